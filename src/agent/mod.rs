@@ -1,0 +1,151 @@
+//! A loop around [`Turn`](crate::Turn): ask the model, run its calls, tell it what became of them, until it answers
+//! with text.
+
+mod message;
+mod model;
+mod run;
+mod suspended;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
+pub use model::{Model, ModelRequest, ModelResponse};
+pub use run::{Run, RunError, RunEvent, RunOutput, RunResult};
+pub use suspended::SuspendedRun;
+
+use crate::call::Extensions;
+use crate::deferred::DeferredToolResults;
+use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::tools::Tools;
+use crate::turn::Turn;
+
+/// A model, its tools, and who answers for the calls that need somebody.
+///
+/// ```
+/// use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, danger_approve_all};
+///
+/// struct Polite;
+///
+/// impl Model for Polite {
+///     async fn respond(&self, _: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
+///         Ok(ModelResponse::text("How do you do?"))
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let agent = Agent::new(Polite, FunctionToolset::new()).deferred_tool_handler(danger_approve_all());
+/// let run = agent.run("Hello").await?;
+/// assert_eq!(run.text(), Some("How do you do?"));
+/// # Ok::<(), countersign::RunError>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use = "an agent does nothing until it runs"]
+pub struct Agent {
+    model: Arc<dyn model::ErasedModel>,
+    turn: Turn,
+    instructions: Option<String>,
+    handler: Option<Arc<dyn ErasedHandler>>,
+    deps: Extensions,
+    output: Output,
+    watch: Option<Arc<dyn Fn(RunEvent<'_>) + Send + Sync>>,
+}
+
+impl Agent {
+    /// An agent.
+    pub fn new(model: impl Model, tools: impl Into<Tools>) -> Self {
+        Self {
+            model: Arc::new(model),
+            turn: Turn::new(tools),
+            instructions: None,
+            handler: None,
+            deps: Extensions::default(),
+            output: text(),
+            watch: None,
+        }
+    }
+
+    /// What the model is told it is there for.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Answers deferred calls inline, unless a run has a handler of its own.
+    pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Adds a dependency for every run; hooks, predicates, handlers and tool bodies find it by its type.
+    pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.deps.insert(value);
+        self
+    }
+
+    /// What a run may end with. `text().or_deferred()` lets it end with deferred calls; otherwise calls that nobody
+    /// answers are an error.
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// Sets what the turns of this agent do: how errors become outcomes, whether layers are explained, and so on.
+    ///
+    /// ```
+    /// # use countersign::{Agent, Turn};
+    /// # fn example(agent: Agent) -> Agent {
+    /// agent.turns(Turn::explain)
+    /// # }
+    /// ```
+    pub fn turns(mut self, set: impl FnOnce(Turn) -> Turn) -> Self {
+        self.turn = set(self.turn);
+        self
+    }
+
+    /// Watches every run: what the model said, and what became of it.
+    pub fn watch(mut self, watch: impl Fn(RunEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.watch = Some(Arc::new(watch));
+        self
+    }
+
+    /// Starts a run with a prompt. Await it, or set more first.
+    pub fn run(&self, prompt: impl Into<String>) -> Run<'_> {
+        Run::prompt(self, prompt.into())
+    }
+
+    /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
+    pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
+        Run::resume(self, suspended, answers)
+    }
+}
+
+/// What a run may end with; see [`text`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Output {
+    deferred: bool,
+}
+
+/// A run ends with text.
+pub fn text() -> Output {
+    Output { deferred: false }
+}
+
+impl Output {
+    /// Or with deferred calls that nobody has answered.
+    pub fn or_deferred(self) -> Self {
+        Self { deferred: true }
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("turn", &self.turn)
+            .field("handler", &self.handler.as_ref().map(|handler| handler.name()))
+            .field("deps", &self.deps)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}

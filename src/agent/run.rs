@@ -1,0 +1,401 @@
+//! One run of an agent.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::Agent;
+use super::message::{Message, RequestPart, ResponsePart};
+use super::model::{ModelRequest, ModelResponse};
+use super::suspended::{SuspendedRun, results};
+use crate::call::{Extensions, ToolCall};
+use crate::deferred::DeferredToolResults;
+use crate::error::{ErrorKind, UserError};
+use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::turn::{SuspendedTurn, Turn, TurnError, TurnReport, admit, new_run_id};
+
+/// A run that is about to start: set more, or await it.
+#[must_use = "a run does nothing until it is awaited"]
+pub struct Run<'a> {
+    agent: &'a Agent,
+    state: SuspendedRun,
+    answers: DeferredToolResults,
+    prompt: Option<String>,
+    handler: Option<Arc<dyn ErasedHandler>>,
+    deps: Extensions,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn prompt(agent: &'a Agent, prompt: String) -> Self {
+        let state =
+            SuspendedRun { run_id: new_run_id(), responses: 0, history: Vec::new(), turn: None };
+        Self { prompt: Some(prompt), ..Self::resume(agent, state, DeferredToolResults::new()) }
+    }
+
+    pub(super) fn resume(
+        agent: &'a Agent,
+        state: SuspendedRun,
+        answers: DeferredToolResults,
+    ) -> Self {
+        let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
+        Self { agent, state, answers, prompt: None, handler, deps }
+    }
+
+    /// Answers deferred calls inline, in place of the agent's handler.
+    pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Asks nobody inline, also where the agent has a handler.
+    pub fn without_handler(mut self) -> Self {
+        self.handler = None;
+        self
+    }
+
+    /// Adds a dependency, or replaces the agent's of the same type.
+    pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.deps.insert(value);
+        self
+    }
+
+    /// Goes on with this conversation.
+    pub fn history(mut self, history: Vec<Message>) -> Self {
+        self.state.history = history;
+        self
+    }
+
+    /// Says something to the model; on a resume, behind the results of the answered calls.
+    pub fn saying(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = Some(prompt.into());
+        self
+    }
+
+    async fn go(mut self) -> Result<RunResult, RunError> {
+        let mut turns = Vec::new();
+        if let Some(turn) = self.state.turn.take() {
+            match self.turn().resume(turn.clone(), std::mem::take(&mut self.answers)).await {
+                Ok(report) => {
+                    if let Some(end) = self.after(report, &mut turns) {
+                        return end;
+                    }
+                }
+                Err(error) => return Err(self.fail(error, Some(turn), turns)),
+            }
+        } else if let Err(error) = self.check_start() {
+            return Err(self.stop(ErrorKind::User(error), turns));
+        }
+        self.say_prompt();
+        loop {
+            let response = match self.ask_model().await {
+                Ok(response) => response,
+                Err(kind) => return Err(self.stop(kind, turns)),
+            };
+            let (said, calls) = self.enter(response);
+            if calls.is_empty() {
+                self.state.responses += 1;
+                let SuspendedRun { history, run_id, .. } = self.state;
+                return Ok(RunResult { output: RunOutput::Text(said), history, run_id, turns });
+            }
+            match self.turn().run(calls).await {
+                Ok(report) => {
+                    if let Some(end) = self.after(report, &mut turns) {
+                        return end;
+                    }
+                }
+                Err(error) => return Err(self.fail(error, None, turns)),
+            }
+        }
+    }
+
+    /// Nothing waits: answers must be none, and every call in the history must have its result.
+    fn check_start(&self) -> Result<(), UserError> {
+        if !self.answers.is_empty() {
+            let ids = self.answers.approvals.keys().chain(self.answers.calls.keys()).cloned();
+            let ids = ids.chain(self.answers.left().map(str::to_owned)).collect();
+            return Err(UserError::AnswersUnknown { ids });
+        }
+        if self.state.history.is_empty() && self.prompt.is_none() {
+            return Err(UserError::History {
+                problem: "it is empty, and there is no prompt".into(),
+            });
+        }
+        if self.state.history.last().is_some_and(|last| last.tool_calls().next().is_some()) {
+            let problem = "its last calls have no results: resume the suspended run they belong to, or `close` it first";
+            return Err(UserError::History { problem: problem.into() });
+        }
+        Ok(())
+    }
+
+    fn say_prompt(&mut self) {
+        let Some(prompt) = self.prompt.take() else { return };
+        match self.state.history.last_mut() {
+            // Results and a prompt are one request.
+            Some(Message::Request { parts }) => {
+                parts.push(RequestPart::UserPrompt { content: prompt.into() })
+            }
+            _ => self.state.history.push(Message::user(prompt)),
+        }
+    }
+
+    fn turn(&self) -> Turn {
+        let turn = self.agent.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
+        turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone())
+    }
+
+    async fn ask_model(&self) -> Result<ModelResponse, ErrorKind> {
+        let tools = self.turn().definitions().await?;
+        let request = ModelRequest {
+            instructions: self.agent.instructions.as_deref(),
+            messages: &self.state.history,
+            tools: &tools,
+        };
+        self.agent.model.respond(request).await.map_err(ErrorKind::Model)
+    }
+
+    /// Puts a response into the history. Gives its text and its calls.
+    fn enter(&mut self, response: ModelResponse) -> (String, Vec<ToolCall>) {
+        let (mut said, mut calls) = (String::new(), Vec::new());
+        let mut parts = Vec::new();
+        for part in response.parts {
+            match part {
+                ResponsePart::Text(text) => {
+                    said.push_str(&text);
+                    parts.push(ResponsePart::Text(text));
+                }
+                ResponsePart::ToolCall(call) => calls.push(call),
+            }
+        }
+        let used: Vec<&str> =
+            self.state.history.iter().flat_map(Message::tool_calls).map(ToolCall::id).collect();
+        let calls = admit(calls, &used);
+        parts.extend(calls.iter().cloned().map(ResponsePart::ToolCall));
+        self.state.history.push(Message::Response { parts });
+        self.notify(RunEvent::Response { text: &said, calls: &calls });
+        (said, calls)
+    }
+
+    /// Tells the model what became of its calls; or the run ends here, as some wait.
+    fn after(
+        &mut self,
+        report: TurnReport,
+        turns: &mut Vec<TurnReport>,
+    ) -> Option<Result<RunResult, RunError>> {
+        self.notify(RunEvent::Turn(&report));
+        let waiting = report.suspended().cloned();
+        if waiting.is_none() {
+            let parts = report
+                .calls()
+                .iter()
+                .filter_map(|call| RequestPart::results(call.call(), call.outcome()));
+            self.state.history.push(results(parts));
+            self.state.responses += 1;
+        }
+        turns.push(report);
+        let waiting = waiting?;
+        let ids = waiting.requests().iter().map(|call| call.id().to_owned()).collect();
+        let state = SuspendedRun { turn: Some(waiting), ..self.state.clone() };
+        let turns = std::mem::take(turns);
+        if !self.agent.output.deferred {
+            let kind = ErrorKind::User(UserError::DeferredNotExpected { ids });
+            return Some(Err(RunError::new(kind, state, turns)));
+        }
+        let (history, run_id) = (state.history.clone(), state.run_id.clone());
+        Some(Ok(RunResult { output: RunOutput::Deferred(Box::new(state)), history, run_id, turns }))
+    }
+
+    fn notify(&self, event: RunEvent<'_>) {
+        if let Some(watch) = &self.agent.watch {
+            watch(event);
+        }
+    }
+
+    /// The run ends with an error of a turn, and with the state to resume from.
+    fn fail(
+        self,
+        error: TurnError,
+        before: Option<SuspendedTurn>,
+        mut turns: Vec<TurnReport>,
+    ) -> RunError {
+        let (kind, suspended, report) = error.into_parts();
+        self.notify(RunEvent::Turn(&report));
+        turns.push(report);
+        let mut state = self.state;
+        state.turn = suspended.or(before);
+        if state.turn.is_none() {
+            // Nothing of the response ran: without it, the history is as it was before the request.
+            state.history.pop();
+        }
+        RunError::new(kind, state, turns)
+    }
+
+    /// The run ends with an error between turns.
+    fn stop(self, kind: ErrorKind, turns: Vec<TurnReport>) -> RunError {
+        RunError::new(kind, self.state, turns)
+    }
+}
+
+impl<'a> IntoFuture for Run<'a> {
+    type Output = Result<RunResult, RunError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.go())
+    }
+}
+
+/// What happens in a run, as it happens.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum RunEvent<'a> {
+    /// The model has responded.
+    Response {
+        /// Its text.
+        text: &'a str,
+        /// Its calls.
+        calls: &'a [ToolCall],
+    },
+    /// The calls of the response have come as far as they can now.
+    Turn(&'a TurnReport),
+}
+
+/// What a run came to.
+#[derive(Debug)]
+#[must_use]
+pub struct RunResult {
+    output: RunOutput,
+    history: Vec<Message>,
+    run_id: String,
+    turns: Vec<TurnReport>,
+}
+
+/// What a run ended with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunOutput {
+    /// The model's final answer.
+    Text(String),
+    /// Calls that nobody has answered.
+    Deferred(Box<SuspendedRun>),
+}
+
+impl RunResult {
+    /// What the run ended with.
+    #[must_use]
+    pub fn output(&self) -> &RunOutput {
+        &self.output
+    }
+
+    /// The final answer, if there is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.output {
+            RunOutput::Text(text) => Some(text),
+            RunOutput::Deferred(_) => None,
+        }
+    }
+
+    /// The run that waits, if it does.
+    #[must_use]
+    pub fn suspended(&self) -> Option<&SuspendedRun> {
+        match &self.output {
+            RunOutput::Deferred(suspended) => Some(suspended),
+            RunOutput::Text(_) => None,
+        }
+    }
+
+    /// The run that waits, if it does.
+    #[must_use]
+    pub fn into_suspended(self) -> Option<SuspendedRun> {
+        match self.output {
+            RunOutput::Deferred(suspended) => Some(*suspended),
+            RunOutput::Text(_) => None,
+        }
+    }
+
+    /// The conversation.
+    #[must_use]
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// What became of the calls, response by response.
+    #[must_use]
+    pub fn turns(&self) -> &[TurnReport] {
+        &self.turns
+    }
+}
+
+/// Why a run ended with an error, and everything that had happened by then.
+pub struct RunError(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    suspended: SuspendedRun,
+    turns: Vec<TurnReport>,
+}
+
+impl RunError {
+    fn new(kind: ErrorKind, suspended: SuspendedRun, turns: Vec<TurnReport>) -> Self {
+        Self(Box::new(Inner { kind, suspended, turns }))
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The run as it stood, to resume from: what ran is settled and does not run again (rule T9).
+    #[must_use]
+    pub fn suspended(&self) -> &SuspendedRun {
+        &self.0.suspended
+    }
+
+    /// The run as it stood.
+    #[must_use]
+    pub fn into_suspended(self) -> SuspendedRun {
+        self.0.suspended
+    }
+
+    /// What became of the calls, response by response.
+    #[must_use]
+    pub fn turns(&self) -> &[TurnReport] {
+        &self.0.turns
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunError")
+            .field("kind", &self.0.kind)
+            .field("suspended", &self.0.suspended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.kind.source()
+    }
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("state", &self.state).finish_non_exhaustive()
+    }
+}

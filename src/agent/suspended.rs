@@ -1,0 +1,144 @@
+//! A run that waits, as a value to store.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::{Message, RequestPart};
+use crate::deferred::DeferredToolRequests;
+use crate::error::UserError;
+use crate::outcome::Outcome;
+use crate::turn::SuspendedTurn;
+
+/// The version of the stored form (rule L7).
+const VERSION: u32 = 1;
+
+/// A run that waits for answers, or that an error stopped: one versioned value with the history and the calls of the
+/// last response. Store it, and [resume](crate::Agent::resume) it in this process or another.
+///
+/// Whoever can write the stored value chooses what runs: keep it where only you can write.
+///
+/// ```no_run
+/// use countersign::{Agent, SuspendedRun};
+///
+/// async fn decided(agent: &Agent, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
+///     let suspended: SuspendedRun = serde_json::from_str(stored)?;
+///     let answers = suspended.requests().answer().approve("call_1").deny("call_2", "not today").build()?;
+///     let run = agent.resume(suspended, answers).await?;
+///     println!("{:?}", run.text());
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct SuspendedRun {
+    pub(super) run_id: String,
+    pub(super) responses: u32,
+    pub(super) history: Vec<Message>,
+    /// The last response, if some of its calls have no result in the history yet.
+    pub(super) turn: Option<SuspendedTurn>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Stored {
+    version: u32,
+    run_id: String,
+    responses: u32,
+    history: Vec<Message>,
+    turn: Option<SuspendedTurn>,
+}
+
+impl SuspendedRun {
+    /// The run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The calls that wait, as the batch to answer. Empty when an error stopped the run and nothing waits.
+    #[must_use]
+    pub fn requests(&self) -> DeferredToolRequests {
+        self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
+    }
+
+    /// The conversation, up to and with the response whose calls wait.
+    #[must_use]
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// The last response, if some of its calls have no result in the history yet.
+    #[must_use]
+    pub fn turn(&self) -> Option<&SuspendedTurn> {
+        self.turn.as_ref()
+    }
+
+    /// Gives up what waits: the history with one result for every call (rule T3), to go on with a new prompt. The
+    /// model is told that the calls were not executed, because of `reason`.
+    #[must_use]
+    pub fn close(self, reason: &str) -> Vec<Message> {
+        let mut history = self.history;
+        if let Some(turn) = self.turn {
+            let turn = turn.close(&Outcome::failed(format!("The tool did not run: {reason}.")));
+            history.push(results(
+                turn.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?)),
+            ));
+        }
+        history
+    }
+}
+
+/// The message with the results of a response: all results first, then what tools added for the model to read.
+pub(super) fn results(parts: impl Iterator<Item = (RequestPart, Option<RequestPart>)>) -> Message {
+    let (mut results, mut beside) = (Vec::new(), Vec::new());
+    for (result, content) in parts {
+        results.push(result);
+        beside.extend(content);
+    }
+    results.extend(beside);
+    Message::Request { parts: results }
+}
+
+impl TryFrom<Stored> for SuspendedRun {
+    type Error = UserError;
+
+    fn try_from(stored: Stored) -> Result<Self, UserError> {
+        let problem = |problem: String| Err(UserError::StoredState { problem });
+        if stored.version != VERSION {
+            return problem(format!(
+                "it has version {}, and this build reads version {VERSION}: resume it with the version that wrote it",
+                stored.version
+            ));
+        }
+        let Stored { run_id, responses, history, turn, .. } = stored;
+        if let Some(turn) = &turn {
+            let last = history
+                .last()
+                .map(|message| message.tool_calls().collect::<Vec<_>>())
+                .unwrap_or_default();
+            if turn.run_id() != run_id || !turn.calls().map(|(call, _)| call).eq(last) {
+                return problem(
+                    "its calls are not those of the last response in its history".into(),
+                );
+            }
+        }
+        Ok(Self { run_id, responses, history, turn })
+    }
+}
+
+impl From<SuspendedRun> for Stored {
+    fn from(run: SuspendedRun) -> Self {
+        let SuspendedRun { run_id, responses, history, turn } = run;
+        Self { version: VERSION, run_id, responses, history, turn }
+    }
+}
+
+impl fmt::Debug for SuspendedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuspendedRun")
+            .field("run_id", &self.run_id)
+            .field("history", &self.history)
+            .field("turn", &self.turn)
+            .finish_non_exhaustive()
+    }
+}

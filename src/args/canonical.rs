@@ -1,0 +1,122 @@
+//! The one text of a JSON value: RFC 8785, except that integers keep every digit.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+/// The canonical text of a value: the same for every order of keys, and under every feature of serde_json.
+pub(crate) fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_value(&mut text, value);
+    text
+}
+
+/// The SHA-256 of the canonical text, in hexadecimal.
+pub(crate) fn digest(value: &Value) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(canonical(value).as_bytes()) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+pub(super) fn write_object(out: &mut String, map: &Map<String, Value>) {
+    let mut entries: Vec<_> = map.iter().collect();
+    // RFC 8785 sorts by UTF-16 code units, which differs from bytes above the basic plane.
+    entries.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    out.push('{');
+    for (i, (name, value)) in entries.into_iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_string(out, name);
+        out.push(':');
+        write_value(out, value);
+    }
+    out.push('}');
+}
+
+fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_string(out, text),
+        Value::Object(map) => write_object(out, map),
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write_value(out, item);
+            }
+            out.push(']');
+        }
+    }
+}
+
+fn write_number(out: &mut String, number: &Number) {
+    if let Some(int) = number.as_i64() {
+        let _ = write!(out, "{int}");
+    } else if let Some(int) = number.as_u64() {
+        let _ = write!(out, "{int}");
+    } else if let Some(float) = number.as_f64() {
+        out.push_str(ryu_js::Buffer::new().format(float));
+    } else {
+        // Only with serde_json's `arbitrary_precision`, for a number no other reader could keep.
+        let _ = write!(out, "{number}");
+    }
+}
+
+fn write_string(out: &mut String, text: &str) {
+    // serde_json escapes exactly what RFC 8785 asks for, in the form it asks for.
+    out.push_str(&Value::from(text).to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_vectors_of_rfc_8785_hold() {
+        // Section 3.2.3: sorting by UTF-16 code units.
+        let value =
+            json!({"\u{20ac}":1,"\r":2,"\u{fb33}":3,"1":4,"\u{1f600}":5,"\u{80}":6,"\u{f6}":7});
+        assert_eq!(
+            canonical(&value),
+            "{\"\\r\":2,\"1\":4,\"\u{80}\":6,\"\u{f6}\":7,\"\u{20ac}\":1,\"\u{1f600}\":5,\"\u{fb33}\":3}"
+        );
+        // Appendix B: numbers.
+        for (number, text) in [
+            (f64::from_bits(0x8000000000000000), "0"),
+            (f64::from_bits(0x0000000000000001), "5e-324"),
+            (f64::from_bits(0x7fefffffffffffff), "1.7976931348623157e+308"),
+            (f64::from_bits(0x44b52d02c7e14af5), "9.999999999999997e+22"),
+            (f64::from_bits(0x444b1ae4d6e2ef50), "1e+21"),
+            (f64::from_bits(0x3eb0c6f7a0b5ed8d), "0.000001"),
+            (f64::from_bits(0x41b3de4355555557), "333333333.33333343"),
+            (1.0, "1"),
+            (4.50, "4.5"),
+        ] {
+            assert_eq!(canonical(&json!(number)), text);
+        }
+        // Section 3.2.2.2: strings.
+        assert_eq!(
+            canonical(&json!("\u{8}\t\n\u{c}\r\u{f}\"\\/\u{7f}")),
+            "\"\\b\\t\\n\\f\\r\\u000f\\\"\\\\/\u{7f}\""
+        );
+    }
+
+    #[test]
+    fn integers_keep_every_digit() {
+        assert_eq!(
+            canonical(&json!([u64::MAX, i64::MIN, 9007199254740993_u64])),
+            "[18446744073709551615,-9223372036854775808,9007199254740993]"
+        );
+    }
+}

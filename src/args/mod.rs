@@ -1,0 +1,199 @@
+//! The arguments of a call: one JSON object, parsed once, that every layer and the tool then see (rule T5).
+
+mod canonical;
+mod text;
+
+use std::fmt;
+use std::ops::Index;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+pub(crate) use canonical::{canonical, digest};
+pub use text::ArgsError;
+
+/// The arguments of a tool call: a JSON object that is cheap to clone and changed by copy.
+///
+/// `Debug` shows names, types and lengths, never values (rule S2); `Display` writes the canonical text (RFC 8785,
+/// with every digit of an integer) that fingerprints are made from and that people are shown.
+///
+/// ```
+/// use countersign::Args;
+/// use serde_json::json;
+///
+/// let args = Args::parse(r#"{"path": "a.log"}"#)?;
+/// let audited = args.clone().with("audit", true);
+/// assert_eq!(args["path"], "a.log");
+/// assert_eq!(args["nothing"], json!(null));
+/// assert_eq!(audited.to_string(), r#"{"audit":true,"path":"a.log"}"#);
+/// assert_eq!(format!("{audited:?}"), "{audit: bool, path: string(5)}");
+/// # Ok::<(), countersign::ArgsError>(())
+/// ```
+#[derive(Clone, Default, PartialEq)]
+pub struct Args(Arc<Map<String, Value>>);
+
+impl Args {
+    /// No arguments: `{}`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads arguments as a model wrote them. Blank text and `null` mean `{}`.
+    ///
+    /// # Errors
+    /// [`ArgsError`] when the text is not a JSON object, names one key twice (two readers would keep different
+    /// ones), or holds an integer with more digits than can be kept.
+    pub fn parse(text: &str) -> Result<Self, ArgsError> {
+        text::parse(text)
+    }
+
+    /// The value under `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The text under `name`, if there is one and it is a string.
+    #[must_use]
+    pub fn str(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    /// The names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The same arguments with `name` set to `value`.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        Arc::make_mut(&mut self.0).insert(name.into(), value.into());
+        self
+    }
+
+    /// The same arguments without `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        if self.0.contains_key(name) {
+            Arc::make_mut(&mut self.0).remove(name);
+        }
+        self
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The object as a JSON value.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        Value::Object(Map::clone(&self.0))
+    }
+
+    /// Reads the arguments as `T`.
+    ///
+    /// # Errors
+    /// Says which field does not fit, by its path. The text may quote the value: it is meant for the model, not for
+    /// a log.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, String> {
+        serde_path_to_error::deserialize(self.as_map()).map_err(|error| {
+            let path = error.path().to_string();
+            match path.as_str() {
+                "." => error.into_inner().to_string(),
+                path => format!("`{path}`: {}", error.into_inner()),
+            }
+        })
+    }
+
+    /// Whether both are the same object in memory: a quick yes, never a reliable no.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether both have the same canonical text, so that they are the same arguments to every reader.
+    pub(crate) fn equal(&self, other: &Self) -> bool {
+        self.same(other) || self.to_string() == other.to_string()
+    }
+}
+
+impl Index<&str> for Args {
+    type Output = Value;
+
+    /// The value under `name`, and `null` when there is none: reading never panics.
+    fn index(&self, name: &str) -> &Value {
+        const NULL: &Value = &Value::Null;
+        self.0.get(name).unwrap_or(NULL)
+    }
+}
+
+impl From<Map<String, Value>> for Args {
+    fn from(map: Map<String, Value>) -> Self {
+        Self(Arc::new(map))
+    }
+}
+
+impl TryFrom<Value> for Args {
+    type Error = ArgsError;
+
+    /// Takes an object; `null` means `{}`, and a string is read as the text of an object.
+    fn try_from(value: Value) -> Result<Self, ArgsError> {
+        match value {
+            Value::Object(map) => Ok(map.into()),
+            Value::Null => Ok(Self::new()),
+            Value::String(text) => Self::parse(&text),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                Err(ArgsError::not_an_object(&value))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Args {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        canonical::write_object(&mut text, &self.0);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for Args {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Shape<'a>(&'a Value);
+        impl fmt::Debug for Shape<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0 {
+                    Value::Null => f.write_str("null"),
+                    Value::Bool(_) => f.write_str("bool"),
+                    Value::Number(_) => f.write_str("number"),
+                    Value::String(text) => write!(f, "string({})", text.len()),
+                    Value::Array(items) => write!(f, "array({})", items.len()),
+                    Value::Object(map) => write!(f, "object({})", map.len()),
+                }
+            }
+        }
+        struct Name<'a>(&'a str);
+        impl fmt::Debug for Name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0.escape_debug())
+            }
+        }
+        f.debug_map().entries(self.iter().map(|(name, value)| (Name(name), Shape(value)))).finish()
+    }
+}
+
+impl Serialize for Args {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Args {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::try_from(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

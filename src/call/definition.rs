@@ -1,0 +1,272 @@
+//! What is known about a tool.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Args, digest};
+
+/// How a tool's calls are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolKind {
+    /// By the toolset, when nobody objects.
+    #[default]
+    Function,
+    /// By the toolset, and only after an approval.
+    Unapproved,
+    /// Elsewhere: the call is handed out, and the result comes back as an answer. Its arguments are not validated
+    /// here.
+    External,
+}
+
+/// What a model and a stack know about a tool.
+///
+/// ```
+/// use countersign::{ToolDefinition, ToolKind};
+/// use serde_json::json;
+///
+/// let definition = ToolDefinition::new("search", json!({"type": "object"}))
+///     .description("Searches the archive")
+///     .kind(ToolKind::External);
+/// assert_eq!(definition.name(), "search");
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    name: Arc<str>,
+    description: String,
+    parameters: Arc<Value>,
+    kind: ToolKind,
+    sequential: bool,
+    idempotent: bool,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    /// The tool behind it, put there by its gate. Wrappers change what is above, never this.
+    #[serde(skip)]
+    leaf: Option<Arc<Leaf>>,
+}
+
+/// Checks arguments, or says what does not fit.
+pub(crate) type Validate = Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync>;
+
+/// One tool at its gate.
+pub(crate) struct Leaf {
+    /// Which gate: its address, compared by identity.
+    pub(crate) gate: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: ToolKind,
+    pub(crate) idempotent: bool,
+    /// Toolset, name and schema, for fingerprints (rule L0).
+    pub(crate) identity: String,
+    pub(crate) validate: Option<Validate>,
+}
+
+impl ToolDefinition {
+    /// A tool with the JSON Schema of its arguments.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, parameters: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            parameters: Arc::new(parameters),
+            kind: ToolKind::Function,
+            sequential: false,
+            idempotent: false,
+            metadata: Map::new(),
+            leaf: None,
+        }
+    }
+
+    /// What the model reads about the tool.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Replaces the JSON Schema of the arguments that the model is shown.
+    #[must_use]
+    pub fn parameters(mut self, parameters: Value) -> Self {
+        self.parameters = Arc::new(parameters);
+        self
+    }
+
+    /// How calls are executed. A wrapper can make a tool stricter, never laxer: the gate goes by the stricter of
+    /// this and what the toolset says.
+    #[must_use]
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Calls of this tool never overlap other calls of the response (rule T1).
+    #[must_use]
+    pub fn sequential(mut self, sequential: bool) -> Self {
+        self.sequential = sequential;
+        self
+    }
+
+    /// Running a call twice does the same as running it once, so that it may run again when its end was not seen.
+    /// The tool gets the same [idempotency key](crate::RunContext::idempotency_key) each time. Only the toolset can
+    /// say so; on a definition that a wrapper changes it has no effect.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// Adds something for predicates, handlers and pages.
+    #[must_use]
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// The name, as it is called at this level.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the model reads about the tool.
+    #[must_use]
+    pub fn get_description(&self) -> &str {
+        &self.description
+    }
+
+    /// The JSON Schema of the arguments.
+    #[must_use]
+    pub fn get_parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    /// How calls are executed: the stricter of what the toolset and the wrappers say.
+    #[must_use]
+    pub fn get_kind(&self) -> ToolKind {
+        match self.leaf.as_ref().map_or(ToolKind::Function, |leaf| leaf.kind) {
+            ToolKind::Function => self.kind,
+            ToolKind::External => ToolKind::External,
+            ToolKind::Unapproved if self.kind == ToolKind::External => ToolKind::External,
+            ToolKind::Unapproved => ToolKind::Unapproved,
+        }
+    }
+
+    /// Whether calls overlap others.
+    #[must_use]
+    pub fn is_sequential(&self) -> bool {
+        self.sequential
+    }
+
+    /// Whether running twice does the same as running once.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        self.leaf.as_ref().map_or(self.idempotent, |leaf| leaf.idempotent)
+    }
+
+    /// What was added for predicates, handlers and pages.
+    #[must_use]
+    pub fn get_metadata(&self) -> &Map<String, Value> {
+        &self.metadata
+    }
+
+    pub(crate) fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
+        self.leaf.as_ref()
+    }
+
+    pub(crate) fn with_leaf(mut self, leaf: Option<Arc<Leaf>>) -> Self {
+        self.leaf = leaf;
+        self
+    }
+
+    /// The definition as its gate gives it out.
+    pub(crate) fn at_gate(
+        self,
+        gate: &Arc<str>,
+        toolset: &str,
+        validate: Option<Validate>,
+    ) -> Self {
+        let leaf = Leaf {
+            gate: Arc::clone(gate),
+            name: Arc::clone(&self.name),
+            kind: self.kind,
+            idempotent: self.idempotent,
+            identity: identity(toolset, &self.name, &self.parameters),
+            validate,
+        };
+        self.with_leaf(Some(Arc::new(leaf)))
+    }
+}
+
+impl fmt::Debug for ToolDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDefinition")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("sequential", &self.sequential)
+            .field("idempotent", &self.idempotent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Toolset, name and a digest of the schema without its prose: what an approval is bound to (rules A1, L0).
+fn identity(toolset: &str, name: &str, parameters: &Value) -> String {
+    crate::args::canonical(&json!([toolset, name, digest(&without_prose(parameters))]))
+}
+
+/// A schema without the parts that are there for readers.
+fn without_prose(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => Value::Object(map.iter().filter_map(schema_entry).collect()),
+        Value::Array(items) => items.iter().map(without_prose).collect(),
+        other => other.clone(),
+    }
+}
+
+fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
+    let value = match key.as_str() {
+        "$comment" | "$schema" | "description" | "examples" | "title" => return None,
+        // The keys of these are names of the user's, not words of JSON Schema.
+        "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
+            match value {
+                Value::Object(map) => Value::Object(
+                    map.iter()
+                        .map(|(name, schema)| (name.clone(), without_prose(schema)))
+                        .collect(),
+                ),
+                other => other.clone(),
+            }
+        }
+        // The values of these are data.
+        "const" | "default" | "enum" | "required" => value.clone(),
+        _ => without_prose(value),
+    };
+    Some((key.clone(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_no_part_of_the_identity_and_everything_else_is() {
+        let plain = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
+        let prose = json!({"type": "object", "title": "Args", "description": "d", "required": ["title"],
+            "properties": {"title": {"type": "string", "description": "d", "examples": [1]}}});
+        let other = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["title"]});
+        assert_eq!(identity("t", "n", &plain), identity("t", "n", &prose));
+        assert_ne!(identity("t", "n", &plain), identity("t", "n", &other));
+        assert_ne!(identity("t", "n", &plain), identity("u", "n", &plain));
+        assert_ne!(identity("a", "bc", &plain), identity("ab", "c", &plain));
+    }
+}

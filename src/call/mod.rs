@@ -1,0 +1,222 @@
+//! A tool call, what is known about its tool, and the record of what was decided about it.
+
+mod context;
+mod definition;
+mod extensions;
+mod pass;
+mod record;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::args::{Args, ArgsError};
+use crate::error::UserError;
+pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
+pub use context::{Phase, RunContext, Said};
+pub(crate) use definition::{Leaf, Validate};
+pub use definition::{ToolDefinition, ToolKind};
+pub use extensions::Extensions;
+pub(crate) use pass::{Closed, Pass, name_rewriters};
+pub use record::Execution;
+pub(crate) use record::{BodyToken, Claim, Rerun, SharedError};
+
+/// One call the model asks for: id, tool name, arguments, extensions, and (privately) its pass.
+///
+/// Cheap to clone. A layer may replace the arguments with [`with_args`](Self::with_args) and add extensions; id, name
+/// and pass have no setter, so whatever a layer does to a call, what was asked, denied and started stays known
+/// (DESIGN §1).
+///
+/// The JSON is PydanticAI's `ToolCallPart`.
+///
+/// ```
+/// use countersign::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("call_1", "delete_file", json!({"path": "a.log"}));
+/// assert_eq!(call.args()["path"], "a.log");
+/// let text = ToolCall::new("call_2", "delete_file", json!("{\"path\": \"a.log\"}")); // text, as providers send it
+/// assert_eq!(text.args(), call.args());
+/// ```
+#[derive(Clone)]
+pub struct ToolCall {
+    head: Arc<Head>,
+    args: Args,
+    extensions: Extensions,
+}
+
+#[derive(Clone)]
+struct Head {
+    id: Arc<str>,
+    name: Arc<str>,
+    /// What the model sent, when it is not the arguments of a call.
+    unreadable: Option<(Value, ArgsError)>,
+    pass: Option<Arc<Pass>>,
+}
+
+impl ToolCall {
+    /// A call as the model made it. `args` may be an object, the text of one, or nothing (`null`, empty text). What
+    /// is none of these is kept as it is; the turn tells the model to try again (rule T5).
+    #[must_use]
+    pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
+        let sent = args.into();
+        let (args, unreadable) = match Args::try_from(sent.clone()) {
+            Ok(args) => (args, None),
+            Err(error) => (Args::new(), Some((sent, error))),
+        };
+        let head = Head { id: id.into(), name: name.into(), unreadable, pass: None };
+        Self { head: Arc::new(head), args, extensions: Extensions::default() }
+    }
+
+    /// The id that the model, or the library in its place, gave the call. Unique in its response.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.head.id
+    }
+
+    /// The name of the tool, as it is called at this level of the stack.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.head.name
+    }
+
+    /// The arguments.
+    #[must_use]
+    pub fn args(&self) -> &Args {
+        &self.args
+    }
+
+    /// The same call with other arguments. Layers inside see them; layers outside decide again (rule D3).
+    #[must_use]
+    pub fn with_args(mut self, args: impl Into<Args>) -> Self {
+        self.args = args.into();
+        self
+    }
+
+    /// What layers have attached.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// What layers have attached, to add to. Layers inside see it; nothing of it is stored or approved.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
+    }
+
+    /// The run, the pass and the approval of this call; an empty context outside a turn.
+    #[must_use]
+    pub fn context(&self) -> &RunContext {
+        match &self.head.pass {
+            Some(pass) => pass.context(),
+            None => RunContext::empty(),
+        }
+    }
+
+    /// Why the arguments that the model sent cannot be read, if so.
+    pub(crate) fn unreadable(&self) -> Option<&ArgsError> {
+        self.head.unreadable.as_ref().map(|(_, error)| error)
+    }
+
+    /// The record of this walk. A call that was built rather than received has none.
+    pub(crate) fn pass(&self) -> Result<&Arc<Pass>, UserError> {
+        self.head
+            .pass
+            .as_ref()
+            .ok_or_else(|| UserError::NoPass { id: self.id().into(), tool: self.name().into() })
+    }
+
+    /// The call as it enters the stack.
+    pub(crate) fn walking(&self, args: Args, pass: Arc<Pass>) -> Self {
+        let head = Head { pass: Some(pass), unreadable: None, ..Head::clone(&self.head) };
+        Self { head: Arc::new(head), args, extensions: self.extensions.clone() }
+    }
+
+    /// The call under the name its tool has further inside.
+    pub(crate) fn renamed(&self, name: Arc<str>) -> Self {
+        Self { head: Arc::new(Head { name, ..Head::clone(&self.head) }), ..self.clone() }
+    }
+
+    /// The same call under another id, as it enters from a response.
+    pub(crate) fn with_id(&self, id: impl Into<Arc<str>>) -> Self {
+        Self { head: Arc::new(Head { id: id.into(), ..Head::clone(&self.head) }), ..self.clone() }
+    }
+}
+
+impl PartialEq for ToolCall {
+    /// Same id, name and arguments.
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id() && self.name() == other.name() && self.sent() == other.sent()
+    }
+}
+
+impl ToolCall {
+    fn sent(&self) -> Value {
+        match &self.head.unreadable {
+            Some((sent, _)) => sent.clone(),
+            None => self.args.to_value(),
+        }
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ToolCall");
+        out.field("id", &self.id()).field("name", &self.name()).field("args", &self.args);
+        if self.head.unreadable.is_some() {
+            out.field("readable", &false);
+        }
+        out.finish_non_exhaustive()
+    }
+}
+
+/// PydanticAI's shape of a call.
+#[derive(Serialize, Deserialize)]
+struct ToolCallPart {
+    tool_name: Arc<str>,
+    #[serde(default)]
+    args: Value,
+    tool_call_id: Arc<str>,
+    #[serde(default, skip_deserializing)]
+    tool_kind: Option<()>,
+    #[serde(default, skip_deserializing)]
+    id: Option<()>,
+    #[serde(default, skip_deserializing)]
+    provider_name: Option<()>,
+    #[serde(default, skip_deserializing)]
+    provider_details: Option<()>,
+    #[serde(default)]
+    part_kind: PartKind,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+enum PartKind {
+    #[default]
+    #[serde(rename = "tool-call")]
+    ToolCall,
+}
+
+impl Serialize for ToolCall {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ToolCallPart {
+            tool_name: Arc::clone(&self.head.name),
+            args: self.sent(),
+            tool_call_id: Arc::clone(&self.head.id),
+            tool_kind: None,
+            id: None,
+            provider_name: None,
+            provider_details: None,
+            part_kind: PartKind::ToolCall,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let part = ToolCallPart::deserialize(deserializer)?;
+        Ok(Self::new(part.tool_call_id, part.tool_name, part.args))
+    }
+}

@@ -1,0 +1,240 @@
+//! The pass: one private record per walk, made by the turn and shared by every clone of the call (DESIGN §1).
+//!
+//! It only grows. Whatever a layer clones, rebuilds, restores or retries, a question stays asked, a denial stays
+//! denied, and what was started stays started.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::record::Record;
+use super::{Approval, Execution, RunContext, SharedError, ToolDefinition};
+use crate::args::Args;
+use crate::decision::{Decision, Denial, Question, Verdict};
+use crate::outcome::{Deferral, Outcome};
+
+pub(crate) struct Pass {
+    cx: RunContext,
+    definition: Arc<ToolDefinition>,
+    /// The arguments that are known to fit the tool's schema.
+    valid: Args,
+    /// What the first middleware passed on. Every other one, and the gate, must see the same (rule D3).
+    passed_on: OnceLock<Args>,
+    state: Mutex<State>,
+    pub(super) record: Record,
+}
+
+#[derive(Default)]
+struct State {
+    questions: Vec<Question>,
+    denied: Option<Denial>,
+    deferred: Option<Deferral>,
+    /// The arguments at the gate.
+    at_gate: Option<Args>,
+    /// The layers that changed the arguments, as far as they are ours.
+    rewriters: Vec<Cow<'static, str>>,
+    /// Somebody decided on arguments that others changed.
+    mixed: bool,
+    /// Walk again, from these arguments.
+    again: Option<Args>,
+}
+
+/// What a walk came to, when its outcome is taken.
+pub(crate) struct Closed {
+    pub(crate) questions: Vec<Question>,
+    pub(crate) denied: Option<Denial>,
+    pub(crate) deferred: Option<Deferral>,
+    pub(crate) again: Option<Args>,
+    pub(crate) rewriters: Vec<Cow<'static, str>>,
+    /// The arguments that ran or would run, as far as the walk got.
+    pub(crate) args: Args,
+    pub(crate) execution: Execution,
+    pub(crate) ended: Option<Result<Outcome, SharedError>>,
+}
+
+impl Pass {
+    /// A new record. `questions` are those of an earlier walk of the same pass: what was asked stays asked.
+    pub(crate) fn new(
+        cx: RunContext,
+        definition: Arc<ToolDefinition>,
+        valid: Args,
+        questions: Vec<Question>,
+    ) -> Self {
+        let state = State { questions, ..State::default() };
+        Self {
+            cx,
+            definition,
+            valid,
+            passed_on: OnceLock::new(),
+            state: Mutex::new(state),
+            record: Record::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn context(&self) -> &RunContext {
+        &self.cx
+    }
+
+    pub(crate) fn definition(&self) -> &Arc<ToolDefinition> {
+        &self.definition
+    }
+
+    pub(crate) fn approval(&self) -> Option<&Approval> {
+        self.cx.approval()
+    }
+
+    /// Records what a middleware decided. Gives the changed arguments to go on with, if any, or the denial.
+    pub(crate) fn decided(
+        &self,
+        decision: Decision,
+        seen: &Args,
+        layer: impl FnOnce() -> Cow<'static, str>,
+    ) -> Result<Option<Args>, Denial> {
+        if let (Verdict::Allow, None) = (&decision.verdict, &decision.args) {
+            self.passes_on(seen, None);
+            return Ok(None);
+        }
+        let name = layer();
+        let decision = decision.named(|| name.clone());
+        match decision.verdict {
+            Verdict::Allow => {}
+            Verdict::Ask(questions) => self.ask(questions),
+            Verdict::Deny(denial) => return Err(self.deny(denial)),
+        }
+        let changed = decision.args.filter(|args| !args.equal(seen));
+        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some().then_some(name));
+        Ok(changed)
+    }
+
+    fn passes_on(&self, args: &Args, rewriter: Option<Cow<'static, str>>) {
+        let first = self.passed_on.get_or_init(|| args.clone());
+        if rewriter.is_none() && first.same(args) {
+            return;
+        }
+        let mut state = self.lock();
+        state.mixed |= !first.equal(args);
+        state.rewriters.extend(rewriter);
+    }
+
+    fn ask(&self, questions: Vec<Question>) {
+        let mut state = self.lock();
+        for question in questions {
+            if !state.questions.iter().any(|asked| asked.id() == question.id()) {
+                state.questions.push(question);
+            }
+        }
+    }
+
+    /// The first denial is the one that counts.
+    fn deny(&self, denial: Denial) -> Denial {
+        self.lock().denied.get_or_insert(denial).clone()
+    }
+
+    /// What a denial that the gate makes is recorded as.
+    pub(crate) fn deny_at_gate(&self, reason: String, detail: Option<String>) -> Denial {
+        self.deny(Denial { layer: Cow::Borrowed("gate"), reason, detail })
+    }
+
+    pub(crate) fn denied(&self) -> Option<Denial> {
+        self.lock().denied.clone()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.record.is_closed()
+    }
+
+    pub(crate) fn close(&self) {
+        self.record.close();
+    }
+
+    pub(crate) fn started(&self) -> bool {
+        self.record.started()
+    }
+
+    /// The gate sees the call. `Err` when somebody decided on other arguments: the turn walks again (rule D3).
+    pub(crate) fn arrives(&self, args: &Args) -> Result<(), ()> {
+        self.cx.arrives();
+        let settled = self.passed_on.get().is_none_or(|first| first.equal(args));
+        let mut state = self.lock();
+        if state.at_gate.as_ref().is_none_or(|at_gate| !at_gate.same(args)) {
+            state.at_gate = Some(args.clone());
+        }
+        if settled && !state.mixed {
+            return Ok(());
+        }
+        state.again = Some(args.clone());
+        Err(())
+    }
+
+    /// Whether these are the arguments that were already found to fit the tool.
+    pub(crate) fn knows(&self, args: &Args) -> bool {
+        self.valid.same(args)
+    }
+
+    /// The open questions: all that were asked, with the gate's own.
+    pub(crate) fn questions(&self, declared: Option<Question>) -> Vec<Question> {
+        if let Some(question) = declared {
+            self.ask(vec![question]);
+        }
+        self.lock().questions.clone()
+    }
+
+    /// The gate defers the call.
+    pub(crate) fn defer(&self, deferral: Deferral) -> Deferral {
+        self.lock().deferred = Some(deferral.clone());
+        deferral
+    }
+
+    /// The layers that changed the arguments, for a message.
+    pub(crate) fn rewriters(&self) -> String {
+        name_rewriters(&self.lock().rewriters)
+    }
+
+    /// Closes the pass and tells what the walk came to.
+    pub(crate) fn take(&self) -> Closed {
+        self.record.close();
+        let mut state = self.lock();
+        let args = state.at_gate.take().or_else(|| self.passed_on.get().cloned());
+        Closed {
+            questions: std::mem::take(&mut state.questions),
+            denied: state.denied.take(),
+            deferred: state.deferred.take(),
+            again: state.again.take(),
+            rewriters: std::mem::take(&mut state.rewriters),
+            args: args.unwrap_or_else(|| self.valid.clone()),
+            execution: self.record.execution(),
+            ended: self.record.ended(),
+        }
+    }
+
+    pub(crate) fn execution(&self) -> Execution {
+        self.record.execution()
+    }
+
+    /// Waits until no tool body of this pass runs any more.
+    pub(crate) async fn idle(&self) {
+        self.record.idle().await;
+    }
+}
+
+/// Names the layers that changed the arguments.
+pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for name in rewriters {
+        let name = format!("`{name}`");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { "a layer that is no middleware".to_owned() } else { names.join(", ") }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pass").field("cx", &self.cx).finish_non_exhaustive()
+    }
+}

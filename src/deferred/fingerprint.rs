@@ -1,0 +1,106 @@
+//! The fingerprint of a request: what an answer is bound to (rules A1, A6, L0).
+
+use serde_json::{Value, json};
+
+use crate::args::{Args, digest};
+use crate::decision::Question;
+
+/// The version of the fingerprint's form.
+const VERSION: u32 = 1;
+
+/// Everything that an approval is about.
+pub(crate) struct Asked<'a> {
+    pub(crate) run_id: &'a str,
+    pub(crate) response: u32,
+    /// The agent path and the id of the call.
+    pub(crate) call_path: &'a str,
+    /// The tool's identity at its gate.
+    pub(crate) tool: &'a str,
+    pub(crate) args: &'a Args,
+    pub(crate) questions: &'a [Question],
+}
+
+/// SHA-256 over the canonical JSON of what was asked, in hexadecimal.
+pub(crate) fn fingerprint(asked: &Asked<'_>) -> String {
+    let mut questions: Vec<_> = asked.questions.iter().map(Question::id).collect();
+    questions.sort_unstable();
+    questions.dedup();
+    digest(&json!([
+        VERSION,
+        asked.run_id,
+        asked.response,
+        asked.call_path,
+        asked.tool,
+        Value::Object(asked.args.as_map().clone()),
+        questions,
+    ]))
+}
+
+/// The id of one batch: these calls, asked about in this way, for the n-th time.
+pub(crate) fn batch_id<'a>(
+    run_id: &str,
+    response: u32,
+    calls: impl Iterator<Item = (&'a str, &'a str, u32)>,
+) -> String {
+    let calls: Vec<_> = calls.collect();
+    digest(&json!([VERSION, run_id, response, calls]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(args: &Args, questions: &[Question]) -> String {
+        let asked = Asked {
+            run_id: "run",
+            response: 2,
+            call_path: "root/c1",
+            tool: "files/delete",
+            args,
+            questions,
+        };
+        fingerprint(&asked)
+    }
+
+    /// Golden vectors: they hold under every feature of serde_json (`.ci/run` tries them), and for ever.
+    #[test]
+    fn a_fingerprint_is_the_same_in_every_build() {
+        let args = Args::parse(
+            r#"{"z":1,"a":{"y":[0.1,1e21,18446744073709551615,-1],"b":"é\n"},"f":1.0}"#,
+        )
+        .unwrap();
+        let two = [Question::of("Limit", "large"), Question::of("Files", "delete")];
+        assert_eq!(
+            args.to_string(),
+            "{\"a\":{\"b\":\"é\\n\",\"y\":[0.1,1e+21,18446744073709551615,-1]},\"f\":1,\"z\":1}"
+        );
+        assert_eq!(
+            example(&args, &two),
+            "2a63f8e4865bb76263e61410c540733d055fd9aef695fc8f79c30cd428c3e4ae"
+        );
+        assert_eq!(
+            example(&Args::new(), &[]),
+            "633a6536083695b82224dddad1a1719d1918730c4804ad696eb80d552a1f3f25"
+        );
+    }
+
+    #[test]
+    fn the_order_of_keys_and_questions_does_not_matter() {
+        let one = Args::new().with("a", 1).with("b", 2);
+        let other = Args::new().with("b", 2).with("a", 1);
+        let questions = [Question::of("A", "x"), Question::of("B", "y")];
+        let reversed = [Question::of("B", "y"), Question::of("A", "x")];
+        assert_eq!(example(&one, &questions), example(&other, &reversed));
+    }
+
+    #[test]
+    fn every_part_of_what_was_asked_matters() {
+        let base = example(&Args::new().with("n", 1), &[Question::of("A", "x")]);
+        assert_ne!(base, example(&Args::new().with("n", 2), &[Question::of("A", "x")]));
+        assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("A", "y")]));
+        assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("Ax", "")]));
+        let mut pinned = Question::of("A", "x");
+        pinned.pins.insert("file".into(), "digest".into());
+        assert_ne!(base, example(&Args::new().with("n", 1), &[pinned]));
+    }
+}

@@ -1,0 +1,23 @@
+//! The metadata keys that have a meaning to ready-made handlers and pages.
+//!
+//! ```
+//! use countersign::{Decision, metadata};
+//! let never = Decision::ask("production is frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
+//! # let _ = never;
+//! ```
+
+/// A description of the action for people.
+pub const APPROVAL_DESCRIPTION: &str = "approval_description";
+/// Why an approval is needed.
+pub const APPROVAL_REASON: &str = "approval_reason";
+/// How to treat the request: [`BLOCKED`] or [`NEEDS_APPROVAL`].
+pub const APPROVAL_POLICY: &str = "approval_policy";
+/// Which toolset the tool is from.
+pub const TOOLSET_ID: &str = "toolset_id";
+/// Which agent asks, where several work together.
+pub const WORKER: &str = "worker";
+
+/// A value of [`APPROVAL_POLICY`]: every ready-made handler denies without asking, the approve-all one too (rule A5).
+pub const BLOCKED: &str = "blocked";
+/// A value of [`APPROVAL_POLICY`]: ask as usual.
+pub const NEEDS_APPROVAL: &str = "needs_approval";

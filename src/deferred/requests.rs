@@ -1,0 +1,212 @@
+//! The calls of one response that wait for somebody.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::metadata::{APPROVAL_POLICY, BLOCKED};
+use super::{Answers, DeferredToolResults, unique};
+use crate::call::ToolCall;
+use crate::decision::Question;
+use crate::outcome::{Deferral, DeferralKind};
+
+/// One batch: the calls of one response that wait, in model order, with their final arguments.
+///
+/// ```
+/// use countersign::{DeferredToolRequests, ToolCall};
+/// use serde_json::json;
+///
+/// let requests = DeferredToolRequests::new([ToolCall::new("c1", "delete_file", json!({"path": "a.log"}))], []);
+/// let answers = requests.answer().deny("c1", "not today").build()?;
+/// assert!(requests.remaining(&answers).is_none());
+/// # Ok::<(), countersign::UserError>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeferredToolRequests {
+    /// The calls that are executed elsewhere.
+    #[serde(default)]
+    pub calls: Vec<ToolCall>,
+    /// The calls that need an approval.
+    #[serde(default)]
+    pub approvals: Vec<ToolCall>,
+    /// What askers added, by call id: of several values for one key the outermost asker's.
+    #[serde(default, deserialize_with = "unique::map")]
+    pub metadata: BTreeMap<String, Map<String, Value>>,
+    #[serde(default, rename = "_kinds", skip_serializing_if = "BTreeMap::is_empty")]
+    kinds: BTreeMap<String, DeferralKind>,
+    #[serde(default, rename = "_countersign", skip_serializing_if = "Option::is_none")]
+    bound: Option<Bound>,
+}
+
+/// What binds answers to these requests, and what is shown beside them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Bound {
+    batch: String,
+    fingerprints: BTreeMap<String, String>,
+    #[serde(default)]
+    questions: BTreeMap<String, Vec<Question>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    changed: BTreeMap<String, String>,
+}
+
+/// A call that waits, as the turn knows it.
+pub(crate) struct Pending<'a> {
+    pub(crate) call: ToolCall,
+    pub(crate) deferral: &'a Deferral,
+    pub(crate) fingerprint: &'a str,
+}
+
+impl DeferredToolRequests {
+    /// Requests without fingerprints, as a test of a handler needs them.
+    #[must_use]
+    pub fn new(
+        approvals: impl IntoIterator<Item = ToolCall>,
+        calls: impl IntoIterator<Item = ToolCall>,
+    ) -> Self {
+        Self {
+            calls: calls.into_iter().collect(),
+            approvals: approvals.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn of<'a>(batch: String, pending: impl Iterator<Item = Pending<'a>>) -> Self {
+        let mut this = Self::default();
+        let mut bound = Bound { batch, ..Bound::default() };
+        for Pending { call, deferral, fingerprint } in pending {
+            let id = call.id().to_owned();
+            bound.fingerprints.insert(id.clone(), fingerprint.to_owned());
+            if !deferral.questions.is_empty() {
+                bound.questions.insert(id.clone(), deferral.questions.clone());
+            }
+            if let Some(changed) = &deferral.changed {
+                bound.changed.insert(id.clone(), changed.clone());
+            }
+            if !deferral.metadata.is_empty() {
+                this.metadata.insert(id.clone(), deferral.metadata.clone());
+            }
+            match deferral.kind {
+                DeferralKind::Approval => this.approvals.push(call),
+                DeferralKind::External => this.calls.push(call),
+                DeferralKind::Question => {
+                    this.kinds.insert(id, DeferralKind::Question);
+                    this.calls.push(call);
+                }
+            }
+        }
+        this.bound = Some(bound);
+        this
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.approvals.is_empty()
+    }
+
+    /// All calls that wait: approvals first, then those executed elsewhere.
+    pub fn iter(&self) -> impl Iterator<Item = &ToolCall> {
+        self.approvals.iter().chain(&self.calls)
+    }
+
+    /// The call with this id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&ToolCall> {
+        self.iter().find(|call| call.id() == id)
+    }
+
+    /// What a call waits for.
+    #[must_use]
+    pub fn kind(&self, id: &str) -> Option<DeferralKind> {
+        if self.approvals.iter().any(|call| call.id() == id) {
+            return Some(DeferralKind::Approval);
+        }
+        self.get(id).map(|_| self.kinds.get(id).copied().unwrap_or(DeferralKind::External))
+    }
+
+    /// The open questions about a call: who asks, and why.
+    #[must_use]
+    pub fn questions(&self, id: &str) -> &[Question] {
+        self.bound.as_ref().and_then(|bound| bound.questions.get(id)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Why a call that was approved is asked about again: what is not as it was shown.
+    #[must_use]
+    pub fn changed(&self, id: &str) -> Option<&str> {
+        self.bound.as_ref()?.changed.get(id).map(String::as_str)
+    }
+
+    /// What an answer to this call is bound to (rule A6).
+    #[must_use]
+    pub fn fingerprint(&self, id: &str) -> Option<&str> {
+        self.bound.as_ref()?.fingerprints.get(id).map(String::as_str)
+    }
+
+    /// The id of this batch.
+    #[must_use]
+    pub fn batch(&self) -> Option<&str> {
+        self.bound.as_ref().map(|bound| bound.batch.as_str())
+    }
+
+    /// Whether anybody said that this call is blocked: `approval_policy: "blocked"` from any asker (rule A5).
+    #[must_use]
+    pub fn is_blocked(&self, id: &str) -> bool {
+        let said = |metadata: &Map<String, Value>| {
+            metadata.get(APPROVAL_POLICY).is_some_and(|value| value == BLOCKED)
+        };
+        self.metadata.get(id).is_some_and(said)
+            || self.questions(id).iter().any(|question| said(question.metadata()))
+    }
+
+    /// Starts the answers to this batch. What is built carries its fingerprints.
+    pub fn answer(&self) -> Answers<'_> {
+        Answers::new(self)
+    }
+
+    /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does
+    /// not count as an answer.
+    #[must_use]
+    pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
+        let mut rest = self.clone();
+        rest.approvals.retain(|call| {
+            !results.approvals.contains_key(call.id()) && !results.is_left(call.id())
+        });
+        rest.calls
+            .retain(|call| !results.calls.contains_key(call.id()) && !results.is_left(call.id()));
+        rest.forget_others();
+        Some(rest).filter(|rest| !rest.is_empty())
+    }
+
+    /// The same batch with these calls only.
+    pub(crate) fn only(&self, mut keep: impl FnMut(&str) -> bool) -> Self {
+        let mut rest = self.clone();
+        rest.approvals.retain(|call| keep(call.id()));
+        rest.calls.retain(|call| keep(call.id()));
+        rest.forget_others();
+        rest
+    }
+
+    /// Drops what is known about calls that are no longer in the lists.
+    fn forget_others(&mut self) {
+        let ids: Vec<String> = self.iter().map(|call| call.id().to_owned()).collect();
+        let kept = |id: &String| ids.contains(id);
+        self.metadata.retain(|id, _| kept(id));
+        self.kinds.retain(|id, _| kept(id));
+        if let Some(bound) = &mut self.bound {
+            bound.fingerprints.retain(|id, _| kept(id));
+            bound.questions.retain(|id, _| kept(id));
+            bound.changed.retain(|id, _| kept(id));
+        }
+    }
+}
+
+impl fmt::Debug for DeferredToolRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeferredToolRequests")
+            .field("approvals", &self.approvals)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,257 @@
+//! What the host of a stack can get wrong, and how a response can fail.
+//!
+//! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model sees. The types here are for the
+//! program that wires tools, layers and handlers together.
+
+use std::fmt;
+
+/// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
+pub type BoxError = tower::BoxError;
+
+/// The host wired something wrong: answers that do not fit what was asked, tools whose names clash, a call that went
+/// round the stack. The message names the calls and says what to do.
+///
+/// Where answers are refused, nothing deferred has been executed (rule A4), and the questions stand as they were.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UserError {
+    /// Some calls were neither answered nor explicitly left.
+    #[error(
+        "no answer for {}: answer every deferred call, or leave it explicitly with `leave`",
+        Ids(ids)
+    )]
+    AnswersMissing {
+        /// The calls without an answer.
+        ids: Vec<String>,
+    },
+    /// Answers for calls that do not wait for one: never asked about, already settled, or answered before.
+    #[error(
+        "{} not waiting for an answer: answer only the calls of the requests you were given",
+        IdsAre(ids)
+    )]
+    AnswersUnknown {
+        /// The ids that are not pending.
+        ids: Vec<String>,
+    },
+    /// A value was given for a call that needs an approval, or an approval for one that is executed elsewhere.
+    #[error(
+        "wrong kind of answer for {}: answer approvals in `approvals`, and calls executed elsewhere in `calls`",
+        Ids(ids)
+    )]
+    AnswersOfWrongKind {
+        /// The calls that were answered in the wrong map.
+        ids: Vec<String>,
+    },
+    /// A call was answered in more than one way, or answered and left.
+    #[error("more than one answer for {}: give each call one answer, or leave it", Ids(ids))]
+    AnswersContradict {
+        /// The calls with several answers.
+        ids: Vec<String>,
+    },
+    /// The answers were made for other questions than the ones that wait (rule A6).
+    #[error(
+        "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
+        Ids(ids)
+    )]
+    AnswersForOtherBatch {
+        /// The calls whose question is not the one that was answered; all of them when the batch itself differs.
+        ids: Vec<String>,
+    },
+    /// The turn requires answers that carry the fingerprints of what was shown, and these do not.
+    #[error(
+        "the answers carry no fingerprints: build them with `requests.answer()`, as `require_bound_answers` demands"
+    )]
+    AnswersNotBound,
+    /// Arguments that an approver typed do not fit the tool.
+    #[error("the edited arguments of call `{id}` do not fit tool `{tool}`: {problem}")]
+    InvalidOverride {
+        /// The call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// Calls wait for an answer, nobody is there to give it, and the caller did not say that it can take them.
+    #[error(
+        "{} waiting for an answer: give the run a deferred tool handler, or let it end with deferred calls (`.output(text().or_deferred())`)",
+        IdsAre(ids)
+    )]
+    DeferredNotExpected {
+        /// The calls that wait.
+        ids: Vec<String>,
+    },
+    /// Two tools have one name.
+    #[error(
+        "two tools are called `{name}` (in {first} and {second}): rename one with `renamed`, or give a whole set a prefix with `prefixed`"
+    )]
+    ToolConflict {
+        /// The name both have.
+        name: String,
+        /// Where the first one comes from.
+        first: String,
+        /// Where the second one comes from.
+        second: String,
+    },
+    /// A wrapper was asked to rename a tool onto a name that is taken, or one that is not there.
+    #[error("cannot rename `{from}` to `{to}`: {problem}")]
+    Rename {
+        /// The name to change.
+        from: String,
+        /// The name it should get.
+        to: String,
+        /// Why that is not possible.
+        problem: &'static str,
+    },
+    /// A prepare function gave a tool that it was not given.
+    #[error(
+        "a prepare function cannot add or rename tools, but gave `{name}`: add tools to a toolset, rename with `renamed`"
+    )]
+    PrepareAdded {
+        /// The tool that nobody knows.
+        name: String,
+    },
+    /// A tool body asked for a dependency that the run does not have.
+    #[error("the run has no dependency of type `{type_name}`: add it with `.deps(value)`")]
+    MissingDeps {
+        /// The type that was asked for.
+        type_name: &'static str,
+    },
+    /// A call reached a layer or the gate without the record of what was decided about it (DESIGN §1).
+    #[error(
+        "call `{id}` of tool `{tool}` was not made by a turn: send calls through `Turn` or `Agent`, and let layers change a call with `with_args` instead of building a new one"
+    )]
+    NoPass {
+        /// The call.
+        id: String,
+        /// The tool.
+        tool: String,
+    },
+    /// An attempt came after its call had got its outcome, or after the turn was dropped (rule T6).
+    #[error("call `{id}` already has its outcome: a late or detached attempt runs nothing")]
+    PassClosed {
+        /// The call.
+        id: String,
+    },
+    /// Stored state cannot be used.
+    #[error("the stored state cannot be used: {problem}")]
+    StoredState {
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+    /// The history that a run should continue does not fit.
+    #[error("the history cannot be continued: {problem}")]
+    History {
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+}
+
+/// Why a response, or the run around it, ended with an error.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum ErrorKind {
+    /// The host wired something wrong.
+    #[error(transparent)]
+    User(#[from] UserError),
+    /// The model broke the rules: duplicate call ids, or too many failures in a row.
+    #[error("the model's response cannot be used: {problem} ({})", Ids(ids))]
+    ModelBehavior {
+        /// What it did.
+        problem: String,
+        /// The calls it is about.
+        ids: Vec<String>,
+    },
+    /// The model, or the way to it, failed.
+    #[error("the model request failed")]
+    Model(#[source] BoxError),
+    /// A tool, or a layer around it, ended with an error that is not for the model.
+    #[error("call `{id}` of tool `{tool}` failed")]
+    Tool {
+        /// The call.
+        id: String,
+        /// The tool, by the name the model used.
+        tool: String,
+        /// What failed.
+        #[source]
+        source: BoxError,
+    },
+    /// A deferred tool handler failed.
+    #[error("deferred tool handler `{name}` failed")]
+    Handler {
+        /// The handler.
+        name: String,
+        /// What failed.
+        #[source]
+        source: BoxError,
+    },
+    /// The definitions of the tools could not be had.
+    #[error("the tools could not be listed")]
+    Tools(#[source] BoxError),
+}
+
+impl ErrorKind {
+    /// The calls the error is about, in the order of the response where it has one.
+    ///
+    /// ```
+    /// use countersign::{ErrorKind, UserError};
+    /// let kind = ErrorKind::from(UserError::AnswersMissing { ids: vec!["call_2".into()] });
+    /// assert_eq!(kind.ids(), ["call_2"]);
+    /// ```
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        match self {
+            Self::User(error) => error.ids(),
+            Self::ModelBehavior { ids, .. } => ids.clone(),
+            Self::Tool { id, .. } => vec![id.clone()],
+            Self::Model(_) | Self::Handler { .. } | Self::Tools(_) => Vec::new(),
+        }
+    }
+}
+
+impl UserError {
+    /// The calls the error is about; empty when it is not about particular calls.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        match self {
+            Self::AnswersMissing { ids }
+            | Self::AnswersUnknown { ids }
+            | Self::AnswersOfWrongKind { ids }
+            | Self::AnswersContradict { ids }
+            | Self::AnswersForOtherBatch { ids }
+            | Self::DeferredNotExpected { ids } => ids.clone(),
+            Self::InvalidOverride { id, .. }
+            | Self::NoPass { id, .. }
+            | Self::PassClosed { id } => vec![id.clone()],
+            Self::AnswersNotBound
+            | Self::ToolConflict { .. }
+            | Self::Rename { .. }
+            | Self::PrepareAdded { .. }
+            | Self::MissingDeps { .. }
+            | Self::StoredState { .. }
+            | Self::History { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Writes ids as `a`, `b`.
+struct Ids<'a>(&'a [String]);
+
+impl fmt::Display for Ids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.len() == 1 { "call " } else { "calls " })?;
+        for (i, id) in self.0.iter().enumerate() {
+            write!(f, "{}`{}`", if i == 0 { "" } else { ", " }, id.escape_debug())?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes ids with a verb: call `a` is, calls `a`, `b` are.
+struct IdsAre<'a>(&'a [String]);
+
+impl fmt::Display for IdsAre<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", Ids(self.0), if self.0.len() == 1 { "is" } else { "are" })
+    }
+}

@@ -1,0 +1,214 @@
+//! The gate: the only place where a call becomes executable.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::args::Args;
+use crate::call::{
+    Approval, BodyToken, Claim, Leaf, Pass, Rerun, RunContext, SharedError, ToolCall,
+    ToolDefinition, ToolKind, Validate, tool_layer,
+};
+use crate::decision::Question;
+use crate::error::{BoxError, UserError};
+use crate::middleware::{Caught, caught};
+use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
+use crate::toolset::{Permit, Toolset};
+
+/// The text of an outcome whose tool was started and whose end was not seen.
+pub(crate) const MAY_HAVE_RUN: &str =
+    "The tool was started and its end was not seen: it may have run.";
+
+/// Stands directly around a [`Toolset`]: exactly one per leaf, made by `Tools::from`. Everything above it decides;
+/// only what it lets through is executed, at most once per pass (DESIGN §1).
+///
+/// A call is refused here that has no pass, whose pass is closed, or that was denied; whose arguments were changed
+/// after somebody decided on them, or do not fit the tool; that has an open question which no approval covers; and
+/// that was started before.
+pub struct Gate<T> {
+    toolset: Arc<T>,
+    /// The toolset's id; the address tells gates apart.
+    id: Arc<str>,
+}
+
+impl<T> Clone for Gate<T> {
+    fn clone(&self) -> Self {
+        Self { toolset: Arc::clone(&self.toolset), id: Arc::clone(&self.id) }
+    }
+}
+
+impl<T: Toolset> Gate<T> {
+    pub(crate) fn new(toolset: T) -> Self {
+        let id = Arc::from(toolset.id());
+        Self { toolset: Arc::new(toolset), id }
+    }
+
+    /// The definitions, each tied to this gate.
+    pub(crate) async fn definitions(
+        &self,
+        cx: &RunContext,
+    ) -> Result<Vec<ToolDefinition>, BoxError> {
+        let definitions = self.toolset.definitions(cx).await?;
+        Ok(definitions.into_iter().map(|definition| self.tie(definition)).collect())
+    }
+
+    fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
+        let validate = (definition.get_kind() != ToolKind::External).then(|| {
+            let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
+            let validate: Validate = Arc::new(move |args: &Args| toolset.validate(&name, args));
+            validate
+        });
+        definition.at_gate(&self.id, &self.id, validate)
+    }
+
+    /// Whether the tool is behind this gate.
+    pub(crate) fn is(&self, leaf: &Leaf) -> bool {
+        Arc::ptr_eq(&self.id, &leaf.gate)
+    }
+
+    pub(crate) async fn enter(self, call: ToolCall) -> Result<Outcome, BoxError> {
+        let pass = Arc::clone(call.pass()?);
+        if pass.is_closed() {
+            return Err(UserError::PassClosed { id: call.id().into() }.into());
+        }
+        if let Some(denial) = pass.denied() {
+            return Ok(Outcome::denied(denial.reason()));
+        }
+        let Some(leaf) =
+            pass.definition().leaf().filter(|leaf| self.is(leaf) && *leaf.name == *call.name())
+        else {
+            return Ok(refuse(
+                &pass,
+                format!("Not executed: `{}` is not a tool of this set.", call.name()),
+                None,
+            ));
+        };
+        if pass.arrives(call.args()).is_err() {
+            // The turn walks again; nothing looks at this outcome.
+            return Ok(Outcome::Deferred(Deferral::approval(Vec::new())));
+        }
+        if let Some(refused) = self.refuse_invalid(&pass, leaf, &call) {
+            return Ok(refused);
+        }
+        let asked = match self.open_questions(&pass, leaf, &call) {
+            Ok(asked) => asked,
+            Err(deferral) => return Ok(Outcome::Deferred(pass.defer(deferral))),
+        };
+        if pass.definition().get_kind() == ToolKind::External {
+            let deferral =
+                Deferral::external(crate::outcome::DeferralKind::External, serde_json::Map::new());
+            return Ok(Outcome::Deferred(pass.defer(deferral)));
+        }
+        let rerun = Rerun { idempotent: leaf.idempotent, unasked: !asked };
+        self.execute(&pass, call, rerun).await
+    }
+
+    /// Arguments that layers made are validated here; the model's own were, where the response entered (rule T5).
+    fn refuse_invalid(&self, pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
+        if pass.knows(call.args()) {
+            return None;
+        }
+        let problem = leaf.validate.as_ref()?(call.args()).err()?;
+        let rewriters = pass.rewriters();
+        let text = format!("Not executed: {rewriters} made arguments that do not fit the tool.");
+        Some(refuse(pass, text, Some(problem)))
+    }
+
+    /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
+    fn open_questions(&self, pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
+        let declared = pass.definition().get_kind() == ToolKind::Unapproved;
+        let questions =
+            pass.questions(declared.then(|| Question::of(tool_layer(&leaf.name), "declared")));
+        let changed = match pass.approval() {
+            None if questions.is_empty() => return Ok(false),
+            None => None,
+            Some(approval) => match not_covered(approval, leaf, call.args(), &questions) {
+                None => return Ok(true),
+                changed => changed,
+            },
+        };
+        Err(Deferral { changed, ..Deferral::approval(questions) })
+    }
+
+    async fn execute(
+        &self,
+        pass: &Arc<Pass>,
+        call: ToolCall,
+        rerun: Rerun,
+    ) -> Result<Outcome, BoxError> {
+        let claimed = match pass.claim(rerun).await {
+            Claim::Go(claimed) => claimed,
+            Claim::Recorded(ended) => return ended.map_err(Into::into),
+            Claim::Unknown => return Ok(Outcome::unknown(MAY_HAVE_RUN)),
+            Claim::Closed => return Err(UserError::PassClosed { id: call.id().into() }.into()),
+        };
+        let tool = call.name().to_owned();
+        let permit = Permit::new(call, pass.context().clone(), BodyToken::new(pass));
+        let ended = match caught(|| self.toolset.run(permit)).await {
+            Ok(Ok(value)) => Ok(Outcome::Returned(value)),
+            Ok(Err(error)) => ended(error, pass, &tool),
+            Err(Caught(what)) => {
+                tracing::error!(tool, "a tool body {what}");
+                Ok(Outcome::failed(
+                    "The tool stopped in the middle of its work; it may have done part of it.",
+                ))
+            }
+        };
+        claimed.end(ended.clone());
+        ended.map_err(Into::into)
+    }
+}
+
+/// What is not as it was approved, if anything.
+fn not_covered(
+    approval: &Approval,
+    leaf: &Leaf,
+    args: &Args,
+    questions: &[Question],
+) -> Option<String> {
+    if approval.tool != leaf.identity {
+        return Some(
+            "the tool is not the one that was approved: its set or its schema has changed"
+                .to_owned(),
+        );
+    }
+    if !approval.args.equal(args) {
+        return Some("the arguments are not the ones that were approved".to_owned());
+    }
+    if !approval.answers(questions) {
+        return Some("there is a question that was not shown when it was approved".to_owned());
+    }
+    None
+}
+
+fn refuse(pass: &Pass, reason: String, detail: Option<String>) -> Outcome {
+    tracing::error!(tool = pass.context().tool_name(), reason, "the gate refuses a call");
+    Outcome::denied(pass.deny_at_gate(reason, detail).reason())
+}
+
+/// How a body that gave no value has ended.
+fn ended(error: ToolError, pass: &Pass, tool: &str) -> Result<Outcome, SharedError> {
+    match error {
+        ToolError::Retry(it) => Ok(Outcome::Retry(it)),
+        ToolError::Failed(it) => Ok(Outcome::Failed(it)),
+        ToolError::ApprovalRequired(it) => {
+            let mut deferral = Deferral::approval(pass.questions(Some(own_question(it, tool))));
+            deferral.changed = pass.approval().map(|_| "the tool asks again".to_owned());
+            Ok(Outcome::Deferred(deferral))
+        }
+        ToolError::CallDeferred(it) => {
+            Ok(Outcome::Deferred(Deferral::external(it.kind, it.metadata)))
+        }
+        ToolError::Fatal(error) => Err(SharedError(Arc::new(error))),
+    }
+}
+
+fn own_question(required: ApprovalRequired, tool: &str) -> Question {
+    let ApprovalRequired { key, reason, metadata } = required;
+    Question { reason, metadata, ..Question::of(tool_layer(tool), key) }
+}
+
+impl<T> fmt::Debug for Gate<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate({})", self.id)
+    }
+}

@@ -1,0 +1,163 @@
+//! Handlers from closures.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+
+use super::{DeferredToolHandler, deny_blocked};
+use crate::args::Args;
+use crate::call::RunContext;
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
+use crate::error::BoxError;
+
+/// A handler from an async closure over the whole batch.
+///
+/// ```
+/// use countersign::{DeferredToolRequests, RunContext, handler_fn};
+///
+/// let handler = handler_fn(async |_cx: RunContext, requests: DeferredToolRequests| {
+///     requests.answer().deny_rest("nobody is here").build()
+/// });
+/// # let _ = handler;
+/// ```
+pub fn handler_fn<F, Fut, E>(handle: F) -> HandlerFn<F>
+where
+    F: Fn(RunContext, DeferredToolRequests) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<DeferredToolResults, E>> + Send,
+    E: Into<BoxError>,
+{
+    HandlerFn(handle)
+}
+
+/// An async closure that handles; see [`handler_fn`].
+#[derive(Clone)]
+pub struct HandlerFn<F>(F);
+
+impl<F, Fut, E> DeferredToolHandler for HandlerFn<F>
+where
+    F: Fn(RunContext, DeferredToolRequests) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<DeferredToolResults, E>> + Send,
+    E: Into<BoxError>,
+{
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("handler_fn")
+    }
+
+    async fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        self.0(cx.clone(), requests.clone()).await.map_err(Into::into)
+    }
+}
+
+/// A handler from a sync closure over the whole batch. It runs where the turn runs: one that waits for a person
+/// belongs on a blocking thread, as the terminal handler does.
+///
+/// ```
+/// use countersign::handler_fn_sync;
+///
+/// let handler = handler_fn_sync(|_cx, requests| {
+///     requests.answer().approve_tool("read_file").deny_rest("reads only").build()
+/// });
+/// # let _ = handler;
+/// ```
+pub fn handler_fn_sync<F, E>(handle: F) -> HandlerFnSync<F>
+where
+    F: Fn(&RunContext, &DeferredToolRequests) -> Result<DeferredToolResults, E>
+        + Send
+        + Sync
+        + 'static,
+    E: Into<BoxError>,
+{
+    HandlerFnSync(handle)
+}
+
+/// A sync closure that handles; see [`handler_fn_sync`].
+#[derive(Clone)]
+pub struct HandlerFnSync<F>(F);
+
+impl<F, E> DeferredToolHandler for HandlerFnSync<F>
+where
+    F: Fn(&RunContext, &DeferredToolRequests) -> Result<DeferredToolResults, E>
+        + Send
+        + Sync
+        + 'static,
+    E: Into<BoxError>,
+{
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("handler_fn_sync")
+    }
+
+    fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> impl Future<Output = Result<DeferredToolResults, BoxError>> + Send {
+        std::future::ready(self.0(cx, requests).map_err(Into::into))
+    }
+}
+
+/// The per-call handler of ALLOW / DENY / ASK middleware: an async closure `(name, args, reason) -> bool`, asked about
+/// one call after the other. The reasons of several askers come as one text. Calls that are executed elsewhere are
+/// left.
+///
+/// ```
+/// use countersign::{Args, permission_handler};
+///
+/// let handler = permission_handler(async |name: String, _args: Args, _reason: String| name != "delete_file");
+/// # let _ = handler;
+/// ```
+pub fn permission_handler<F, Fut>(permit: F) -> PermissionHandler<F>
+where
+    F: Fn(String, Args, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = bool> + Send,
+{
+    PermissionHandler(permit)
+}
+
+/// A per-call handler; see [`permission_handler`].
+#[derive(Clone)]
+pub struct PermissionHandler<F>(F);
+
+impl<F, Fut> DeferredToolHandler for PermissionHandler<F>
+where
+    F: Fn(String, Args, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = bool> + Send,
+{
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("permission_handler")
+    }
+
+    async fn handle(
+        &self,
+        _: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let mut answers = deny_blocked(requests);
+        for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
+            let reasons: Vec<_> =
+                requests.questions(call.id()).iter().map(crate::Question::reason).collect();
+            let reason = reasons
+                .into_iter()
+                .filter(|reason| !reason.is_empty())
+                .collect::<Vec<_>>()
+                .join("; ");
+            let yes = self.0(call.name().to_owned(), call.args().clone(), reason).await;
+            answers = answers.approval(call.id(), yes);
+        }
+        Ok(answers.answered_by("permission handler").leave_rest().build()?)
+    }
+}
+
+macro_rules! debug_by_name {
+    ($($name:ident),*) => {$(
+        impl<F> fmt::Debug for $name<F> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    )*};
+}
+debug_by_name!(HandlerFn, HandlerFnSync, PermissionHandler);

@@ -1,0 +1,128 @@
+//! Handlers: what answers the deferred calls of a response, inline.
+//!
+//! | handler | does |
+//! |---|---|
+//! | [`handler_fn`], [`handler_fn_sync`] | closures over the whole batch |
+//! | [`permission_handler`] | an async closure `(name, args, reason) -> bool`, asked call by call |
+//! | [`HandlerChain`] | several in a row, each asked about what the ones before it have left |
+//! | [`DenyAll`] | denies everything |
+//! | [`FailClosed`] | denies what the inner one leaves, forgets or fails on |
+//! | [`channel`] | batches out, answers in, for editors, bots and pages |
+//! | [`danger_approve_all`] | approves everything |
+//!
+//! The ready-made ones deny what is [blocked](crate::DeferredToolRequests::is_blocked) without asking.
+
+mod chain;
+mod channel;
+mod closure;
+mod ready_made;
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+pub use chain::HandlerChain;
+pub use channel::{Batch, ChannelHandler, channel};
+pub use closure::{
+    HandlerFn, HandlerFnSync, PermissionHandler, handler_fn, handler_fn_sync, permission_handler,
+};
+pub use ready_made::{ApproveAll, DenyAll, FailClosed, danger_approve_all};
+
+use crate::call::RunContext;
+use crate::deferred::{Answers, DeferredToolRequests, DeferredToolResults};
+use crate::error::BoxError;
+
+/// Answers the deferred calls of one response.
+///
+/// It is asked once per response, with every call that waits, before any of them executes (rule T2). It answers each
+/// one or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and nothing deferred has executed
+/// (rule A4). An error or a panic ends the run with what has happened so far.
+///
+/// ```
+/// use countersign::{BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext};
+///
+/// struct ReadsOnly;
+///
+/// impl DeferredToolHandler for ReadsOnly {
+///     async fn handle(&self, _cx: &RunContext, requests: &DeferredToolRequests) -> Result<DeferredToolResults, BoxError> {
+///         Ok(requests.answer().approve_tool("read_file").deny_rest("reads only").answered_by("policy").build()?)
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no deferred tool handler",
+    note = "implement `DeferredToolHandler`, or wrap a closure in `handler_fn` (async) or `handler_fn_sync`"
+)]
+pub trait DeferredToolHandler: Send + Sync + 'static {
+    /// The name that errors and logs carry.
+    fn name(&self) -> Cow<'static, str> {
+        let name = std::any::type_name::<Self>();
+        Cow::Borrowed(
+            name.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(name),
+        )
+    }
+
+    /// Answers the batch, or leaves calls explicitly.
+    fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> impl Future<Output = Result<DeferredToolResults, BoxError>> + Send;
+}
+
+/// The object-safe twin of [`DeferredToolHandler`].
+pub(crate) trait ErasedHandler: Send + Sync {
+    fn name(&self) -> Cow<'static, str>;
+    fn handle<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        requests: &'a DeferredToolRequests,
+    ) -> BoxFuture<'a, Result<DeferredToolResults, BoxError>>;
+}
+
+impl<H: DeferredToolHandler> ErasedHandler for H {
+    fn name(&self) -> Cow<'static, str> {
+        DeferredToolHandler::name(self)
+    }
+
+    fn handle<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        requests: &'a DeferredToolRequests,
+    ) -> BoxFuture<'a, Result<DeferredToolResults, BoxError>> {
+        Box::pin(DeferredToolHandler::handle(self, cx, requests))
+    }
+}
+
+impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
+    fn name(&self) -> Cow<'static, str> {
+        DeferredToolHandler::name(&**self)
+    }
+
+    async fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        DeferredToolHandler::handle(&**self, cx, requests).await
+    }
+}
+
+/// Starts the answers with a denial of everything that is blocked, as every ready-made handler does.
+pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
+    let mut answers = requests.answer();
+    for call in &requests.approvals {
+        if requests.is_blocked(call.id()) {
+            let questions = requests.questions(call.id());
+            let reason =
+                questions.iter().map(crate::Question::reason).find(|reason| !reason.is_empty());
+            let message = reason.map_or("Blocked by policy.".to_owned(), |reason| {
+                format!("Blocked by policy: {reason}")
+            });
+            answers = answers.deny(call.id(), message);
+        }
+    }
+    answers.answered_by("policy")
+}

@@ -1,0 +1,131 @@
+//! Handlers that need nobody.
+
+use super::{DeferredToolHandler, deny_blocked};
+use crate::call::RunContext;
+use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
+use crate::error::BoxError;
+use crate::middleware::{Caught, caught};
+
+/// Denies every call; one that is executed elsewhere fails. With it an ASK that nobody answers is a denial, as in
+/// seed 002.
+///
+/// ```
+/// use countersign::DenyAll;
+/// let handler = DenyAll::new("approvals are off in this environment");
+/// # let _ = handler;
+/// ```
+#[derive(Debug, Clone)]
+pub struct DenyAll {
+    message: String,
+}
+
+impl DenyAll {
+    /// Denies with this message, which the model is told verbatim.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl Default for DenyAll {
+    fn default() -> Self {
+        Self::new("Denied: nobody is here to approve this call.")
+    }
+}
+
+impl DeferredToolHandler for DenyAll {
+    async fn handle(
+        &self,
+        _: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        Ok(deny_blocked(requests).deny_rest(&self.message).answered_by("deny all").build()?)
+    }
+}
+
+/// Approves every call that is not blocked, and leaves those that are executed elsewhere. For tests and sandboxes.
+#[must_use]
+pub fn danger_approve_all() -> ApproveAll {
+    ApproveAll(())
+}
+
+/// Approves everything; see [`danger_approve_all`].
+#[derive(Debug, Clone)]
+pub struct ApproveAll(());
+
+impl DeferredToolHandler for ApproveAll {
+    async fn handle(
+        &self,
+        _: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let mut answers = deny_blocked(requests);
+        for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
+            answers = answers.approve(call.id());
+        }
+        Ok(answers.answered_by("approve all").leave_rest().build()?)
+    }
+}
+
+/// Denies what the inner handler leaves or forgets, and everything when it fails or answers something else.
+///
+/// ```
+/// use countersign::{FailClosed, handler_fn_sync};
+///
+/// let reads = handler_fn_sync(|_cx, requests| Ok::<_, std::io::Error>(requests.answer().approve_tool("read_file").unchecked()));
+/// let handler = FailClosed::new(reads); // everything but reads is denied
+/// # let _ = handler;
+/// ```
+#[derive(Debug, Clone)]
+pub struct FailClosed<H> {
+    inner: H,
+}
+
+impl<H: DeferredToolHandler> FailClosed<H> {
+    /// Closes the gaps of this handler.
+    pub fn new(inner: H) -> Self {
+        Self { inner }
+    }
+
+    /// What the inner handler answered, as far as it counts.
+    async fn answered(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Option<DeferredToolResults> {
+        let failed = match caught(|| self.inner.handle(cx, requests)).await {
+            Ok(Ok(mut results)) => {
+                for call in requests.remaining(&results).unwrap_or_default().iter() {
+                    results = results.leave(call.id());
+                }
+                match check(requests, &results, false) {
+                    Ok(()) => return Some(results),
+                    Err(error) => error.to_string(),
+                }
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(Caught(what)) => what.to_owned(),
+        };
+        tracing::error!(handler = %self.inner.name(), failed, "a handler failed, the calls are denied");
+        None
+    }
+}
+
+impl<H: DeferredToolHandler> DeferredToolHandler for FailClosed<H> {
+    async fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let denied = "Denied by policy.";
+        let Some(results) = self.answered(cx, requests).await else {
+            return Ok(deny_blocked(requests)
+                .deny_rest(denied)
+                .answered_by("fail closed")
+                .build()?);
+        };
+        let left = requests.only(|id| results.is_left(id));
+        let closed = deny_blocked(&left).deny_rest(denied).answered_by("fail closed").build()?;
+        Ok(results.then(closed))
+    }
+}

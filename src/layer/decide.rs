@@ -1,0 +1,158 @@
+//! The service of [`decide_fn`](crate::decide_fn): static, without allocation, passing readiness through.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use tower::Service;
+
+use crate::args::Args;
+use crate::call::{Pass, ToolCall};
+use crate::decision::{Decision, ToolDecision};
+use crate::error::BoxError;
+use crate::middleware::DecideFn;
+use crate::outcome::Outcome;
+
+/// Decides by a closure and calls the inner service.
+#[derive(Clone)]
+pub struct DecideService<F, S> {
+    decide: DecideFn<F>,
+    inner: S,
+}
+
+impl<F, S> DecideService<F, S> {
+    pub(super) fn new(decide: DecideFn<F>, inner: S) -> Self {
+        Self { decide, inner }
+    }
+}
+
+impl<F, D, S> Service<ToolCall> for DecideService<F, S>
+where
+    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    D: Into<Decision>,
+    S: Service<ToolCall, Response = Outcome>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Outcome;
+    type Error = BoxError;
+    type Future = DecideFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        match decide(&self.decide, call) {
+            Ok(call) => DecideFuture { state: State::Inner { future: self.inner.call(call) } },
+            Err(result) => DecideFuture { state: State::Done { result: Some(result) } },
+        }
+    }
+}
+
+/// Gives the call to go on with, or the result that ends the walk here.
+fn decide<F, D>(
+    decide: &DecideFn<F>,
+    call: ToolCall,
+) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
+where
+    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    D: Into<Decision>,
+{
+    let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
+    let decision = catch_unwind(AssertUnwindSafe(|| decide.decide(&call)));
+    let decision = decision.unwrap_or_else(|_| Decision::failed("panicked"));
+    match record(pass, &call, decision, || decide.layer_name()) {
+        Ok(None) => Ok(call),
+        Ok(Some(args)) => Ok(call.with_args(args)),
+        Err(denied) => Err(Box::new(Ok(denied))),
+    }
+}
+
+/// Records what a layer decided. Gives the changed arguments to go on with, if any, or the denied outcome.
+pub(super) fn record(
+    pass: &Pass,
+    call: &ToolCall,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Result<Option<Args>, Outcome> {
+    report(pass, call, &decision, &layer);
+    pass.decided(decision, call.args(), layer).map_err(|denial| Outcome::denied(denial.reason))
+}
+
+/// Tells the subscriber and the explanation what a layer decided.
+fn report(
+    pass: &Pass,
+    call: &ToolCall,
+    decision: &Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) {
+    let cx = pass.context();
+    cx.note(&layer, decision, call.args());
+    let changed = || decision.changes(call.args());
+    if let Some(detail) = decision.denied().and_then(|denial| denial.detail()) {
+        tracing::error!(layer = %layer(), tool = call.name(), detail, "a layer failed to decide, the call is denied");
+    }
+    match decision.decision() {
+        ToolDecision::Allow => {
+            tracing::trace!(target: "countersign::decision", layer = %layer(), decision = "allow", changed_args = changed());
+        }
+        ToolDecision::Ask => {
+            tracing::debug!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
+        }
+        ToolDecision::Deny => {
+            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "deny", reason = decision.reason());
+        }
+    }
+}
+
+pin_project! {
+    /// The future of [`DecideService`].
+    pub struct DecideFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F> {
+        // The call went on inward.
+        Inner { #[pin] future: F },
+        // The walk ended here; empty once it was polled.
+        Done { result: Option<Box<Result<Outcome, BoxError>>> },
+    }
+}
+
+impl<F, E> Future for DecideFuture<F>
+where
+    F: Future<Output = Result<Outcome, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Outcome, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProj::Inner { future } => Poll::Ready(ready!(future.poll(cx)).map_err(Into::into)),
+            StateProj::Done { result } => {
+                let result = result.take().map(|result| *result);
+                Poll::Ready(result.unwrap_or_else(|| Err("polled after it was done".into())))
+            }
+        }
+    }
+}
+
+impl<F, S: fmt::Debug> fmt::Debug for DecideService<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {:?}", self.decide.layer_name(), self.inner)
+    }
+}
+
+impl<F> fmt::Debug for DecideFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DecideFuture")
+    }
+}

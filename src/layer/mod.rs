@@ -1,0 +1,71 @@
+//! Running middleware as [`tower::Layer`]s.
+//!
+//! Any layer over a tool call composes with these, above and below: tower's own, yours, boxed or not. What tower
+//! itself demands is in [`ordering`](crate::docs::ordering).
+
+mod decide;
+mod service;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use tower::Layer;
+
+pub use decide::{DecideFuture, DecideService};
+pub use service::{MiddlewareLayer, MiddlewareService};
+
+use crate::middleware::{DecideFn, DecidingWithin, ForTools, FromFn, Named, ToolMiddleware};
+
+/// What every middleware can do.
+pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
+    /// The [`tower::Layer`] that runs this middleware around the calls that pass through it.
+    fn into_layer(self) -> MiddlewareLayer<Self> {
+        MiddlewareLayer::new(self)
+    }
+
+    /// Applies to calls of these tools only, by the names they have at this level.
+    ///
+    /// ```
+    /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
+    /// let writes = decide_fn(|_| Decision::ask("write?")).for_tools(["write_file", "move_file"]);
+    /// # let _ = writes;
+    /// ```
+    fn for_tools<I: Into<String>>(self, tools: impl IntoIterator<Item = I>) -> ForTools<Self> {
+        ForTools { inner: self, tools: tools.into_iter().map(Into::into).collect() }
+    }
+
+    /// Limits the time the decision may take; a decision that comes later is a DENY that names this layer (rule D4).
+    /// Unlike a timeout layer it does not measure the tool.
+    fn deciding_within(self, limit: Duration) -> DecidingWithin<Self> {
+        DecidingWithin { inner: self, limit }
+    }
+
+    /// Gives the layer another name in questions, denials and explanations.
+    fn named(self, name: impl Into<Cow<'static, str>>) -> Named<Self> {
+        Named { inner: self, name: name.into() }
+    }
+}
+
+impl<M: ToolMiddleware> ToolMiddlewareExt for M {}
+
+impl<F, S> Layer<S> for DecideFn<F>
+where
+    F: Clone,
+{
+    type Service = DecideService<F, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        DecideService::new(self.clone(), inner)
+    }
+}
+
+impl<F, S> Layer<S> for FromFn<F>
+where
+    Self: ToolMiddleware + Clone,
+{
+    type Service = MiddlewareService<Self, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        MiddlewareLayer::new(self.clone()).layer(inner)
+    }
+}

@@ -1,0 +1,94 @@
+//! One middleware or another, by a predicate.
+
+use std::borrow::Cow;
+
+use super::{ToolCallError, ToolMiddleware};
+use crate::call::{RunContext, ToolCall};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// Applies `then` where the predicate holds, and nothing (or [`otherwise`](When::otherwise)) where it does not.
+///
+/// The predicate sees the call and its context, is asked on every walk and again for the hooks after the call, and
+/// must give the same answer for the same call. A panic in it denies (rule D4).
+///
+/// ```
+/// use countersign::{Decision, RunContext, ToolCall, decide_fn, when};
+///
+/// let large = |_: &RunContext, call: &ToolCall| call.args()["amount"].as_u64() > Some(1_000);
+/// let policy = when(large, decide_fn(|_| Decision::ask("large transfer")))
+///     .otherwise(decide_fn(|_| Decision::allow()));
+/// # let _ = policy;
+/// ```
+pub fn when<P, A>(predicate: P, then: A) -> When<P, A, ()>
+where
+    P: Fn(&RunContext, &ToolCall) -> bool + Send + Sync + 'static,
+    A: ToolMiddleware,
+{
+    When { predicate, then, otherwise: () }
+}
+
+/// A middleware that applies under a condition; see [`when`].
+#[derive(Clone)]
+pub struct When<P, A, B> {
+    predicate: P,
+    then: A,
+    otherwise: B,
+}
+
+impl<P, A> When<P, A, ()> {
+    /// Applies this where the predicate does not hold.
+    #[must_use]
+    pub fn otherwise<B: ToolMiddleware>(self, otherwise: B) -> When<P, A, B> {
+        When { predicate: self.predicate, then: self.then, otherwise }
+    }
+}
+
+impl<P, A, B> ToolMiddleware for When<P, A, B>
+where
+    P: Fn(&RunContext, &ToolCall) -> bool + Send + Sync + 'static,
+    A: ToolMiddleware,
+    B: ToolMiddleware,
+{
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Owned(format!("when({}, {})", self.then.name(), self.otherwise.name()))
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        match (self.predicate)(cx, call) {
+            true => self.then.before_tool_call(cx, call).await.named(|| self.then.name()),
+            false => {
+                self.otherwise.before_tool_call(cx, call).await.named(|| self.otherwise.name())
+            }
+        }
+    }
+
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        match (self.predicate)(cx, call) {
+            true => self.then.after_tool_call(cx, call, outcome).await,
+            false => self.otherwise.after_tool_call(cx, call, outcome).await,
+        }
+    }
+
+    async fn on_tool_error(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        match (self.predicate)(cx, call) {
+            true => self.then.on_tool_error(cx, call, error).await,
+            false => self.otherwise.on_tool_error(cx, call, error).await,
+        }
+    }
+}
+
+impl<P, A, B> std::fmt::Debug for When<P, A, B>
+where
+    Self: ToolMiddleware,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}

@@ -1,0 +1,70 @@
+//! Middleware behind a pointer, for composites that hold several.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::{ToolCallError, ToolMiddleware};
+use crate::call::{RunContext, ToolCall};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// The object-safe twin of [`ToolMiddleware`].
+pub(crate) trait Erased: Send + Sync {
+    fn name(&self) -> Cow<'static, str>;
+    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision>;
+    fn after<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+        outcome: Outcome,
+    ) -> BoxFuture<'a, Outcome>;
+    fn on_error<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+        error: ToolCallError,
+    ) -> BoxFuture<'a, Result<Outcome, BoxError>>;
+}
+
+impl<M: ToolMiddleware> Erased for M {
+    fn name(&self) -> Cow<'static, str> {
+        ToolMiddleware::name(self)
+    }
+
+    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision> {
+        Box::pin(self.before_tool_call(cx, call))
+    }
+
+    fn after<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+        outcome: Outcome,
+    ) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.after_tool_call(cx, call, outcome))
+    }
+
+    fn on_error<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+        error: ToolCallError,
+    ) -> BoxFuture<'a, Result<Outcome, BoxError>> {
+        Box::pin(self.on_tool_error(cx, call, error))
+    }
+}
+
+/// What a hook did instead of answering.
+pub(crate) struct Caught(pub(crate) &'static str);
+
+/// Runs a hook, catching a panic while it is made and while it runs. The message of the panic is not kept: the panic
+/// hook has printed it, and it may quote arguments (rule S2).
+pub(crate) async fn caught<F: Future>(hook: impl FnOnce() -> F) -> Result<F::Output, Caught> {
+    let Ok(future) = catch_unwind(AssertUnwindSafe(hook)) else { return Err(Caught("panicked")) };
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|_| Caught("panicked"))
+}

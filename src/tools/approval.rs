@@ -1,0 +1,63 @@
+//! The middleware of the `approval_required` wrappers.
+
+use std::borrow::Cow;
+use std::future::Future;
+
+use crate::call::{RunContext, ToolCall};
+use crate::decision::Decision;
+use crate::middleware::ToolMiddleware;
+
+/// One question for all of them, without a reason: two wrappers around one tool ask once.
+fn ask(yes: bool) -> Decision {
+    if yes { Decision::ask("").key("approval required") } else { Decision::allow() }
+}
+
+const NAME: Cow<'static, str> = Cow::Borrowed("approval_required");
+
+pub(super) struct AskAll;
+
+impl ToolMiddleware for AskAll {
+    fn name(&self) -> Cow<'static, str> {
+        NAME
+    }
+
+    fn before_tool_call(
+        &self,
+        _: &RunContext,
+        _: &ToolCall,
+    ) -> impl Future<Output = Decision> + Send {
+        std::future::ready(ask(true))
+    }
+}
+
+pub(super) struct AskIf<P>(pub(super) P);
+
+impl<P: Fn(&RunContext, &ToolCall) -> bool + Send + Sync + 'static> ToolMiddleware for AskIf<P> {
+    fn name(&self) -> Cow<'static, str> {
+        NAME
+    }
+
+    fn before_tool_call(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+    ) -> impl Future<Output = Decision> + Send {
+        std::future::ready(ask(self.0(cx, call)))
+    }
+}
+
+pub(super) struct AskIfAsync<P>(pub(super) P);
+
+impl<P, Fut> ToolMiddleware for AskIfAsync<P>
+where
+    P: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = bool> + Send + 'static,
+{
+    fn name(&self) -> Cow<'static, str> {
+        NAME
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        ask(self.0(cx.clone(), call.clone()).await)
+    }
+}

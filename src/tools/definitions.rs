@@ -1,0 +1,113 @@
+//! Wrappers that change what is known about tools, and leave their calls alone.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::{Stack, Tools};
+use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::error::{BoxError, UserError};
+use crate::outcome::Outcome;
+
+pub(super) struct Redefined {
+    tools: Tools,
+    word: &'static str,
+    change: Box<
+        dyn Fn(RunContext, Vec<ToolDefinition>) -> BoxFuture<'static, Vec<ToolDefinition>>
+            + Send
+            + Sync,
+    >,
+}
+
+impl Redefined {
+    pub(super) fn filter(
+        tools: Tools,
+        predicate: impl Fn(&RunContext, &ToolDefinition) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let keep = move |cx: &RunContext, mut definitions: Vec<ToolDefinition>| {
+            definitions.retain(|definition| predicate(cx, definition));
+            definitions
+        };
+        Self { word: "filtered", ..Self::prepare(tools, keep) }
+    }
+
+    pub(super) fn filter_async<P, Fut>(tools: Tools, predicate: P) -> Self
+    where
+        P: Fn(RunContext, ToolDefinition) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = bool> + Send + 'static,
+    {
+        let predicate = Arc::new(predicate);
+        let keep = move |cx: RunContext, definitions: Vec<ToolDefinition>| {
+            let predicate = Arc::clone(&predicate);
+            async move {
+                let mut kept = Vec::new();
+                for definition in definitions {
+                    if predicate(cx.clone(), definition.clone()).await {
+                        kept.push(definition);
+                    }
+                }
+                kept
+            }
+        };
+        Self { word: "filtered", ..Self::prepare_async(tools, keep) }
+    }
+
+    pub(super) fn prepare(
+        tools: Tools,
+        prepare: impl Fn(&RunContext, Vec<ToolDefinition>) -> Vec<ToolDefinition>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self::prepare_async(tools, move |cx, definitions| {
+            std::future::ready(prepare(&cx, definitions))
+        })
+    }
+
+    pub(super) fn prepare_async<P, Fut>(tools: Tools, prepare: P) -> Self
+    where
+        P: Fn(RunContext, Vec<ToolDefinition>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<ToolDefinition>> + Send + 'static,
+    {
+        let change =
+            move |cx, definitions| -> BoxFuture<'static, _> { Box::pin(prepare(cx, definitions)) };
+        Self { tools, word: "prepared", change: Box::new(change) }
+    }
+
+    async fn change(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        let given = self.tools.definitions(cx).await?;
+        let changed = (self.change)(cx.clone(), given.clone()).await;
+        // A definition that was built anew is tied to the tool of its name again.
+        let tie = |definition: ToolDefinition| match given
+            .iter()
+            .find(|known| known.name() == definition.name())
+        {
+            Some(known) => Ok(definition.with_leaf(known.leaf().cloned())),
+            None => Err(UserError::PrepareAdded { name: definition.name().to_owned() }.into()),
+        };
+        changed.into_iter().map(tie).collect()
+    }
+}
+
+impl Stack for Redefined {
+    fn definitions<'a>(
+        &'a self,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
+        Box::pin(self.change(cx))
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
+        self.tools.0.call(call)
+    }
+
+    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
+        self.tools.0.leads_to(name, leaf)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {:?}", self.word, self.tools)
+    }
+}

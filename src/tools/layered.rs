@@ -1,0 +1,57 @@
+//! Layers around the calls of a set.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use futures::TryFutureExt as _;
+use futures::future::BoxFuture;
+use tower::{Layer, Service, ServiceExt as _};
+
+use super::{Stack, Tools};
+use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+pub(super) struct Layered<L: Layer<Tools>> {
+    inner: Tools,
+    layer: L,
+    /// Applied at the first call: `buffer` spawns its worker when it is layered.
+    service: OnceLock<L::Service>,
+}
+
+impl<L: Layer<Tools>> Layered<L> {
+    pub(super) fn new(inner: Tools, layer: L) -> Self {
+        Self { inner, layer, service: OnceLock::new() }
+    }
+}
+
+impl<L> Stack for Layered<L>
+where
+    L: Layer<Tools> + Send + Sync + 'static,
+    L::Service: Service<ToolCall, Response = Outcome> + Clone + Send + Sync + 'static,
+    <L::Service as Service<ToolCall>>::Error: Into<BoxError>,
+    <L::Service as Service<ToolCall>>::Future: Send + 'static,
+{
+    fn definitions<'a>(
+        &'a self,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
+        self.inner.0.definitions(cx)
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
+        let service = self.service.get_or_init(|| self.layer.layer(self.inner.clone()));
+        Box::pin(service.clone().oneshot(call).map_err(Into::into))
+    }
+
+    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
+        self.inner.0.leads_to(name, leaf)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layer = std::any::type_name::<L>();
+        let shown =
+            layer.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(layer);
+        write!(f, "{shown} > {:?}", self.inner)
+    }
+}

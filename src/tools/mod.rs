@@ -1,0 +1,133 @@
+//! Wrappers around toolsets: they take and give [`Tools`], above the one gate of each leaf.
+//!
+//! | wrapper | does |
+//! |---|---|
+//! | [`layered`](ToolsExt::layered) | puts layers around the calls: ours, yours, tower's |
+//! | [`approval_required`](ToolsExt::approval_required) | asks about every call, or those a predicate picks |
+//! | [`prefixed`](ToolsExt::prefixed), [`renamed`](ToolsExt::renamed) | other names outside |
+//! | [`filtered`](ToolsExt::filtered) | hides tools |
+//! | [`prepared`](ToolsExt::prepared) | changes definitions, step by step |
+//! | [`with_metadata`](ToolsExt::with_metadata) | adds metadata to definitions |
+//! | [`Tools::combined`] | several sets as one |
+//!
+//! Every wrapper speaks of the names at its own level: the names that the wrappers inside have left.
+
+mod approval;
+mod combined;
+mod definitions;
+mod ext;
+mod layered;
+mod names;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use tower::Service;
+
+pub use ext::ToolsExt;
+
+use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::error::BoxError;
+use crate::gate::Gate;
+use crate::outcome::Outcome;
+use crate::toolset::Toolset;
+
+/// Definitions, and one service for the calls, behind a pointer and without type parameters: what wrappers take and
+/// give, and what turns and agents take.
+///
+/// ```
+/// use countersign::{ExternalToolset, FunctionToolset, Tools, ToolsExt};
+///
+/// let files = FunctionToolset::new().id("files").prefixed("fs").approval_required();
+/// let browser = ExternalToolset::new("browser", []);
+/// let tools = Tools::combined([files, browser.into()]);
+/// # let _ = tools;
+/// ```
+#[derive(Clone)]
+pub struct Tools(Arc<dyn Stack>);
+
+/// What is behind the pointer.
+trait Stack: Send + Sync {
+    fn definitions<'a>(
+        &'a self,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>>;
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>>;
+
+    /// Whether a call of `name` ends at this tool.
+    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool;
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl Tools {
+    /// No tools.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::combined([])
+    }
+
+    /// The definitions as they are now, for this run.
+    ///
+    /// # Errors
+    /// What a toolset or a wrapper fails with: two tools of one name, a server that cannot be reached.
+    pub async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        self.0.definitions(cx).await
+    }
+
+    fn new(stack: impl Stack + 'static) -> Self {
+        Self(Arc::new(stack))
+    }
+}
+
+impl<T: Toolset> From<T> for Tools {
+    fn from(toolset: T) -> Self {
+        Self::new(Gate::new(toolset))
+    }
+}
+
+/// Calls that a turn sends; a call that was not made by a turn is refused by the gate.
+impl Service<ToolCall> for Tools {
+    type Response = Outcome;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Outcome, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        self.0.call(call)
+    }
+}
+
+impl<T: Toolset> Stack for Gate<T> {
+    fn definitions<'a>(
+        &'a self,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
+        Box::pin(Self::definitions(self, cx))
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
+        Box::pin(self.clone().enter(call))
+    }
+
+    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
+        self.is(leaf) && *leaf.name == *name
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl fmt::Debug for Tools {
+    /// The wrappers, outermost first, down to the gates.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe(f)
+    }
+}

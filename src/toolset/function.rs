@@ -1,0 +1,110 @@
+//! Tools that are Rust functions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Permit, Tool, Toolset};
+use crate::args::Args;
+use crate::call::{RunContext, ToolDefinition};
+use crate::error::BoxError;
+use crate::outcome::{ModelRetry, ToolError, ToolReturn};
+
+/// Tools that are ordinary Rust functions, async or blocking, over a `serde` + `schemars` argument type.
+///
+/// ```
+/// use countersign::{FunctionToolset, ToolError, schemars, tool_fn};
+///
+/// /// Reads one file.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct ReadFile { path: String }
+///
+/// async fn read_file(args: ReadFile) -> Result<String, ToolError> {
+///     Ok(std::fs::read_to_string(args.path)?)
+/// }
+///
+/// let tools = FunctionToolset::new().tool(tool_fn("read_file", "Read a text file", read_file));
+/// # let _ = tools;
+/// ```
+#[derive(Clone)]
+pub struct FunctionToolset {
+    id: String,
+    tools: BTreeMap<Arc<str>, Tool>,
+    order: Vec<Arc<str>>,
+    twice: Option<Arc<str>>,
+}
+
+impl FunctionToolset {
+    /// A set without tools, called `functions`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { id: "functions".into(), tools: BTreeMap::new(), order: Vec::new(), twice: None }
+    }
+
+    /// Names the set. The name is part of what an approval is bound to.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Adds a tool. Two of one name are an error when the tools are listed.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        let name = Arc::clone(tool.definition().shared_name());
+        self.order.push(Arc::clone(&name));
+        if self.tools.insert(Arc::clone(&name), tool).is_some() {
+            self.twice = Some(name);
+        }
+        self
+    }
+}
+
+impl Default for FunctionToolset {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Toolset for FunctionToolset {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        if let Some(name) = &self.twice {
+            return Err(crate::error::UserError::ToolConflict {
+                name: name.to_string(),
+                first: format!("toolset `{}`", self.id),
+                second: "the same toolset".into(),
+            }
+            .into());
+        }
+        Ok(self
+            .order
+            .iter()
+            .filter_map(|name| self.tools.get(name))
+            .map(|tool| tool.definition().clone())
+            .collect())
+    }
+
+    fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        self.tools.get(tool).map_or(Ok(()), |tool| tool.validate(args))
+    }
+
+    async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+        match self.tools.get(permit.tool()) {
+            Some(tool) => tool.run(permit).await,
+            None => Err(ModelRetry::new(format!("unknown tool `{}`", permit.tool())).into()),
+        }
+    }
+}
+
+impl fmt::Debug for FunctionToolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionToolset")
+            .field("id", &self.id)
+            .field("tools", &self.order)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! Where the calls of a response enter.
+
+use std::collections::HashSet;
+
+use crate::call::ToolCall;
+
+/// The longest id that is kept.
+const MAX_ID: usize = 256;
+
+/// Gives new ids to the calls of a response whose id is empty, longer than 256 bytes, or was used before in this
+/// history (rule T5). Put what it gives into the history, so that results match their calls.
+///
+/// Ids that come twice within one response are left as they are: [`Turn::run`](crate::Turn::run) refuses them.
+///
+/// ```
+/// use countersign::{ToolCall, admit};
+/// use serde_json::json;
+///
+/// let calls = admit(vec![ToolCall::new("", "list", json!({})), ToolCall::new("c1", "list", json!({}))], &["c1"]);
+/// assert!(!calls[0].id().is_empty());
+/// assert_ne!(calls[1].id(), "c1");
+/// ```
+#[must_use]
+pub fn admit(calls: Vec<ToolCall>, used: &[&str]) -> Vec<ToolCall> {
+    let used: HashSet<&str> = used.iter().copied().collect();
+    let mut replaced = Vec::with_capacity(calls.len());
+    for call in calls {
+        let bad = call.id().is_empty() || call.id().len() > MAX_ID || used.contains(call.id());
+        replaced.push(if bad {
+            call.with_id(format!("cs_{}", uuid::Uuid::now_v7().simple()))
+        } else {
+            call
+        });
+    }
+    replaced
+}

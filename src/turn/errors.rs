@@ -1,0 +1,34 @@
+//! What becomes of the errors of layers (rule T8).
+
+use tower::buffer::error::{Closed, ServiceError};
+use tower::load_shed::error::Overloaded;
+use tower::timeout::error::Elapsed;
+
+use crate::call::Execution;
+use crate::error::BoxError;
+use crate::gate::MAY_HAVE_RUN;
+use crate::middleware::ToolCallError;
+use crate::outcome::Outcome;
+
+/// Tower's errors become outcomes that say whether the tool ran; everything else ends the response.
+pub(super) fn default_outcome(failed: &ToolCallError) -> Option<Outcome> {
+    let what = tower_error(&failed.error)?;
+    Some(match &failed.execution {
+        Execution::NotStarted => Outcome::failed(format!("The tool did not run: {what}.")),
+        Execution::Unknown => Outcome::unknown(format!("{MAY_HAVE_RUN} ({what})")),
+        Execution::Finished(outcome) => outcome.clone(),
+        Execution::FinishedWithError => return None,
+    })
+}
+
+fn tower_error(error: &BoxError) -> Option<&'static str> {
+    if error.is::<Elapsed>() {
+        Some("it took too long")
+    } else if error.is::<Overloaded>() {
+        Some("too many calls are running")
+    } else if error.is::<Closed>() || error.is::<ServiceError>() {
+        Some("its queue is closed")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,238 @@
+//! One model response, from calls to outcomes.
+//!
+//! ```text
+//!  calls ──► walk each through the stack, concurrently ──► settled │ deferred
+//!                                                                     │ one batch, one question to the handler
+//!            walk the approved ones again ◄── check all answers ◄─────┘
+//!                  │
+//!                  └─► a report: one outcome per call, in model order; what still waits, as a value to store
+//! ```
+//!
+//! [`Turn`] needs no agent: whoever has a loop gives it the calls of a response and appends the outcomes to the
+//! history.
+
+mod admit;
+mod checks;
+mod errors;
+mod report;
+mod resolve;
+mod slot;
+mod suspended;
+mod walk;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use admit::admit;
+pub use report::{Answered, CallReport, TurnError, TurnReport};
+pub use suspended::SuspendedTurn;
+
+use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
+use crate::deferred::DeferredToolResults;
+use crate::error::ErrorKind;
+use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::middleware::ToolCallError;
+use crate::outcome::Outcome;
+use crate::tools::Tools;
+
+/// How often one call may be deferred before it is denied (rule D7).
+const MAX_DEFERRALS: u32 = 16;
+
+/// Makes an outcome for the model of an error of a layer, or does not.
+type ErrorOutcome = Arc<dyn Fn(&ToolCallError) -> Option<Outcome> + Send + Sync>;
+
+/// One model response, from calls to outcomes, through a stack of tools and layers.
+///
+/// ```
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, danger_approve_all, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct DeleteFile { path: String }
+///
+/// async fn delete_file(args: DeleteFile) -> Result<String, ToolError> {
+///     Ok(format!("deleted {}", args.path))
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new().tool(tool_fn("delete_file", "Deletes a file", delete_file)).approval_required();
+/// let calls = || vec![ToolCall::new("c1", "delete_file", json!({"path": "a.log"}))];
+///
+/// // Nobody answers: the call waits, as a value that can be stored and answered later, anywhere.
+/// let turn = Turn::new(tools);
+/// let report = turn.run(calls()).await?;
+/// let suspended = report.into_suspended().unwrap();
+/// let answers = suspended.requests().answer().approve("c1").build()?;
+/// let report = turn.resume(suspended, answers).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "deleted a.log");
+///
+/// // Or a handler answers inline.
+/// let report = turn.handler(danger_approve_all()).run(calls()).await?;
+/// assert!(report.suspended().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use = "a turn does nothing until it runs"]
+pub struct Turn {
+    tools: Tools,
+    info: RunInfo,
+    handler: Option<Arc<dyn ErasedHandler>>,
+    error_outcome: ErrorOutcome,
+    max_deferrals: u32,
+    require_bound: bool,
+    trace_args: bool,
+}
+
+impl Turn {
+    /// A turn over these tools, with a new run id.
+    pub fn new(tools: impl Into<Tools>) -> Self {
+        let info =
+            RunInfo { run_id: new_run_id(), path: vec!["root".to_owned()], ..RunInfo::default() };
+        Self {
+            tools: tools.into(),
+            info,
+            handler: None,
+            error_outcome: Arc::new(errors::default_outcome),
+            max_deferrals: MAX_DEFERRALS,
+            require_bound: false,
+            trace_args: false,
+        }
+    }
+
+    /// Says which response of which run this is. Both are part of what an approval is bound to: with the same two,
+    /// a call id must not come twice.
+    pub fn of_run(mut self, run_id: impl Into<String>, response: u32) -> Self {
+        self.info.run_id = run_id.into();
+        self.info.response = response;
+        self
+    }
+
+    /// Names the agent that makes the calls.
+    pub fn agent(mut self, name: impl Into<String>) -> Self {
+        self.info.path = vec![name.into()];
+        self
+    }
+
+    /// Adds a dependency, which hooks, predicates, handlers and tool bodies find by its type.
+    pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.info.deps.insert(value);
+        self
+    }
+
+    /// Answers deferred calls inline. Without a handler, and for what it leaves, the report carries what waits.
+    pub fn handler(mut self, handler: impl DeferredToolHandler) -> Self {
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Replaces what becomes of the errors of layers. The function is given the error with the gate's record of the
+    /// execution; `None` makes the response end with the error. By default tower's errors (a timeout, a full limit, a
+    /// closed buffer) become outcomes for the model that say whether the tool ran (rule T8).
+    pub fn error_outcome<F>(mut self, outcome: F) -> Self
+    where
+        F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
+    {
+        self.error_outcome = Arc::new(outcome);
+        self
+    }
+
+    /// How often one call may be deferred before it is denied; 16 by default (rule D7).
+    pub fn max_deferrals(mut self, max: u32) -> Self {
+        self.max_deferrals = max;
+        self
+    }
+
+    /// Refuses answers that do not carry the fingerprints of what was shown (rule A6). A handler that answers inline
+    /// holds the requests themselves, and builds bound answers with `requests.answer()`.
+    pub fn require_bound_answers(mut self) -> Self {
+        self.require_bound = true;
+        self
+    }
+
+    /// Keeps what every layer said, for [`CallReport::said`].
+    pub fn explain(mut self) -> Self {
+        self.info.explain = true;
+        self
+    }
+
+    /// Puts argument values into spans. Off by default (rule S2).
+    pub fn danger_trace_arguments(mut self) -> Self {
+        self.trace_args = true;
+        self
+    }
+
+    /// Takes the calls of one response through the stack: ordinary ones run, deferred ones are collected, answered by
+    /// the handler if there is one, and run if they are approved.
+    ///
+    /// # Errors
+    /// [`TurnError`]: duplicate ids (before anything runs), tools that cannot be listed, a tool or layer that failed
+    /// fatally, a handler that failed or answered wrongly. What has run is in the error, with the value to resume
+    /// from (rule T9).
+    pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
+        if let Err(kind) = checks::unique_ids(&calls) {
+            return Err(TurnError::before(kind));
+        }
+        resolve::Resolving::start(self, calls).await?.answer().await
+    }
+
+    /// Applies answers to what waits: denied calls get their outcome, approved ones go through the same stack again.
+    /// Everything is checked before anything takes effect.
+    ///
+    /// # Errors
+    /// [`TurnError`] as [`run`](Self::run). Answers that do not fit leave everything as it was: the error carries the
+    /// value to resume from.
+    pub async fn resume(
+        &self,
+        suspended: SuspendedTurn,
+        answers: DeferredToolResults,
+    ) -> Result<TurnReport, TurnError> {
+        let mut turn = self.clone();
+        turn.info.run_id = suspended.run_id().to_owned();
+        turn.info.response = suspended.response();
+        turn.info.path = suspended.path().to_vec();
+        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers).await
+    }
+
+    /// The tools as the model may be told of them now.
+    pub(crate) async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
+        self.tools.definitions(&self.context()).await.map_err(|error| match error.downcast() {
+            Ok(error) => user(*error),
+            Err(error) => ErrorKind::Tools(error),
+        })
+    }
+
+    /// The context outside any call.
+    pub(crate) fn context(&self) -> RunContext {
+        RunContext::of_run(Arc::new(self.info.clone()))
+    }
+
+    pub(crate) fn shared_handler(mut self, handler: Option<Arc<dyn ErasedHandler>>) -> Self {
+        self.handler = handler;
+        self
+    }
+
+    pub(crate) fn with_deps(mut self, deps: crate::call::Extensions) -> Self {
+        self.info.deps = deps;
+        self
+    }
+}
+
+/// A new id for a run: unique, and in the order of time.
+pub(crate) fn new_run_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// The error of wiring, as a response ends with it.
+fn user(error: crate::error::UserError) -> ErrorKind {
+    ErrorKind::User(error)
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("run_id", &self.info.run_id)
+            .field("tools", &self.tools)
+            .field("handler", &self.handler.as_ref().map(|handler| handler.name()))
+            .finish_non_exhaustive()
+    }
+}

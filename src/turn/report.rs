@@ -1,0 +1,251 @@
+//! What a response came to.
+
+use std::fmt;
+
+use crate::args::Args;
+use crate::call::{Execution, Said, ToolCall};
+use crate::decision::Question;
+use crate::deferred::DeferredToolRequests;
+use crate::error::ErrorKind;
+use crate::outcome::Outcome;
+
+use super::slot::{Slot, State};
+use super::suspended::SuspendedTurn;
+
+/// What one response came to: a report per call, in model order, and what still waits.
+#[derive(Debug, Default)]
+pub struct TurnReport {
+    calls: Vec<CallReport>,
+    suspended: Option<SuspendedTurn>,
+}
+
+/// What one call came to.
+#[derive(Debug, Clone)]
+pub struct CallReport {
+    call: ToolCall,
+    args: Args,
+    outcome: Outcome,
+    asked: Vec<Question>,
+    said: Vec<Said>,
+    answered: Option<Answered>,
+    execution: Execution,
+    denied_by: Option<String>,
+}
+
+/// How a call that waited was answered, and by whom as far as the answers say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answered {
+    /// Somebody approved it.
+    Approved {
+        /// Who.
+        by: Option<String>,
+        /// Whether with other arguments than were shown.
+        edited: bool,
+    },
+    /// Somebody denied it.
+    Denied {
+        /// Who.
+        by: Option<String>,
+    },
+    /// It was executed elsewhere, and this is where its result came from.
+    Result {
+        /// Who gave it.
+        by: Option<String>,
+    },
+}
+
+impl Answered {
+    /// Who answered, as far as the answers say.
+    #[must_use]
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            Self::Approved { by, .. } | Self::Denied { by } | Self::Result { by } => by.as_deref(),
+        }
+    }
+
+    /// One word for it: `approved`, `edited`, `denied` or `result`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approved { edited: false, .. } => "approved",
+            Self::Approved { edited: true, .. } => "edited",
+            Self::Denied { .. } => "denied",
+            Self::Result { .. } => "result",
+        }
+    }
+
+    /// Tells the subscriber.
+    pub(super) fn report(&self, id: &str, tool: &str) {
+        tracing::info!(target: "countersign::answer", call = id, tool, answer = self.word(), by = self.by());
+    }
+}
+
+impl TurnReport {
+    pub(super) fn new(slots: Vec<Slot>, suspended: Option<SuspendedTurn>) -> Self {
+        Self { calls: slots.into_iter().map(CallReport::from).collect(), suspended }
+    }
+
+    /// What each call came to, in model order.
+    #[must_use]
+    pub fn calls(&self) -> &[CallReport] {
+        &self.calls
+    }
+
+    /// The calls that wait, as the batch to answer; `None` when every call is settled.
+    #[must_use]
+    pub fn deferred(&self) -> Option<DeferredToolRequests> {
+        self.suspended.as_ref().map(SuspendedTurn::requests)
+    }
+
+    /// What still waits, as a value to store and [resume](crate::Turn::resume); `None` when every call is settled.
+    #[must_use]
+    pub fn suspended(&self) -> Option<&SuspendedTurn> {
+        self.suspended.as_ref()
+    }
+
+    /// What still waits.
+    #[must_use]
+    pub fn into_suspended(self) -> Option<SuspendedTurn> {
+        self.suspended
+    }
+}
+
+impl From<Slot> for CallReport {
+    fn from(slot: Slot) -> Self {
+        let outcome = match slot.state {
+            State::Settled(outcome) => outcome,
+            State::Waiting(waiting) => Outcome::Deferred(waiting.deferral),
+            State::Broken(_) => Outcome::failed("The tool failed with an internal error."),
+        };
+        Self {
+            call: slot.call,
+            args: slot.args,
+            outcome,
+            asked: slot.asked,
+            said: slot.said,
+            answered: slot.answered,
+            execution: slot.execution,
+            denied_by: slot.denied_by,
+        }
+    }
+}
+
+impl CallReport {
+    /// The call as the model made it.
+    #[must_use]
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    /// The final arguments: what ran, or what would run.
+    #[must_use]
+    pub fn args(&self) -> &Args {
+        &self.args
+    }
+
+    /// What the model is told, or that the call waits.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// What was asked about the call, by which layers and why.
+    #[must_use]
+    pub fn asked(&self) -> &[Question] {
+        &self.asked
+    }
+
+    /// What every layer said, in order, when the turn was asked to [explain](crate::Turn::explain).
+    #[must_use]
+    pub fn said(&self) -> &[Said] {
+        &self.said
+    }
+
+    /// How it was answered, if it waited and was answered in this turn.
+    #[must_use]
+    pub fn answered(&self) -> Option<&Answered> {
+        self.answered.as_ref()
+    }
+
+    /// What is known about its execution.
+    #[must_use]
+    pub fn execution(&self) -> &Execution {
+        &self.execution
+    }
+
+    /// The layer that denied it, if one did; `None` when a person did.
+    #[must_use]
+    pub fn denied_by(&self) -> Option<&str> {
+        self.denied_by.as_deref()
+    }
+}
+
+/// Why a response ended with an error, and everything that had happened by then.
+pub struct TurnError(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    suspended: Option<SuspendedTurn>,
+    report: TurnReport,
+}
+
+impl TurnError {
+    /// Nothing had run.
+    pub(super) fn before(kind: ErrorKind) -> Self {
+        Self(Box::new(Inner { kind, suspended: None, report: TurnReport::default() }))
+    }
+
+    /// Nothing had changed.
+    pub(super) fn with_state(kind: ErrorKind, suspended: SuspendedTurn) -> Self {
+        Self(Box::new(Inner { kind, suspended: Some(suspended), report: TurnReport::default() }))
+    }
+
+    pub(super) fn after(kind: ErrorKind, suspended: SuspendedTurn, report: TurnReport) -> Self {
+        Self(Box::new(Inner { kind, suspended: Some(suspended), report }))
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The response as it stood, to resume from: what ran is settled and does not run again (rule T9). `None` when
+    /// nothing had run.
+    #[must_use]
+    pub fn suspended(&self) -> Option<&SuspendedTurn> {
+        self.0.suspended.as_ref()
+    }
+
+    /// What each call had come to.
+    #[must_use]
+    pub fn report(&self) -> &TurnReport {
+        &self.0.report
+    }
+
+    pub(crate) fn into_parts(self) -> (ErrorKind, Option<SuspendedTurn>, TurnReport) {
+        (self.0.kind, self.0.suspended, self.0.report)
+    }
+}
+
+impl fmt::Display for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnError")
+            .field("kind", &self.0.kind)
+            .field("report", &self.0.report)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for TurnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.kind.source()
+    }
+}

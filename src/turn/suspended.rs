@@ -1,0 +1,262 @@
+//! A response that waits, as a value to store.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::args::Args;
+use crate::call::{Execution, RunInfo, ToolCall};
+use crate::decision::Question;
+use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
+use crate::error::UserError;
+use crate::outcome::{Deferral, DeferralKind, Outcome};
+
+use super::resolve::requests;
+use super::slot::{Slot, State, Waiting};
+
+/// The version of the stored form (rule L7).
+const VERSION: u32 = 1;
+
+/// A response of which calls wait: one versioned value to store and [resume](crate::Turn::resume) from, in this
+/// process or another. Settled calls are in it with their outcomes, and do not run again.
+///
+/// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
+/// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
+/// fits: keep it where only you can write.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct SuspendedTurn(Stored);
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Stored {
+    version: u32,
+    run_id: String,
+    response: u32,
+    path: Vec<String>,
+    calls: Vec<StoredCall>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct StoredCall {
+    call: ToolCall,
+    #[serde(flatten)]
+    state: StoredState,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<Question>,
+    /// Whether its tool was started.
+    #[serde(default)]
+    started: bool,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredState {
+    Settled(Outcome),
+    Waiting(StoredWaiting),
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct StoredWaiting {
+    kind: DeferralKind,
+    questions: Vec<Question>,
+    metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed: Option<String>,
+    shown: Args,
+    origin: Args,
+    tool: String,
+    deferrals: u32,
+    fingerprint: String,
+}
+
+impl SuspendedTurn {
+    pub(super) fn new(info: &RunInfo, slots: &[Slot]) -> Self {
+        let calls = slots.iter().map(StoredCall::from).collect();
+        Self(Stored {
+            version: VERSION,
+            run_id: info.run_id.clone(),
+            response: info.response,
+            path: info.path.clone(),
+            calls,
+        })
+    }
+
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        self.0.calls.iter().map(Slot::from).collect()
+    }
+
+    /// The run that waits.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.0.run_id
+    }
+
+    /// The number of the response in its run.
+    #[must_use]
+    pub fn response(&self) -> u32 {
+        self.0.response
+    }
+
+    pub(super) fn path(&self) -> &[String] {
+        &self.0.path
+    }
+
+    /// The calls that wait, as the batch to answer.
+    #[must_use]
+    pub fn requests(&self) -> DeferredToolRequests {
+        requests(&self.0.run_id, self.0.response, &self.slots())
+    }
+
+    /// The calls of the response, in model order, with the outcome of those that are settled.
+    pub fn calls(&self) -> impl Iterator<Item = (&ToolCall, Option<&Outcome>)> {
+        self.0.calls.iter().map(|stored| match &stored.state {
+            StoredState::Settled(outcome) => (&stored.call, Some(outcome)),
+            StoredState::Waiting(_) => (&stored.call, None),
+        })
+    }
+
+    /// Gives every call that waits this outcome: the response is over.
+    pub(crate) fn close(mut self, outcome: &Outcome) -> Self {
+        for stored in &mut self.0.calls {
+            if let StoredState::Waiting(_) = stored.state {
+                stored.state = StoredState::Settled(outcome.clone());
+            }
+        }
+        self
+    }
+}
+
+impl TryFrom<Stored> for SuspendedTurn {
+    type Error = UserError;
+
+    fn try_from(stored: Stored) -> Result<Self, UserError> {
+        let problem = |problem: String| Err(UserError::StoredState { problem });
+        if stored.version != VERSION {
+            return problem(format!(
+                "it has version {}, and this build reads version {VERSION}: resume it with the version that wrote it",
+                stored.version
+            ));
+        }
+        let mut ids = BTreeSet::new();
+        for call in &stored.calls {
+            if !ids.insert(call.call.id()) {
+                return problem(format!("call `{}` appears twice", call.call.id()));
+            }
+            let StoredState::Waiting(waiting) = &call.state else { continue };
+            let call_path = format!("{}/{}", stored.path.join("/"), call.call.id());
+            let expected = fingerprint(&Asked {
+                run_id: &stored.run_id,
+                response: stored.response,
+                call_path: &call_path,
+                tool: &waiting.tool,
+                args: &waiting.shown,
+                questions: &waiting.questions,
+            });
+            if expected != waiting.fingerprint {
+                return problem(format!(
+                    "call `{}` was changed after it was stored: ask about it again",
+                    call.call.id()
+                ));
+            }
+        }
+        Ok(Self(stored))
+    }
+}
+
+impl From<SuspendedTurn> for Stored {
+    fn from(suspended: SuspendedTurn) -> Self {
+        suspended.0
+    }
+}
+
+impl From<&Slot> for StoredCall {
+    fn from(slot: &Slot) -> Self {
+        let state = match &slot.state {
+            State::Settled(outcome) => StoredState::Settled(outcome.clone()),
+            State::Broken(_) => {
+                StoredState::Settled(Outcome::failed("The tool failed with an internal error."))
+            }
+            State::Waiting(waiting) => StoredState::Waiting(StoredWaiting::from(waiting)),
+        };
+        Self {
+            call: slot.call.clone(),
+            state,
+            asked: slot.asked.clone(),
+            started: slot.execution.started(),
+        }
+    }
+}
+
+impl From<&StoredCall> for Slot {
+    fn from(stored: &StoredCall) -> Self {
+        let state = match &stored.state {
+            StoredState::Settled(outcome) => State::Settled(outcome.clone()),
+            StoredState::Waiting(waiting) => State::Waiting(Waiting::from(waiting)),
+        };
+        let mut slot = Self::new(stored.call.clone(), state);
+        slot.asked.clone_from(&stored.asked);
+        if stored.started {
+            slot.execution = match &stored.state {
+                StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
+                StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
+                StoredState::Waiting(it) => {
+                    Execution::Finished(Outcome::Deferred(Waiting::from(it).deferral))
+                }
+            };
+        }
+        if let Some(waiting) = slot.waiting() {
+            slot.args = waiting.shown.clone();
+        }
+        slot
+    }
+}
+
+impl From<&Waiting> for StoredWaiting {
+    fn from(it: &Waiting) -> Self {
+        Self {
+            kind: it.deferral.kind,
+            questions: it.deferral.questions.clone(),
+            metadata: it.deferral.metadata.clone(),
+            changed: it.deferral.changed.clone(),
+            shown: it.shown.clone(),
+            origin: it.origin.clone(),
+            tool: it.tool.clone(),
+            deferrals: it.deferrals,
+            fingerprint: it.fingerprint.clone(),
+        }
+    }
+}
+
+impl From<&StoredWaiting> for Waiting {
+    fn from(it: &StoredWaiting) -> Self {
+        let deferral = Deferral {
+            kind: it.kind,
+            questions: it.questions.clone(),
+            metadata: it.metadata.clone(),
+            changed: it.changed.clone(),
+        };
+        Self {
+            deferral,
+            shown: it.shown.clone(),
+            origin: it.origin.clone(),
+            tool: it.tool.clone(),
+            deferrals: it.deferrals,
+            fingerprint: it.fingerprint.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for SuspendedTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = self.calls().map(|(call, outcome)| {
+            (call.id(), call.name(), outcome.map_or("waiting", Outcome::word))
+        });
+        f.debug_struct("SuspendedTurn")
+            .field("run_id", &self.0.run_id)
+            .field("response", &self.0.response)
+            .field("calls", &calls.collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,5 @@
+//! The integration tests: one binary, through the public API. `tests/house.rs` fails when a file is missing here.
+
+mod support;
+
+mod basics;

@@ -1,0 +1,112 @@
+//! A toolset that records what ran, and short ways to make calls and turns.
+
+use std::sync::{Arc, Mutex};
+
+use countersign::{
+    Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
+    Turn, TurnReport,
+};
+use serde_json::{Value, json};
+
+/// One execution of a tool body.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ran {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) args: Args,
+    pub(crate) approved: bool,
+    pub(crate) metadata: Option<Value>,
+}
+
+type Body = Arc<dyn Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Send + Sync>;
+
+/// Tools that record what ran. Not called is asserted as strictly as called.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    ran: Arc<Mutex<Vec<Ran>>>,
+    tools: Vec<ToolDefinition>,
+    body: Body,
+}
+
+impl Recorder {
+    /// Function tools of these names, which take any arguments and give them back.
+    pub(crate) fn new<const N: usize>(names: [&str; N]) -> Self {
+        let tools =
+            names.into_iter().map(|name| ToolDefinition::new(name, json!({"type": "object"})));
+        Self::of(tools)
+    }
+
+    pub(crate) fn of(tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
+        Self {
+            ran: Arc::default(),
+            tools: tools.into_iter().collect(),
+            body: Arc::new(|_, call| Ok(call.args().to_value())),
+        }
+    }
+
+    /// Runs this as the body of every tool.
+    pub(crate) fn body(
+        mut self,
+        body: impl Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.body = Arc::new(body);
+        self
+    }
+
+    pub(crate) fn ran(&self) -> Vec<Ran> {
+        self.ran.lock().unwrap().clone()
+    }
+
+    /// The ids of the calls that ran, sorted.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self.ran().into_iter().map(|ran| ran.id).collect();
+        ids.sort();
+        ids
+    }
+}
+
+impl Toolset for Recorder {
+    fn id(&self) -> &str {
+        "recorder"
+    }
+
+    async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        Ok(self.tools.clone())
+    }
+
+    fn validate(&self, _: &str, args: &Args) -> Result<(), String> {
+        if args.get("invalid").is_some() { Err("`invalid` is not allowed".into()) } else { Ok(()) }
+    }
+
+    async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+        let cx = permit.context();
+        self.ran.lock().unwrap().push(Ran {
+            id: permit.call().id().to_owned(),
+            tool: permit.tool().to_owned(),
+            args: permit.args().clone(),
+            approved: cx.tool_call_approved(),
+            metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
+        });
+        tokio::task::yield_now().await;
+        (self.body)(cx, permit.call()).map(ToolReturn::new)
+    }
+}
+
+pub(crate) fn call(id: &str, tool: &str, args: Value) -> ToolCall {
+    ToolCall::new(id, tool, args)
+}
+
+/// The words of the outcomes, in model order.
+pub(crate) fn words(report: &TurnReport) -> Vec<&'static str> {
+    report.calls().iter().map(|call| call.outcome().word()).collect()
+}
+
+/// What the model is told of the call at this place.
+pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
+    report.calls()[at].outcome().content().unwrap_or(Value::Null)
+}
+
+/// A turn over a stack that runs one call and gives its report.
+pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
+    turn.run(vec![call]).await.unwrap()
+}
