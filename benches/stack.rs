@@ -1,0 +1,2 @@
+//! Placeholder until the benches are written.
+fn main() {}
