@@ -31,7 +31,7 @@ use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::middleware::ToolCallError;
+use crate::middleware::{Caught, ToolCallError, caught};
 use crate::outcome::Outcome;
 use crate::tools::Tools;
 
@@ -195,10 +195,17 @@ impl Turn {
 
     /// The tools as the model may be told of them now.
     pub(crate) async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
-        self.tools.definitions(&self.context()).await.map_err(|error| match error.downcast() {
-            Ok(error) => user(*error),
-            Err(error) => ErrorKind::Tools(error),
-        })
+        let cx = self.context();
+        match caught(|| self.tools.definitions(&cx)).await {
+            Ok(Ok(definitions)) => Ok(definitions),
+            Ok(Err(error)) => Err(match error.downcast() {
+                Ok(error) => user(*error),
+                Err(error) => ErrorKind::Tools(error),
+            }),
+            Err(Caught(what)) => {
+                Err(ErrorKind::Tools(format!("a toolset or wrapper {what}").into()))
+            }
+        }
     }
 
     /// The context outside any call.

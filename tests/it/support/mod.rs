@@ -1,12 +1,17 @@
-//! A toolset that records what ran, and short ways to make calls and turns.
+//! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
+
+mod script;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use countersign::{
     Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
     Turn, TurnReport,
 };
 use serde_json::{Value, json};
+
+pub(crate) use script::{Script, results};
 
 /// One execution of a tool body.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +28,10 @@ type Body = Arc<dyn Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Sen
 /// Tools that record what ran. Not called is asserted as strictly as called.
 #[derive(Clone)]
 pub(crate) struct Recorder {
+    id: String,
     ran: Arc<Mutex<Vec<Ran>>>,
+    ended: Arc<Mutex<Vec<String>>>,
+    takes: Option<Duration>,
     tools: Vec<ToolDefinition>,
     body: Body,
 }
@@ -38,7 +46,10 @@ impl Recorder {
 
     pub(crate) fn of(tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         Self {
+            id: "recorder".into(),
             ran: Arc::default(),
+            ended: Arc::default(),
+            takes: None,
             tools: tools.into_iter().collect(),
             body: Arc::new(|_, call| Ok(call.args().to_value())),
         }
@@ -51,6 +62,23 @@ impl Recorder {
     ) -> Self {
         self.body = Arc::new(body);
         self
+    }
+
+    /// Another name for the set.
+    pub(crate) fn id(mut self, id: &str) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Every body takes so long, by tokio's clock.
+    pub(crate) fn taking(mut self, takes: Duration) -> Self {
+        self.takes = Some(takes);
+        self
+    }
+
+    /// The ids of the calls whose bodies came to their end, in this order.
+    pub(crate) fn ended(&self) -> Vec<String> {
+        self.ended.lock().unwrap().clone()
     }
 
     pub(crate) fn ran(&self) -> Vec<Ran> {
@@ -67,7 +95,7 @@ impl Recorder {
 
 impl Toolset for Recorder {
     fn id(&self) -> &str {
-        "recorder"
+        &self.id
     }
 
     async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
@@ -87,7 +115,11 @@ impl Toolset for Recorder {
             approved: cx.tool_call_approved(),
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
-        tokio::task::yield_now().await;
+        match self.takes {
+            Some(takes) => tokio::time::sleep(takes).await,
+            None => tokio::task::yield_now().await,
+        }
+        self.ended.lock().unwrap().push(permit.call().id().to_owned());
         (self.body)(cx, permit.call()).map(ToolReturn::new)
     }
 }
