@@ -4,4 +4,5 @@ mod support;
 
 mod basics;
 mod deferring;
+mod testing;
 mod wrappers;
