@@ -5,4 +5,5 @@ mod support;
 mod basics;
 mod deferring;
 mod testing;
+mod tower_layers;
 mod wrappers;

@@ -14,24 +14,15 @@ use serde_json::json;
 use tower::layer::layer_fn;
 use tower::{Layer, Service, ServiceBuilder};
 
-use crate::support::{Recorder, call, words};
+use crate::support::{Recorder, by_name, call, words};
 
-/// Allows, asks and denies by the tool's name.
-fn decide(call: &ToolCall) -> Decision {
-    match call.name() {
-        "ask" => Decision::ask("sure?"),
-        "deny" => Decision::deny("no"),
-        _ => Decision::allow(),
-    }
-}
-
-/// The same, after a while.
+/// Decides by the tool's name, after a while.
 struct Slow;
 
 impl ToolMiddleware for Slow {
     async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
         tokio::task::yield_now().await;
-        decide(call)
+        by_name(call)
     }
 }
 
@@ -62,12 +53,12 @@ where
 // M11: our layers never call a service that was not polled.
 #[tokio::test(start_paused = true)]
 async fn every_layer_of_ours_asks_for_readiness() {
-    probed("decide_fn", || decide_fn(decide)).await;
-    probed("from_fn", || from_fn(async |call: ToolCall| decide(&call))).await;
+    probed("decide_fn", || decide_fn(by_name)).await;
+    probed("from_fn", || from_fn(async |call: ToolCall| by_name(&call))).await;
     probed("into_layer", || Slow.into_layer()).await;
-    probed("decide_fn.into_layer", || decide_fn(decide).into_layer()).await;
-    probed("Chain", || Chain::new().with(Slow).with(decide_fn(decide)).into_layer()).await;
-    let both = || Chain::new().with(Slow).with(decide_fn(decide)).parallel().into_layer();
+    probed("decide_fn.into_layer", || decide_fn(by_name).into_layer()).await;
+    probed("Chain", || Chain::new().with(Slow).with(decide_fn(by_name)).into_layer()).await;
+    let both = || Chain::new().with(Slow).with(decide_fn(by_name)).parallel().into_layer();
     probed("Chain, parallel", both).await;
     probed("when", || when(|_, call| call.name() == "ask", Slow).otherwise(Slow).into_layer())
         .await;
@@ -75,13 +66,13 @@ async fn every_layer_of_ours_asks_for_readiness() {
     probed("deciding_within", || Slow.deciding_within(Duration::from_secs(1)).into_layer()).await;
     probed("named", || Slow.named("slow").into_layer()).await;
     probed("Option", || Some(Slow).into_layer()).await;
-    let first = || danger_first_decision_wins().member("only", decide).into_layer();
+    let first = || danger_first_decision_wins().member("only", by_name).into_layer();
     probed("danger_first_decision_wins", first).await;
     let all = || {
         ServiceBuilder::new()
-            .layer(decide_fn(decide))
+            .layer(decide_fn(by_name))
             .layer(Slow.into_layer())
-            .layer(from_fn(async |call: ToolCall| decide(&call)))
+            .layer(from_fn(async |call: ToolCall| by_name(&call)))
             .layer(None::<Slow>.into_layer())
             .layer(().into_layer())
     };
@@ -206,8 +197,8 @@ async fn rewrites_once_takes_middleware_that_leaves_its_own_result_alone() {
         if path(&call).starts_with("box/") { Decision::allow() } else { moved(&call).into() }
     });
     assert_eq!(rewrites_once(&settles, &read).await, Ok(()));
-    assert_eq!(rewrites_once(&decide_fn(decide), &call("c1", "ask", json!({}))).await, Ok(()));
-    assert_eq!(rewrites_once(&decide_fn(decide), &call("c1", "deny", json!({}))).await, Ok(()));
+    assert_eq!(rewrites_once(&decide_fn(by_name), &call("c1", "ask", json!({}))).await, Ok(()));
+    assert_eq!(rewrites_once(&decide_fn(by_name), &call("c1", "deny", json!({}))).await, Ok(()));
     assert_eq!(rewrites_once(&(), &read).await, Ok(()));
     // A reason that changes under a stable key is the same question (A1).
     let count = AtomicUsize::new(0);

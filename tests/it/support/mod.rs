@@ -1,5 +1,6 @@
 //! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
 
+mod layers;
 mod script;
 
 use std::sync::{Arc, Mutex};
@@ -11,6 +12,7 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use layers::{Retries, by_name};
 pub(crate) use script::{Script, results};
 
 /// One execution of a tool body.
@@ -31,6 +33,7 @@ pub(crate) struct Recorder {
     id: String,
     ran: Arc<Mutex<Vec<Ran>>>,
     ended: Arc<Mutex<Vec<String>>>,
+    running: Arc<Mutex<(usize, usize)>>,
     takes: Option<Duration>,
     tools: Vec<ToolDefinition>,
     body: Body,
@@ -49,6 +52,7 @@ impl Recorder {
             id: "recorder".into(),
             ran: Arc::default(),
             ended: Arc::default(),
+            running: Arc::default(),
             takes: None,
             tools: tools.into_iter().collect(),
             body: Arc::new(|_, call| Ok(call.args().to_value())),
@@ -79,6 +83,17 @@ impl Recorder {
     /// The ids of the calls whose bodies came to their end, in this order.
     pub(crate) fn ended(&self) -> Vec<String> {
         self.ended.lock().unwrap().clone()
+    }
+
+    /// How many bodies ran at the same time, at most.
+    pub(crate) fn peak(&self) -> usize {
+        self.running.lock().unwrap().1
+    }
+
+    fn count(&self, change: isize) {
+        let mut running = self.running.lock().unwrap();
+        running.0 = running.0.strict_add_signed(change);
+        running.1 = running.1.max(running.0);
     }
 
     pub(crate) fn ran(&self) -> Vec<Ran> {
@@ -115,10 +130,12 @@ impl Toolset for Recorder {
             approved: cx.tool_call_approved(),
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
+        self.count(1);
         match self.takes {
             Some(takes) => tokio::time::sleep(takes).await,
             None => tokio::task::yield_now().await,
         }
+        self.count(-1);
         self.ended.lock().unwrap().push(permit.call().id().to_owned());
         (self.body)(cx, permit.call()).map(ToolReturn::new)
     }
