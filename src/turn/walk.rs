@@ -1,6 +1,6 @@
 //! One walk of one call through the stack, and what it came to.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -233,8 +233,9 @@ fn mapped(
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
     let failed = ToolCallError { error, execution };
-    match error_outcome(&failed) {
-        Some(Outcome::Deferred(_)) | None => Err(failed.error),
-        Some(outcome) => Ok(outcome),
+    // A mapping that panics fails its own call only: its siblings have run (rule T9).
+    match catch_unwind(AssertUnwindSafe(|| error_outcome(&failed))) {
+        Ok(Some(Outcome::Deferred(_)) | None) | Err(_) => Err(failed.error),
+        Ok(Some(outcome)) => Ok(outcome),
     }
 }

@@ -5,5 +5,6 @@ mod support;
 mod basics;
 mod deferring;
 mod testing;
+mod tower_errors;
 mod tower_layers;
 mod wrappers;
