@@ -2,4 +2,7 @@
 
 mod support;
 
+mod approving;
 mod basics;
+mod deciding;
+mod properties;

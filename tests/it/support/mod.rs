@@ -87,8 +87,9 @@ impl Toolset for Recorder {
             approved: cx.tool_call_approved(),
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
+        let result = (self.body)(cx, permit.call());
         tokio::task::yield_now().await;
-        (self.body)(cx, permit.call()).map(ToolReturn::new)
+        result.map(ToolReturn::new)
     }
 }
 
