@@ -4,5 +4,7 @@ mod support;
 
 mod approving;
 mod basics;
+mod cancelling;
 mod deciding;
 mod properties;
+mod turn;

@@ -1,5 +1,5 @@
 //! Rules of the form "never", over random stacks, batches and answers.
 
-mod foreign;
+pub(crate) mod foreign;
 mod model;
 mod never;
