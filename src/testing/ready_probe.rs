@@ -132,6 +132,7 @@ impl<S: Service<R>, R> Service<R> for ReadyProbeService<S> {
 
     /// # Panics
     /// By design, when `poll_ready` did not say before that the service is ready.
+    #[allow(clippy::panic, reason = "a probe fails loudly")]
     fn call(&mut self, request: R) -> S::Future {
         if std::mem::replace(&mut self.state, State::Unready) != State::Ready {
             self.probe.counts.unready.fetch_add(1, Ordering::Relaxed);

@@ -2,9 +2,18 @@
 
 mod support;
 
+mod agent;
+mod approving;
 mod basics;
+mod cancelling;
+mod compile_fail;
+mod deciding;
 mod deferring;
+mod properties;
+mod secrecy;
+mod seeds;
 mod testing;
 mod tower_errors;
 mod tower_layers;
+mod turn;
 mod wrappers;

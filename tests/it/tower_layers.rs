@@ -118,14 +118,14 @@ async fn maps_filters_and_steer_compose() {
         AsyncFilterLayer::new(async |call: ToolCall| Ok::<_, BoxError>(call))
     })
     .await;
-    composes("steer", || layer_fn(by_class)).await;
+    composes("steer", || layer_fn(|tools: Tools| by_class(&tools))).await;
 }
 
 type Limited = ConcurrencyLimit<Tools>;
 type Pick = fn(&ToolCall, &[Limited]) -> usize;
 
 /// One limit for each class of tools.
-fn by_class(tools: Tools) -> Steer<Limited, Pick, ToolCall> {
+fn by_class(tools: &Tools) -> Steer<Limited, Pick, ToolCall> {
     let limited = |max| ConcurrencyLimitLayer::new(max).layer(tools.clone());
     let pick: Pick = |call, _| usize::from(call.name() == "ask");
     Steer::new([limited(1), limited(8)], pick)

@@ -130,6 +130,7 @@ impl Toolset for Recorder {
             approved: cx.tool_call_approved(),
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
+        let result = (self.body)(cx, permit.call());
         self.count(1);
         match self.takes {
             Some(takes) => tokio::time::sleep(takes).await,
@@ -137,7 +138,7 @@ impl Toolset for Recorder {
         }
         self.count(-1);
         self.ended.lock().unwrap().push(permit.call().id().to_owned());
-        (self.body)(cx, permit.call()).map(ToolReturn::new)
+        result.map(ToolReturn::new)
     }
 }
 

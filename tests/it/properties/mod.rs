@@ -1,0 +1,5 @@
+//! Rules of the form "never", over random stacks, batches and answers.
+
+pub(crate) mod foreign;
+mod model;
+mod never;
