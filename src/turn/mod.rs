@@ -18,6 +18,7 @@ mod report;
 mod resolve;
 mod slot;
 mod suspended;
+mod together;
 mod walk;
 
 use std::fmt;

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use countersign::{
-    Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelRequest, ModelResponse, RequestPart,
-    ReturnKind, RunError, RunEvent, SuspendedRun, ToolError, ToolReturn, ToolsExt, UserError, danger_approve_all, text,
+    Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelRequest,
+    ModelResponse, RequestPart, ReturnKind, RunError, RunEvent, SuspendedRun, ToolError,
+    ToolReturn, ToolsExt, UserError, danger_approve_all, text,
 };
 use serde_json::{Value, json};
 
@@ -47,7 +48,10 @@ impl Model for Scripted {
 }
 
 fn two() -> ModelResponse {
-    ModelResponse::calls([call("c1", "read", json!({"n": 1})), call("c2", "delete", json!({"n": 2}))])
+    ModelResponse::calls([
+        call("c1", "read", json!({"n": 1})),
+        call("c2", "delete", json!({"n": 2})),
+    ])
 }
 
 fn tools() -> Recorder {
@@ -75,11 +79,14 @@ async fn the_runs_handler_overrides_the_agents_and_can_be_switched_off() {
     // Seed 000: "If a handler is provided to `run()` …, it overrides the `Agent` default."
     let recorder = tools();
     let agent = |output| {
-        Agent::new(Scripted::new([two()]), asking(&recorder)).deferred_tool_handler(danger_approve_all()).output(output)
+        Agent::new(Scripted::new([two()]), asking(&recorder))
+            .deferred_tool_handler(danger_approve_all())
+            .output(output)
     };
     assert_eq!(agent(text()).run("go").await.unwrap().text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
-    let run = agent(text()).run("go").deferred_tool_handler(DenyAll::new("not today")).await.unwrap();
+    let run =
+        agent(text()).run("go").deferred_tool_handler(DenyAll::new("not today")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[1].outcome().content().unwrap(), "not today");
     assert_eq!(recorder.ids(), ["c1", "c1", "c2"]);
     let run = agent(text().or_deferred()).run("go").without_handler().await.unwrap();
@@ -104,7 +111,10 @@ async fn a_run_waits_is_stored_and_goes_on_in_another_process() {
     assert_eq!(recorder.ids(), ["c1", "c2"], "what ran in the first process does not run again");
     let seen = model.last_seen();
     let expected = [("c1", json!({"n": 1})), ("c2", json!({"n": 2}))];
-    assert_eq!(results(&seen), expected.map(|(id, value)| (id.to_owned(), ReturnKind::Success, value)));
+    assert_eq!(
+        results(&seen),
+        expected.map(|(id, value)| (id.to_owned(), ReturnKind::Success, value))
+    );
     let Some(Message::Request { parts }) = seen.last() else { panic!() };
     assert!(matches!(&parts[2], RequestPart::UserPrompt { content } if content == "And be quick."));
 }
@@ -116,7 +126,9 @@ async fn calls_that_nobody_answers_are_an_error_that_names_the_fix_and_loses_not
     let recorder = tools();
     let agent = Agent::new(Scripted::new([two()]), asking(&recorder));
     let error = agent.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids }) if ids == &["c2"]));
+    assert!(
+        matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids }) if ids == &["c2"])
+    );
     assert!(error.to_string().contains("or_deferred()"), "{error}");
     let suspended = error.into_suspended();
     let answers = suspended.requests().answer().approve("c2").build().unwrap();
@@ -170,7 +182,12 @@ async fn an_id_that_was_used_before_is_replaced() {
     let again = || ModelResponse::calls([call("c1", "read", json!({}))]);
     let agent = Agent::new(Scripted::new([again(), again()]), tools());
     let run = agent.run("go").await.unwrap();
-    let mut ids: Vec<_> = run.history().iter().flat_map(Message::tool_calls).map(|call| call.id().to_owned()).collect();
+    let mut ids: Vec<_> = run
+        .history()
+        .iter()
+        .flat_map(Message::tool_calls)
+        .map(|call| call.id().to_owned())
+        .collect();
     assert_eq!(ids[0], "c1");
     ids.dedup();
     assert_eq!(ids.len(), 2);
@@ -189,7 +206,8 @@ async fn what_waits_can_be_closed_to_go_on_with_a_new_message() {
     assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
 
     let history = suspended.close("the user said something else");
-    let expected = [("c1", ReturnKind::Success), ("c2", ReturnKind::Failed)].map(|(id, kind)| (id.to_owned(), kind));
+    let expected = [("c1", ReturnKind::Success), ("c2", ReturnKind::Failed)]
+        .map(|(id, kind)| (id.to_owned(), kind));
     let told: Vec<_> = results(&history).into_iter().map(|(id, kind, _)| (id, kind)).collect();
     assert_eq!(told, expected);
     let run = agent.run("never mind").history(history).await.unwrap();
@@ -202,7 +220,9 @@ async fn stored_runs_that_were_cut_edited_or_written_by_another_version_are_refu
     let agent = Agent::new(Scripted::new([two()]), asking(&tools())).output(text().or_deferred());
     let suspended = agent.run("go").await.unwrap().into_suspended().unwrap();
     let stored = serde_json::to_string(&suspended).unwrap();
-    let read = |text: &str| serde_json::from_str::<SuspendedRun>(text).map(drop).map_err(|error| error.to_string());
+    let read = |text: &str| {
+        serde_json::from_str::<SuspendedRun>(text).map(drop).map_err(|error| error.to_string())
+    };
     assert_eq!(read(&stored), Ok(()));
     for cut in [0, 1, stored.len() / 2, stored.len() - 1] {
         assert!(read(&stored[..cut]).is_err(), "cut at {cut}");
@@ -213,9 +233,17 @@ async fn stored_runs_that_were_cut_edited_or_written_by_another_version_are_refu
     };
     assert!(edit("\"version\":1,", "\"version\":2,").contains("version 2"));
     assert!(edit("\"version\":1,", "").contains("version"));
-    assert!(edit("\"shown\":{\"n\":2}", "\"shown\":{\"n\":9999}").contains("changed after it was stored"));
-    assert!(edit("\"id\":null,", "\"id\":null,\"tool_call_id\":\"x\",").contains("duplicate field"));
-    assert!(edit("\"key\":\"approval required\"", "\"key\":\"harmless\"").contains("changed after it was stored"));
+    assert!(
+        edit("\"shown\":{\"n\":2}", "\"shown\":{\"n\":9999}")
+            .contains("changed after it was stored")
+    );
+    assert!(
+        edit("\"id\":null,", "\"id\":null,\"tool_call_id\":\"x\",").contains("duplicate field")
+    );
+    assert!(
+        edit("\"key\":\"approval required\"", "\"key\":\"harmless\"")
+            .contains("changed after it was stored")
+    );
     assert!(edit("\"response\":0", "\"response\":1").contains("changed after it was stored"));
     assert!(edit("\"history\":[", "\"history\":[],\"x\":[").contains("last response"));
 }
@@ -224,15 +252,19 @@ async fn stored_runs_that_were_cut_edited_or_written_by_another_version_are_refu
 async fn answers_without_anything_that_waits_and_empty_starts_are_errors() {
     let agent = Agent::new(Scripted::default(), tools());
     let run = agent.run("go").await.unwrap();
-    let error = agent.resume(empty(&run), DeferredToolResults::new().approve("c1")).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1"]));
+    let error =
+        agent.resume(empty(&run), DeferredToolResults::new().approve("c1")).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1"])
+    );
     let error = agent.resume(empty(&run), DeferredToolResults::new()).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
 }
 
 /// A run of which nothing is left.
 fn empty(run: &countersign::RunResult) -> SuspendedRun {
-    let stored = json!({"version": 1, "run_id": run.run_id(), "responses": 0, "history": [], "turn": null});
+    let stored =
+        json!({"version": 1, "run_id": run.run_id(), "responses": 0, "history": [], "turn": null});
     serde_json::from_value(stored).unwrap()
 }
 
@@ -245,17 +277,24 @@ async fn what_a_tool_adds_for_the_model_comes_behind_all_results() {
         fn id(&self) -> &str {
             "beside"
         }
-        async fn definitions(&self, _: &countersign::RunContext) -> Result<Vec<countersign::ToolDefinition>, BoxError> {
+        async fn definitions(
+            &self,
+            _: &countersign::RunContext,
+        ) -> Result<Vec<countersign::ToolDefinition>, BoxError> {
             Ok(vec![countersign::ToolDefinition::new("read", json!({}))])
         }
         async fn run(&self, permit: countersign::Permit) -> Result<ToolReturn, ToolError> {
             Ok(ToolReturn { content: Some(permit.call().id().into()), ..ToolReturn::new("value") })
         }
     }
-    let model = Scripted::new([ModelResponse::calls([call("c1", "read", json!({})), call("c2", "read", json!({}))])]);
-    Agent::new(model.clone(), Beside).run("go").await.unwrap();
+    let model = Scripted::new([ModelResponse::calls([
+        call("c1", "read", json!({})),
+        call("c2", "read", json!({})),
+    ])]);
+    let _ = Agent::new(model.clone(), Beside).run("go").await.unwrap();
     let seen = serde_json::to_value(model.last_seen().last().unwrap()).unwrap();
-    let kinds: Vec<_> = seen["parts"].as_array().unwrap().iter().map(|part| part["part_kind"].clone()).collect();
+    let kinds: Vec<_> =
+        seen["parts"].as_array().unwrap().iter().map(|part| part["part_kind"].clone()).collect();
     assert_eq!(kinds, ["tool-return", "tool-return", "user-prompt", "user-prompt"]);
     assert_eq!(seen["parts"][2]["content"], "c1");
 }
@@ -275,7 +314,8 @@ async fn a_run_can_be_watched_and_has_dependencies() {
         }
     };
     let recorder = tools().body(|cx, _| Ok(cx.deps::<Db>()?.0.into()));
-    let agent = Agent::new(Scripted::new([two()]), recorder.clone()).deps(Db("agent's")).watch(watch);
+    let agent =
+        Agent::new(Scripted::new([two()]), recorder.clone()).deps(Db("agent's")).watch(watch);
     let run = agent.run("go").deps(Db("run's")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), "run's");
     assert_eq!(*events.lock().unwrap(), ["\"\" and 2 calls", "2 outcomes", "\"done\" and 0 calls"]);

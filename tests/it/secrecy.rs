@@ -5,8 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use countersign::{
-    Args, Decision, DeferredToolResults, FunctionToolset, ModelRetry, Outcome, ToolCall, ToolError, ToolFailed, Tools,
-    ToolsExt, Turn, UserError, danger_approve_all, decide_fn, from_fn, handler_fn_sync, schemars, tool_fn,
+    Args, Decision, DeferredToolResults, FunctionToolset, ModelRetry, Outcome, ToolCall, ToolError,
+    ToolFailed, Tools, ToolsExt, Turn, UserError, danger_approve_all, decide_fn, from_fn,
+    handler_fn_sync, schemars, tool_fn,
 };
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
@@ -62,21 +63,49 @@ struct Typed {
 fn stacks() -> Vec<(&'static str, Tools)> {
     let tool = || Recorder::new(["tool"]);
     let typed = tool_fn("tool", "", async |args: Typed| Ok::<_, ToolError>(args.n));
-    let evil = |call: ToolCall| call.clone().with_args(call.args().clone().with("secret", format!("{MARKER}{MARKER}")));
+    let evil = |call: ToolCall| {
+        call.clone().with_args(call.args().clone().with("secret", format!("{MARKER}{MARKER}")))
+    };
     vec![
         ("returns", tool().into()),
         ("invalid arguments", FunctionToolset::new().tool(typed).into()),
-        ("retry", tool().body(|_, call| Err(ModelRetry::new(call.args().to_string()).into())).into()),
-        ("failed", tool().body(|_, call| Err(ToolFailed::new(call.args().to_string()).into())).into()),
+        (
+            "retry",
+            tool().body(|_, call| Err(ModelRetry::new(call.args().to_string()).into())).into(),
+        ),
+        (
+            "failed",
+            tool().body(|_, call| Err(ToolFailed::new(call.args().to_string()).into())).into(),
+        ),
         ("panics", tool().body(|_, call| panic!("{}", call.args())).into()),
-        ("middleware panics", tool().layered(decide_fn(|call| -> Decision { panic!("{}", call.args()) }))),
-        ("async middleware panics", tool().layered(from_fn(async |call: ToolCall| -> Decision { panic!("{}", call.args()) }))),
+        (
+            "middleware panics",
+            tool().layered(decide_fn(|call| -> Decision { panic!("{}", call.args()) })),
+        ),
+        (
+            "async middleware panics",
+            tool()
+                .layered(from_fn(async |call: ToolCall| -> Decision { panic!("{}", call.args()) })),
+        ),
         ("denied", tool().layered(decide_fn(|_| Decision::deny("no")))),
-        ("asked", tool().layered(decide_fn(|call| Decision::ask("ok?").with_args(call.args().clone().with("x", MARKER))))),
-        ("rewritten", tool().layered(tower::util::MapRequestLayer::new(evil)).layered(decide_fn(|_| Decision::allow()))),
-        ("rebuilt", tool().layered(tower::util::MapRequestLayer::new(|call: ToolCall| {
-            ToolCall::new("x", "tool", call.args().to_value())
-        }))),
+        (
+            "asked",
+            tool().layered(decide_fn(|call| {
+                Decision::ask("ok?").with_args(call.args().clone().with("x", MARKER))
+            })),
+        ),
+        (
+            "rewritten",
+            tool()
+                .layered(tower::util::MapRequestLayer::new(evil))
+                .layered(decide_fn(|_| Decision::allow())),
+        ),
+        (
+            "rebuilt",
+            tool().layered(tower::util::MapRequestLayer::new(|call: ToolCall| {
+                ToolCall::new("x", "tool", call.args().to_value())
+            })),
+        ),
         ("unknown", Recorder::new(["other"]).into()),
     ]
 }
@@ -95,7 +124,8 @@ fn no_argument_value_reaches_a_log_an_error_or_debug() {
     tracing::subscriber::with_default(subscriber(&buffer), || {
         for (name, tools) in stacks() {
             for args in &sent {
-                let forgets = handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
+                let forgets =
+                    handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
                 let turns = [
                     Turn::new(tools.clone()),
                     Turn::new(tools.clone()).handler(danger_approve_all()),
@@ -109,7 +139,12 @@ fn no_argument_value_reaches_a_log_an_error_or_debug() {
                             let _ = write!(shown, "{report:?} {:?}", report.deferred());
                         }
                         Err(error) => {
-                            let _ = write!(shown, "{error} {error:?} {:?} {:?}", error.suspended(), error.report());
+                            let _ = write!(
+                                shown,
+                                "{error} {error:?} {:?} {:?}",
+                                error.suspended(),
+                                error.report()
+                            );
                         }
                     }
                 }
@@ -117,12 +152,16 @@ fn no_argument_value_reaches_a_log_an_error_or_debug() {
         }
     });
     let log = buffer.text();
-    assert!(log.contains("execute_tool") && log.contains("gen_ai.tool.call.id"), "there is a span per call: {log}");
+    assert!(
+        log.contains("execute_tool") && log.contains("gen_ai.tool.call.id"),
+        "there is a span per call: {log}"
+    );
     assert!(log.contains("decision=\"deny\""), "there is an event per decision: {log}");
     assert!(!log.contains(MARKER), "{}", line(&log));
     assert!(!shown.contains(MARKER), "{}", line(&shown));
     let args = Args::new().with("secret", MARKER);
-    let types = format!("{args:?} {:?} {:?}", Outcome::returned(MARKER), Decision::from(args.clone()));
+    let types =
+        format!("{args:?} {:?} {:?}", Outcome::returned(MARKER), Decision::from(args.clone()));
     assert!(!types.contains(MARKER), "{types}");
 }
 
@@ -135,7 +174,8 @@ fn argument_values_are_traced_when_asked_for_and_answers_are_events() {
     let buffer = Buffer::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber(&buffer), || {
-        let turn = Turn::new(Recorder::new(["tool"]).approval_required()).handler(danger_approve_all());
+        let turn =
+            Turn::new(Recorder::new(["tool"]).approval_required()).handler(danger_approve_all());
         let calls = vec![call("c1", "tool", json!({"secret": MARKER}))];
         runtime.block_on(turn.danger_trace_arguments().run(calls)).unwrap();
     });

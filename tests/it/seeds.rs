@@ -1,10 +1,11 @@
 //! The examples of the documents the project started from, each with the sentence it shows.
 
 use countersign::{
-    Agent, Answers, ApprovalRequired, Args, CallDeferred, Decision, DeferredToolHandler, DeferredToolRequests,
-    DeferredToolResults, FunctionToolset, ModelResponse, RunContext, ToolApproved, ToolCall, ToolDenied, ToolError,
-    ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn, UserError, handler_fn, handler_fn_sync, metadata,
-    permission_handler, schemars, text, tool_fn,
+    Agent, Answers, ApprovalRequired, Args, CallDeferred, Decision, DeferredToolHandler,
+    DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, RunContext,
+    ToolApproved, ToolCall, ToolDenied, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
+    Turn, UserError, handler_fn, handler_fn_sync, metadata, permission_handler, schemars, text,
+    tool_fn,
 };
 use serde_json::{Map, json};
 
@@ -17,12 +18,18 @@ struct Path {
 }
 
 /// Seed 000, "CLI with Blocking Approval", with the person's answer as a dependency.
-fn cli_handler(cx: &RunContext, requests: &DeferredToolRequests) -> Result<DeferredToolResults, UserError> {
+fn cli_handler(
+    cx: &RunContext,
+    requests: &DeferredToolRequests,
+) -> Result<DeferredToolResults, UserError> {
     let types_y: &bool = cx.deps()?;
     let mut results = DeferredToolResults::new();
     for call in &requests.approvals {
         let metadata = requests.metadata.get(call.id());
-        if metadata.and_then(|it| it.get(metadata::APPROVAL_POLICY)).is_some_and(|it| it == metadata::BLOCKED) {
+        if metadata
+            .and_then(|it| it.get(metadata::APPROVAL_POLICY))
+            .is_some_and(|it| it == metadata::BLOCKED)
+        {
             results = results.approval(call.id(), ToolDenied::new("Blocked by policy"));
             continue;
         }
@@ -42,10 +49,20 @@ async fn seed_000_a_denied_call_is_told_to_the_model_and_the_loop_continues() {
     // "The tool function is **never called**", "A synthetic tool result is returned to the LLM containing the denial
     // message", "The agent loop continues".
     for (yes, told, ran) in [(true, "Deleted a.log", 1), (false, "User denied", 0)] {
-        let recorder = Recorder::new(["delete_file"]).body(|_, call| Ok(format!("Deleted {}", call.args().str("path").unwrap()).into()));
-        let model = Scripted::new([ModelResponse::calls([call("c1", "delete_file", json!({"path": "a.log"}))])]);
+        let recorder = Recorder::new(["delete_file"])
+            .body(|_, call| Ok(format!("Deleted {}", call.args().str("path").unwrap()).into()));
+        let model = Scripted::new([ModelResponse::calls([call(
+            "c1",
+            "delete_file",
+            json!({"path": "a.log"}),
+        )])]);
         let agent = Agent::new(model.clone(), recorder.clone().approval_required());
-        let run = agent.run("Clean up logs").deps(yes).deferred_tool_handler(handler_fn_sync(cli_handler)).await.unwrap();
+        let run = agent
+            .run("Clean up logs")
+            .deps(yes)
+            .deferred_tool_handler(handler_fn_sync(cli_handler))
+            .await
+            .unwrap();
         assert_eq!(run.text(), Some("done"));
         assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), told);
         assert_eq!((recorder.ran().len(), model.requests()), (ran, 2));
@@ -91,20 +108,30 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
         let start: Answers<'_> = requests.answer().approve_tool("upload");
         granted.into_iter().fold(start, |answers, (id, grant)| answers.metadata(id, grant)).build()
     });
-    let report = Turn::new(recorder).handler(grants).run(vec![call("c1", "upload", json!({}))]).await.unwrap();
+    let report = Turn::new(recorder)
+        .handler(grants)
+        .run(vec![call("c1", "upload", json!({}))])
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), json!({"granted_capabilities": ["net.external"]}));
 }
 
 #[tokio::test]
 async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_wait() {
     // "`get_price('apple')` executes immediately"; "`buy('apple')` raises `ApprovalRequired`, gets deferred".
-    let recorder = Recorder::new(["get_price", "buy"]).body(|cx, call| match (call.name(), cx.tool_call_approved()) {
-        ("buy", false) => Err(ApprovalRequired::new().into()),
-        ("buy", true) => Ok(json!("bought")),
-        _ => Ok(json!(10.0)),
+    let recorder = Recorder::new(["get_price", "buy"]).body(|cx, call| {
+        match (call.name(), cx.tool_call_approved()) {
+            ("buy", false) => Err(ApprovalRequired::new().into()),
+            ("buy", true) => Ok(json!("bought")),
+            _ => Ok(json!(10.0)),
+        }
     });
-    let calls = [call("p", "get_price", json!({"fruit": "apple"})), call("b", "buy", json!({"fruit": "apple"}))];
-    let agent = Agent::new(Scripted::new([ModelResponse::calls(calls)]), recorder.clone()).output(text().or_deferred());
+    let calls = [
+        call("p", "get_price", json!({"fruit": "apple"})),
+        call("b", "buy", json!({"fruit": "apple"})),
+    ];
+    let agent = Agent::new(Scripted::new([ModelResponse::calls(calls)]), recorder.clone())
+        .output(text().or_deferred());
     // `run_with_blocking_approval`: the loop around two-phase runs.
     let mut run = agent.run("What does an apple cost? Also buy me one.").await.unwrap();
     assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), 10.0);
@@ -112,7 +139,10 @@ async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_wait() {
     while let Some(suspended) = run.suspended().cloned() {
         rounds += 1;
         let requests = suspended.requests();
-        let answers = requests.approvals.iter().fold(requests.answer(), |answers, call| answers.approve(call.id()));
+        let answers = requests
+            .approvals
+            .iter()
+            .fold(requests.answer(), |answers, call| answers.approve(call.id()));
         run = agent.resume(suspended, answers.build().unwrap()).await.unwrap();
     }
     assert_eq!((rounds, run.text()), (1, Some("done")));
@@ -129,7 +159,11 @@ async fn update_file(cx: RunContext, args: Path) -> Result<String, ToolError> {
 #[tokio::test]
 async fn seed_001_and_003_a_tool_asks_for_some_arguments_only() {
     // "First run: README.md updates immediately, .env is deferred"; "attach context for UI display".
-    let turn = Turn::new(FunctionToolset::new().tool(tool_fn("update_file", "Updates a file", update_file)));
+    let turn = Turn::new(FunctionToolset::new().tool(tool_fn(
+        "update_file",
+        "Updates a file",
+        update_file,
+    )));
     let calls = vec![
         call("readme", "update_file", json!({"path": "README.md"})),
         call("env", "update_file", json!({"path": ".env"})),
@@ -139,7 +173,8 @@ async fn seed_001_and_003_a_tool_asks_for_some_arguments_only() {
     let suspended = report.into_suspended().unwrap();
     let requests = suspended.requests();
     assert_eq!(requests.metadata["env"]["reason"], "protected file");
-    let report = turn.resume(suspended, requests.answer().approve("env").build().unwrap()).await.unwrap();
+    let report =
+        turn.resume(suspended, requests.answer().approve("env").build().unwrap()).await.unwrap();
     assert_eq!(content(&report, 1), "Updated .env");
 }
 
@@ -164,12 +199,20 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
         assert_eq!(reason, "Delete \"a\"?");
         name != "delete_file"
     });
-    let calls = || ["delete_file", "read_file", "list"].map(|name| call(name, name, json!({"path": "a"}))).to_vec();
+    let calls = || {
+        ["delete_file", "read_file", "list"]
+            .map(|name| call(name, name, json!({"path": "a"})))
+            .to_vec()
+    };
     let report = Turn::new(tools.clone()).handler(approval_callback).run(calls()).await.unwrap();
     assert_eq!(words(&report), ["denied", "returned", "returned"]);
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
-    let report = Turn::new(tools).handler(countersign::DenyAll::new("Permission required")).run(calls()).await.unwrap();
+    let report = Turn::new(tools)
+        .handler(countersign::DenyAll::new("Permission required"))
+        .run(calls())
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), "Permission required");
     assert_eq!(recorder.ids(), ["list", "list", "read_file", "read_file"]);
 }
@@ -181,12 +224,19 @@ async fn seed_003_results_from_elsewhere_are_found_by_their_metadata() {
         let task = format!("task of {}", cx.tool_call_id().unwrap());
         Err(CallDeferred::new().metadata("task_id", task).into())
     }));
-    let report = turn.run(vec![call("call_id_5", "long_running_task", json!({"query": "q"}))]).await.unwrap();
+    let report = turn
+        .run(vec![call("call_id_5", "long_running_task", json!({"query": "q"}))])
+        .await
+        .unwrap();
     let suspended = report.into_suspended().unwrap();
     let requests = suspended.requests();
     let task = requests.metadata["call_id_5"]["task_id"].as_str().unwrap().to_owned();
-    let answers = requests.answer().result("call_id_5", format!("result of {task}")).build().unwrap();
-    assert_eq!(content(&turn.resume(suspended, answers).await.unwrap(), 0), "result of task of call_id_5");
+    let answers =
+        requests.answer().result("call_id_5", format!("result of {task}")).build().unwrap();
+    assert_eq!(
+        content(&turn.resume(suspended, answers).await.unwrap(), 0),
+        "result of task of call_id_5"
+    );
 }
 
 #[test]
@@ -228,10 +278,14 @@ fn seed_003_the_answers_have_the_shape_it_shows() {
 
 #[tokio::test]
 async fn the_requests_have_the_shape_of_pydantic_ai() {
-    let report = Turn::new(Recorder::new(["rm", "ask"]).body(|_, _| Err(CallDeferred::question().into())).approval_required_if(|_, call| call.name() == "rm"))
-        .run(vec![call("a1", "rm", json!({"path": "x"})), call("c2", "ask", json!({"q": "?"}))])
-        .await
-        .unwrap();
+    let report = Turn::new(
+        Recorder::new(["rm", "ask"])
+            .body(|_, _| Err(CallDeferred::question().into()))
+            .approval_required_if(|_, call| call.name() == "rm"),
+    )
+    .run(vec![call("a1", "rm", json!({"path": "x"})), call("c2", "ask", json!({"q": "?"}))])
+    .await
+    .unwrap();
     let mut shape = serde_json::to_value(report.deferred().unwrap()).unwrap();
     let own = shape.as_object_mut().unwrap().remove("_countersign").unwrap();
     assert_eq!(own["fingerprints"].as_object().unwrap().len(), 2);

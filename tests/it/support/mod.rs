@@ -106,8 +106,3 @@ pub(crate) fn words(report: &TurnReport) -> Vec<&'static str> {
 pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
     report.calls()[at].outcome().content().unwrap_or(Value::Null)
 }
-
-/// A turn over a stack that runs one call and gives its report.
-pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
-    turn.run(vec![call]).await.unwrap()
-}
