@@ -141,7 +141,8 @@ impl Serialize for ResponsePart {
 impl<'de> Deserialize<'de> for ResponsePart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let part = Value::deserialize(deserializer)?;
-        match (part["part_kind"].as_str(), part["content"].as_str()) {
+        let text = |key: &str| part.get(key).and_then(Value::as_str);
+        match (text("part_kind"), text("content")) {
             (Some("text"), Some(text)) => Ok(Self::Text(text.to_owned())),
             (Some("tool-call"), _) => {
                 ToolCall::deserialize(part).map(Self::ToolCall).map_err(D::Error::custom)

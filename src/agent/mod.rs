@@ -48,8 +48,10 @@ pub struct Agent {
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
     output: Output,
-    watch: Option<Arc<dyn Fn(RunEvent<'_>) + Send + Sync>>,
+    watch: Option<Arc<Watch>>,
 }
+
+type Watch = dyn Fn(RunEvent<'_>) + Send + Sync;
 
 impl Agent {
     /// An agent.

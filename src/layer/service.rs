@@ -8,9 +8,10 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service, ServiceExt as _};
 
 use crate::call::{Pass, ToolCall};
+use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
-use crate::middleware::{Caught, ToolCallError, ToolMiddleware, caught};
+use crate::middleware::{ToolCallError, ToolMiddleware};
 use crate::outcome::Outcome;
 
 use super::decide::record;

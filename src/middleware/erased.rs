@@ -1,10 +1,7 @@
 //! Middleware behind a pointer, for composites that hold several.
 
 use std::borrow::Cow;
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::{ToolCallError, ToolMiddleware};
@@ -57,14 +54,4 @@ impl<M: ToolMiddleware> Erased for M {
     ) -> BoxFuture<'a, Result<Outcome, BoxError>> {
         Box::pin(self.on_tool_error(cx, call, error))
     }
-}
-
-/// What a hook did instead of answering.
-pub(crate) struct Caught(pub(crate) &'static str);
-
-/// Runs a hook, catching a panic while it is made and while it runs. The message of the panic is not kept: the panic
-/// hook has printed it, and it may quote arguments (rule S2).
-pub(crate) async fn caught<F: Future>(hook: impl FnOnce() -> F) -> Result<F::Output, Caught> {
-    let Ok(future) = catch_unwind(AssertUnwindSafe(hook)) else { return Err(Caught("panicked")) };
-    AssertUnwindSafe(future).catch_unwind().await.map_err(|_| Caught("panicked"))
 }

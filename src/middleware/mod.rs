@@ -25,7 +25,7 @@ use std::future::Future;
 pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
-pub(crate) use erased::{Caught, Erased, caught};
+pub(crate) use erased::Erased;
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
 pub use restrict::{DecidingWithin, ForTools, Named};
 

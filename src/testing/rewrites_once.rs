@@ -2,8 +2,9 @@
 
 use crate::args::Args;
 use crate::call::ToolCall;
+use crate::caught::{Caught, caught};
 use crate::decision::{Decision, Question, ToolDecision};
-use crate::middleware::{Caught, ToolMiddleware, caught};
+use crate::middleware::ToolMiddleware;
 
 /// Checks that a middleware decides the same about the same call, and leaves its own result alone: f(f(x)) = f(x).
 ///

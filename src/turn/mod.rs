@@ -18,6 +18,7 @@ mod report;
 mod resolve;
 mod slot;
 mod suspended;
+mod together;
 mod walk;
 
 use std::fmt;
@@ -28,10 +29,11 @@ pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub use suspended::SuspendedTurn;
 
 use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
+use crate::caught::{Caught, caught};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::middleware::{Caught, ToolCallError, caught};
+use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
 use crate::tools::Tools;
 

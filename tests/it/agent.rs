@@ -291,7 +291,7 @@ async fn what_a_tool_adds_for_the_model_comes_behind_all_results() {
         call("c1", "read", json!({})),
         call("c2", "read", json!({})),
     ])]);
-    Agent::new(model.clone(), Beside).run("go").await.unwrap();
+    let _ = Agent::new(model.clone(), Beside).run("go").await.unwrap();
     let seen = serde_json::to_value(model.last_seen().last().unwrap()).unwrap();
     let kinds: Vec<_> =
         seen["parts"].as_array().unwrap().iter().map(|part| part["part_kind"].clone()).collect();

@@ -67,13 +67,13 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer]) -> Played 
             .zip(&ids)
             .map(|((ends, n), id)| call(id, ends.tool(), json!({"n": n})))
             .collect();
-        let mut waiting = ended(turn.run(response).await, &ids);
+        let mut waiting = ended(&turn.run(response).await, &ids);
         for round in 0..4 {
             let Some(suspended) = waiting else { break };
             let stored = serde_json::to_string(&suspended).unwrap();
             let suspended: SuspendedTurn = serde_json::from_str(&stored).unwrap();
             let results = decide(&suspended.requests(), answers, round, &log, &mut given);
-            waiting = ended(turn.resume(suspended, results).await, &ids);
+            waiting = ended(&turn.resume(suspended, results).await, &ids);
         }
         let before = log.executions().len();
         for _ in 0..20 {
@@ -86,10 +86,10 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer]) -> Played 
 
 /// Checks the form of what a turn came to, and gives what still waits.
 fn ended(
-    result: Result<countersign::TurnReport, countersign::TurnError>,
+    result: &Result<countersign::TurnReport, countersign::TurnError>,
     ids: &[String],
 ) -> Option<SuspendedTurn> {
-    let (report, suspended) = match &result {
+    let (report, suspended) = match result {
         Ok(report) => (report, report.suspended().cloned()),
         Err(error) => {
             assert!(
@@ -183,7 +183,7 @@ fn was_allowed_or_approved(played: &Played, execution: &Execution) {
     let covered = |yes: &Yes| {
         yes.n == execution.n && questions.iter().all(|question| yes.shown.contains(question))
     };
-    let last = played.given.iter().filter(before).next_back().and_then(|given| given.yes.as_ref());
+    let last = played.given.iter().rfind(before).and_then(|given| given.yes.as_ref());
     if questions.is_empty() && last.is_none() {
         return;
     }

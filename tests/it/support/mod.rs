@@ -156,7 +156,7 @@ pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
     report.calls()[at].outcome().content().unwrap_or(Value::Null)
 }
 
-/// A turn over a stack that runs one call and gives its report.
+/// The report of a turn with this one call.
 pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
     turn.run(vec![call]).await.unwrap()
 }
