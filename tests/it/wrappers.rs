@@ -202,6 +202,14 @@ async fn renamed_can_swap_two_names() {
     assert_eq!(recorder.ran()[0].tool, "b");
 }
 
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_not_renamed() {
+    let tools = Recorder::new(["a", "b"]).filtered(|_, it| it.name() != "a").renamed([("z", "a")]);
+    assert_eq!(names(&tools).await, ["b"]);
+    let report = run_one(&Turn::new(tools), call("c1", "z", json!({}))).await;
+    assert_eq!(words(&report), ["retry"]);
+}
+
 // I134: renaming onto a taken name is an error.
 #[tokio::test]
 async fn i134_renaming_onto_a_name_that_is_taken_is_an_error() {
