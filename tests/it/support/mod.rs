@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use countersign::{
     Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
-    Turn, TurnReport,
+    TurnReport,
 };
 use serde_json::{Value, json};
 
