@@ -387,9 +387,8 @@ async fn an_after_hook_that_panics_withholds_the_result() {
 #[tokio::test]
 async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question() {
     // DESIGN §1: a question stays asked. But nobody is asked about what was denied or failed further inside.
-    let answers = |outcome: Outcome| {
-        tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone())
-    };
+    let answers =
+        |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
     let recorder = Recorder::new(["read"]);
     let inner = || recorder.clone().layered(decide_fn(|_| Decision::deny("unused")));
     let cases = [
@@ -397,14 +396,17 @@ async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question(
         (Outcome::denied("by a foreign layer"), "denied"),
     ];
     for (outcome, word) in cases {
-        let report = run(inner().layered(answers(outcome)).layered(decide_fn(|_| Decision::ask("?")))).await;
+        let report =
+            run(inner().layered(answers(outcome)).layered(decide_fn(|_| Decision::ask("?")))).await;
         assert_eq!(words(&report), [word]);
     }
     let cache = tower::layer::layer_fn(|_: Tools| {
         tower::service_fn(async |_: ToolCall| Ok::<_, BoxError>(Outcome::returned("from a cache")))
     });
     let refuses = tower::layer::layer_fn(|_: Tools| {
-        tower::service_fn(async |_: ToolCall| Ok::<_, BoxError>(Outcome::denied("by a foreign layer")))
+        tower::service_fn(async |_: ToolCall| {
+            Ok::<_, BoxError>(Outcome::denied("by a foreign layer"))
+        })
     });
     let asks = || decide_fn(|_| Decision::ask("?"));
     assert_eq!(words(&run(recorder.clone().layered(cache).layered(asks())).await), ["deferred"]);
