@@ -1,6 +1,7 @@
 //! The gate: the only place where a call becomes executable.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::args::Args;
@@ -54,7 +55,10 @@ impl<T: Toolset> Gate<T> {
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
         let validate = (definition.get_kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
-            let validate: Validate = Arc::new(move |args: &Args| toolset.validate(&name, args));
+            let validate: Validate = Arc::new(move |args: &Args| {
+                let checked = catch_unwind(AssertUnwindSafe(|| toolset.validate(&name, args)));
+                checked.unwrap_or_else(|_| Err("they could not be checked".to_owned()))
+            });
             validate
         });
         definition.at_gate(&self.id, &self.id, validate)

@@ -100,7 +100,7 @@ impl Message {
 
 impl RequestPart {
     /// The result of a call, and what its tool added for the model to read. A call that waits has none.
-    pub(super) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Option<Self>)> {
+    pub(super) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let kind = match outcome {
             Outcome::Returned(_) => ReturnKind::Success,
             Outcome::Denied(_) => ReturnKind::Denied,
@@ -123,7 +123,7 @@ impl RequestPart {
             | Outcome::Unknown(_)
             | Outcome::Deferred(_) => None,
         };
-        Some((result, beside.map(|content| Self::UserPrompt { content })))
+        Some((result, beside.into_iter().map(|content| Self::UserPrompt { content }).collect()))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::args::Args;
-use crate::call::{Approval, Execution, ToolCall};
+use crate::call::{Approval, Execution, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::{
     DeferredToolRequests, DeferredToolResults, Pending, ToolApproval, batch_id, check,
@@ -26,12 +26,16 @@ pub(super) struct Resolving<'a> {
 
 impl<'a> Resolving<'a> {
     /// Walks the calls of a fresh response: ordinary ones run, deferred ones are known afterwards (rule T1).
-    pub(super) async fn start(turn: &'a Turn, calls: Vec<ToolCall>) -> Result<Self, TurnError> {
+    pub(super) async fn start(
+        turn: &'a Turn,
+        calls: Vec<ToolCall>,
+        shown: Option<Vec<ToolDefinition>>,
+    ) -> Result<Self, TurnError> {
         let slots = calls.into_iter().map(|call| {
             let plan = Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
             Slot::new(call, State::Planned(plan))
         });
-        let together = Together::new(turn).await.map_err(TurnError::before)?;
+        let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
         let mut this = Self { turn, together, slots: slots.collect() };
         this.together.walk(&mut this.slots).await;
         this.fail_if_broken()
@@ -42,7 +46,7 @@ impl<'a> Resolving<'a> {
         turn: &'a Turn,
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
-        match Together::new(turn).await {
+        match Together::new(turn, None).await {
             Ok(together) => Ok(Self { turn, together, slots: suspended.slots() }),
             Err(kind) => Err(TurnError::with_state(kind, suspended)),
         }

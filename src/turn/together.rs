@@ -29,8 +29,15 @@ pub(super) struct Together<'a> {
 }
 
 impl<'a> Together<'a> {
-    pub(super) async fn new(turn: &'a Turn) -> Result<Self, ErrorKind> {
-        let definitions = turn.definitions().await?;
+    /// With the definitions that the model was shown, or the ones of now.
+    pub(super) async fn new(
+        turn: &'a Turn,
+        shown: Option<Vec<ToolDefinition>>,
+    ) -> Result<Self, ErrorKind> {
+        let definitions = match shown {
+            Some(shown) => shown,
+            None => turn.definitions().await?,
+        };
         let definitions =
             definitions.into_iter().map(|it| (it.name().to_owned(), Arc::new(it))).collect();
         let walker = Walker {

@@ -192,7 +192,7 @@ fn not_started(
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
         // A layer answered in the tool's place, under a question that nobody has answered.
-        Ok(_)
+        Ok(Outcome::Returned(_))
             if !pass.approval().map_or(closed.questions.is_empty(), |approval| {
                 approval.answers(&closed.questions)
             }) =>
@@ -233,9 +233,9 @@ fn mapped(
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
     let failed = ToolCallError { error, execution };
-    // A mapping that panics fails its own call only: its siblings have run (rule T9).
+    // A mapping that panics maps nothing.
     match catch_unwind(AssertUnwindSafe(|| error_outcome(&failed))) {
-        Ok(Some(Outcome::Deferred(_)) | None) | Err(_) => Err(failed.error),
-        Ok(Some(outcome)) => Ok(outcome),
+        Ok(Some(outcome)) if !outcome.is_deferred() => Ok(outcome),
+        Ok(_) | Err(_) => Err(failed.error),
     }
 }

@@ -341,3 +341,27 @@ fn a_history_has_the_shape_of_pydantic_ai() {
     let history: Vec<Message> = serde_json::from_value(shape.clone()).unwrap();
     assert_eq!(serde_json::to_value(&history).unwrap(), shape);
 }
+
+#[tokio::test]
+async fn the_model_can_be_told_that_a_person_edited_its_call() {
+    // A2: History keeps what the model sent, and can tell the model that a human edited the call.
+    let edits = countersign::handler_fn_sync(|_, requests| {
+        requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
+    });
+    let model = Scripted::new([two()]);
+    let agent =
+        Agent::new(model.clone(), asking(&tools())).deferred_tool_handler(edits).tell_edits();
+    let run = agent.run("go").await.unwrap();
+    let sent: Vec<_> = run
+        .history()
+        .iter()
+        .flat_map(Message::tool_calls)
+        .map(|call| call.args()["n"].clone())
+        .collect();
+    assert_eq!(sent, [1, 2]);
+    let seen = serde_json::to_value(model.last_seen().last().unwrap()).unwrap();
+    assert_eq!(
+        seen["parts"][2]["content"],
+        "A person changed the arguments of call c2 before it ran, to {\"n\":5}."
+    );
+}

@@ -383,3 +383,44 @@ async fn an_after_hook_that_panics_withholds_the_result() {
     assert_eq!(words(&report), ["failed"]);
     assert!(!content(&report, 0).to_string().contains("secret"));
 }
+
+#[tokio::test]
+async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question() {
+    // DESIGN §1: a question stays asked. But nobody is asked about what was denied or failed further inside.
+    let answers =
+        |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
+    let recorder = Recorder::new(["read"]);
+    let inner = || recorder.clone().layered(decide_fn(|_| Decision::deny("unused")));
+    let cases = [
+        (Outcome::returned("from a cache"), "denied"),
+        (Outcome::denied("by a foreign layer"), "denied"),
+    ];
+    for (outcome, word) in cases {
+        let report =
+            run(inner().layered(answers(outcome)).layered(decide_fn(|_| Decision::ask("?")))).await;
+        assert_eq!(words(&report), [word]);
+    }
+    let cache = tower::layer::layer_fn(|_: Tools| {
+        tower::service_fn(async |_: ToolCall| Ok::<_, BoxError>(Outcome::returned("from a cache")))
+    });
+    let refuses = tower::layer::layer_fn(|_: Tools| {
+        tower::service_fn(async |_: ToolCall| {
+            Ok::<_, BoxError>(Outcome::denied("by a foreign layer"))
+        })
+    });
+    let asks = || decide_fn(|_| Decision::ask("?"));
+    assert_eq!(words(&run(recorder.clone().layered(cache).layered(asks())).await), ["deferred"]);
+    assert_eq!(words(&run(recorder.clone().layered(refuses).layered(asks())).await), ["denied"]);
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
+    let recorder = Recorder::new(["read"]);
+    let turn = Turn::new(recorder.clone().filtered(|_, _| panic!("oh")));
+    let error = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap_err();
+    assert!(matches!(error.kind(), countersign::ErrorKind::Tools(_)), "{error:?}");
+    let report = run(recorder.clone().approval_required_if(|_, _| panic!("oh"))).await;
+    assert_eq!(words(&report), ["denied"]);
+    assert!(recorder.ran().is_empty());
+}

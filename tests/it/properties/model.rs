@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use countersign::{
-    ApprovalRequired, CallDeferred, Chain, Decision, ModelRetry, RunContext, ToolCall, ToolError,
-    ToolFailed, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, decide_fn,
+    ApprovalRequired, BoxError, CallDeferred, Chain, Decision, ModelRetry, Outcome, RunContext,
+    ToolCall, ToolCallError, ToolError, ToolFailed, ToolMiddleware, ToolMiddlewareExt, Tools,
+    ToolsExt, decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -70,17 +71,42 @@ impl ToolMiddleware for Slow {
     }
 }
 
+/// D8: sees outcomes of executions only, and may change what the model is told, not the record.
+struct Hooks(Log);
+
+impl ToolMiddleware for Hooks {
+    async fn after_tool_call(&self, _: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        assert!(!matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_)), "D8: {outcome:?}");
+        let ran = self.0.executions().iter().any(|execution| execution.id == call.id());
+        assert!(ran, "D8: {} was never executed", call.id());
+        Outcome::denied("a hook cannot deny what ran")
+    }
+
+    async fn on_tool_error(
+        &self,
+        _: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        let ran = self.0.executions().iter().any(|execution| execution.id == call.id());
+        assert!(ran || !error.execution.started(), "D8: the record says more than happened");
+        Ok(Outcome::failed("mended"))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Level {
     Sync(Table),
     Async(Table),
     Chain(Vec<Table>),
     Parallel(Vec<Table>),
+    /// Changes what it is told after the call.
+    Hooks,
     Foreign(Mischief),
 }
 
 impl Level {
-    fn around(&self, tools: Tools, at: usize) -> Tools {
+    fn around(&self, tools: Tools, at: usize, log: &Log) -> Tools {
         let name = |member: usize| format!("level {at}.{member}");
         let sync = |table: &Table, member| {
             let table = table.clone();
@@ -97,6 +123,7 @@ impl Level {
             Self::Async(table) => tools.layered(Slow(table.clone(), name(0)).into_layer()),
             Self::Chain(tables) => tools.layered(chain(tables).into_layer()),
             Self::Parallel(tables) => tools.layered(chain(tables).parallel().into_layer()),
+            Self::Hooks => tools.layered(Hooks(log.clone()).into_layer()),
             Self::Foreign(mischief) => tools.layered(Foreign::new(*mischief)),
         }
     }
@@ -105,7 +132,7 @@ impl Level {
         match self {
             Self::Sync(table) | Self::Async(table) => std::slice::from_ref(table),
             Self::Chain(tables) | Self::Parallel(tables) => tables,
-            Self::Foreign(_) => &[],
+            Self::Hooks | Self::Foreign(_) => &[],
         }
     }
 }
@@ -163,7 +190,7 @@ impl Log {
 
 /// The stack, outermost level first, around tools whose bodies write to the log.
 pub(crate) fn build(levels: &[Level], log: &Log) -> Tools {
-    let log = log.clone();
+    let own = log.clone();
     let tools = Recorder::new([
         "returned",
         "failed",
@@ -173,9 +200,9 @@ pub(crate) fn build(levels: &[Level], log: &Log) -> Tools {
         "asks_itself",
         "hands_out",
     ]);
-    let tools = tools.body(move |cx, call| body(&log, cx, call));
+    let tools = tools.body(move |cx, call| body(&own, cx, call));
     let start: Tools = tools.into();
-    levels.iter().enumerate().rev().fold(start, |tools, (at, level)| level.around(tools, at))
+    levels.iter().enumerate().rev().fold(start, |tools, (at, level)| level.around(tools, at, log))
 }
 
 fn body(log: &Log, cx: &RunContext, call: &ToolCall) -> Result<Value, ToolError> {
@@ -256,6 +283,7 @@ fn level() -> impl Strategy<Value = Level> {
         3 => table().prop_map(Level::Async),
         1 => prop::collection::vec(table(), 0..3).prop_map(Level::Chain),
         1 => prop::collection::vec(table(), 0..3).prop_map(Level::Parallel),
+        1 => Just(Level::Hooks),
         4 => mischief().prop_map(Level::Foreign),
     ]
 }
