@@ -57,6 +57,9 @@ pub struct ToolDefinition {
     /// The tool behind it, put there by its gate. Wrappers change what is above, never this.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
+    /// A definition this one was made of needs an approval.
+    #[serde(skip)]
+    asks: bool,
     /// The way there: which member of each combined set leads to it.
     #[serde(skip)]
     way: Vec<(SetId, usize)>,
@@ -93,6 +96,7 @@ impl ToolDefinition {
             idempotent: false,
             metadata: Map::new(),
             leaf: None,
+            asks: false,
             way: Vec::new(),
         }
     }
@@ -166,6 +170,13 @@ impl ToolDefinition {
         self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
     }
 
+    /// Whether calls need an approval: so declared by the toolset or by any wrapper, also when another one hands the
+    /// calls out.
+    pub(crate) fn needs_approval(&self) -> bool {
+        let declared = [Some(self.kind), self.leaf.as_ref().map(|leaf| leaf.kind)];
+        self.asks || declared.contains(&Some(ToolKind::Unapproved))
+    }
+
     /// Whether calls overlap others.
     #[must_use]
     pub fn is_sequential(&self) -> bool {
@@ -201,6 +212,7 @@ impl ToolDefinition {
     pub(crate) fn made_of(mut self, given: &Self) -> Self {
         self.leaf.clone_from(&given.leaf);
         self.way.clone_from(&given.way);
+        self.asks |= given.needs_approval();
         self.kind = self.kind.stricter(given.kind);
         self.sequential |= given.sequential;
         self

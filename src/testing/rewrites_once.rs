@@ -1,7 +1,7 @@
 //! Whether a middleware that changes arguments keeps rule D3's promise.
 
 use crate::args::Args;
-use crate::call::ToolCall;
+use crate::call::{RunContext, ToolCall};
 use crate::caught::{Caught, caught};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::middleware::ToolMiddleware;
@@ -12,14 +12,15 @@ use crate::middleware::ToolMiddleware;
 /// decide again on the changed ones, and arguments that change once more are denied. Give it calls that the
 /// middleware does change, and some that it does not.
 ///
-/// The context is the call's: empty for a call that was built.
+/// `RunContext::default()` is a context outside any run; [`with_deps`](RunContext::with_deps) gives it what the
+/// middleware looks up.
 ///
 /// # Errors
 /// Says what differs, with the arguments as you gave them and as they became.
 ///
 /// ```
 /// use countersign::testing::rewrites_once;
-/// use countersign::{Args, Decision, ToolCall, decide_fn};
+/// use countersign::{Args, Decision, RunContext, ToolCall, decide_fn};
 /// use serde_json::json;
 ///
 /// fn moved(args: &Args, root: &str) -> Args {
@@ -29,23 +30,24 @@ use crate::middleware::ToolMiddleware;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let call = ToolCall::new("c1", "read_file", json!({"path": "a.log"}));
 /// let nests = decide_fn(|call: &ToolCall| moved(call.args(), "sandbox"));
-/// let text = rewrites_once(&nests, &call).await.unwrap_err();
+/// let text = rewrites_once(&nests, &RunContext::default(), &call).await.unwrap_err();
 /// assert!(text.contains(r#"{"path":"sandbox/sandbox/a.log"}"#));
 ///
 /// let settles = decide_fn(|call: &ToolCall| match call.args()["path"].as_str() {
 ///     Some(path) if path.starts_with("sandbox/") => Decision::allow(),
 ///     _ => Decision::from(moved(call.args(), "sandbox")),
 /// });
-/// assert_eq!(rewrites_once(&settles, &call).await, Ok(()));
+/// assert_eq!(rewrites_once(&settles, &RunContext::default(), &call).await, Ok(()));
 /// # });
 /// ```
 pub async fn rewrites_once<M: ToolMiddleware>(
     middleware: &M,
+    cx: &RunContext,
     call: &ToolCall,
 ) -> Result<(), String> {
     let name = middleware.name();
-    let first = decide(middleware, call).await?;
-    let second = decide(middleware, call).await?;
+    let first = decide(middleware, cx, call).await?;
+    let second = decide(middleware, cx, call).await?;
     if !same(&first, &second, call.args()) {
         let (first, second) = (shown(&first, call.args()), shown(&second, call.args()));
         return Err(format!(
@@ -57,7 +59,7 @@ pub async fn rewrites_once<M: ToolMiddleware>(
         return Ok(());
     }
     let left = after(&first, call.args());
-    let again = decide(middleware, &call.clone().with_args(left.clone())).await?;
+    let again = decide(middleware, cx, &call.clone().with_args(left.clone())).await?;
     if again.decision() == ToolDecision::Deny {
         return Err(format!("`{name}` makes {left} of {}, and then denies it", call.args()));
     }
@@ -71,8 +73,12 @@ pub async fn rewrites_once<M: ToolMiddleware>(
     Ok(())
 }
 
-async fn decide<M: ToolMiddleware>(middleware: &M, call: &ToolCall) -> Result<Decision, String> {
-    caught(|| middleware.before_tool_call(call.context(), call))
+async fn decide<M: ToolMiddleware>(
+    middleware: &M,
+    cx: &RunContext,
+    call: &ToolCall,
+) -> Result<Decision, String> {
+    caught(|| middleware.before_tool_call(cx, call))
         .await
         .map_err(|Caught(what)| format!("`{}` {what} for {}", middleware.name(), call.args()))
 }

@@ -196,16 +196,24 @@ async fn rewrites_once_takes_middleware_that_leaves_its_own_result_alone() {
     let settles = from_fn(async |call: ToolCall| {
         if path(&call).starts_with("box/") { Decision::allow() } else { moved(&call).into() }
     });
-    assert_eq!(rewrites_once(&settles, &read).await, Ok(()));
-    assert_eq!(rewrites_once(&decide_fn(by_name), &call("c1", "ask", json!({}))).await, Ok(()));
-    assert_eq!(rewrites_once(&decide_fn(by_name), &call("c1", "deny", json!({}))).await, Ok(()));
-    assert_eq!(rewrites_once(&(), &read).await, Ok(()));
+    assert_eq!(rewrites_once(&settles, &RunContext::default(), &read).await, Ok(()));
+    assert_eq!(
+        rewrites_once(&decide_fn(by_name), &RunContext::default(), &call("c1", "ask", json!({})))
+            .await,
+        Ok(())
+    );
+    assert_eq!(
+        rewrites_once(&decide_fn(by_name), &RunContext::default(), &call("c1", "deny", json!({})))
+            .await,
+        Ok(())
+    );
+    assert_eq!(rewrites_once(&(), &RunContext::default(), &read).await, Ok(()));
     // A reason that changes under a stable key is the same question (A1).
     let count = AtomicUsize::new(0);
     let asks = decide_fn(move |_: &ToolCall| {
         Decision::ask(count.fetch_add(1, Ordering::Relaxed).to_string()).key("count")
     });
-    assert_eq!(rewrites_once(&asks, &read).await, Ok(()));
+    assert_eq!(rewrites_once(&asks, &RunContext::default(), &read).await, Ok(()));
 }
 
 // D3: f(f(x)) = f(x), and the same answer for the same call.
@@ -214,13 +222,14 @@ async fn rewrites_once_says_what_is_wrong() {
     let read = call("c1", "read", json!({"path": "a"}));
     let nests = decide_fn(moved).named("nests");
     let expected = r#"`nests` changes its own result: {"path":"a"} becomes {"path":"box/a"}, and then {"path":"box/box/a"}"#;
-    assert_eq!(rewrites_once(&nests, &read).await, Err(expected.into()));
+    assert_eq!(rewrites_once(&nests, &RunContext::default(), &read).await, Err(expected.into()));
 
     let count = AtomicUsize::new(0);
     let counts = decide_fn(move |call: &ToolCall| {
         call.args().clone().with("n", count.fetch_add(1, Ordering::Relaxed))
     });
-    let text = rewrites_once(&counts.named("counts"), &read).await.unwrap_err();
+    let text =
+        rewrites_once(&counts.named("counts"), &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("`counts` is not deterministic") && text.contains(r#""n":1"#), "{text}");
 
     let wavers = AtomicUsize::new(0);
@@ -228,17 +237,17 @@ async fn rewrites_once_says_what_is_wrong() {
         0 => Decision::allow(),
         _ => Decision::ask("now?"),
     });
-    let text = rewrites_once(&wavers, &read).await.unwrap_err();
+    let text = rewrites_once(&wavers, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("says ALLOW") && text.contains("ASK (now?)"), "{text}");
 
     let refuses = decide_fn(|call: &ToolCall| match path(call) {
         "a" => Decision::from(moved(call)),
         _ => Decision::deny("outside"),
     });
-    let text = rewrites_once(&refuses, &read).await.unwrap_err();
+    let text = rewrites_once(&refuses, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("and then denies it"), "{text}");
 
     let panics = decide_fn(|call: &ToolCall| -> Decision { panic!("{}", path(call)) });
-    let text = rewrites_once(&panics, &read).await.unwrap_err();
+    let text = rewrites_once(&panics, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("panicked"), "{text}");
 }
