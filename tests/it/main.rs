@@ -2,4 +2,5 @@
 
 mod support;
 
+mod assistant;
 mod basics;
