@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use countersign::{
     BoxError, Decision, RunContext, ToolBlocked, ToolCall, ToolMiddleware, ToolMiddlewareExt as _,
-    Tools, ToolsExt as _,
+    Tools, ToolsExt as _, decide_fn,
 };
 use sha2::{Digest as _, Sha256};
 use tower::ServiceBuilder;
@@ -34,9 +34,9 @@ use crate::tools;
 pub(crate) fn stack(read_only: bool) -> Tools {
     tools::files().layered(
         ServiceBuilder::new()
-            .layer(Paths.into_layer())
-            .layer(Outside.into_layer())
-            .layer(Secrets.into_layer())
+            .layer(decide_fn(rewrite_paths).named("Paths"))
+            .layer(decide_fn(deny_outside).named("Outside"))
+            .layer(decide_fn(deny_secrets).named("Secrets"))
             .layer(read_only.then_some(ReadOnly).into_layer())
             .layer(Changes.into_layer())
             // Tower's own. They never see a question wait, so they measure tools and not people.
@@ -45,66 +45,44 @@ pub(crate) fn stack(read_only: bool) -> Tools {
     )
 }
 
-/// Rewrites every path to the one way to write it, relative to the workspace. What cannot be written so is left as
-/// it is, for [`Outside`] to deny. The next layers, the person who is asked and the tool all see the same path.
-struct Paths;
-
-impl ToolMiddleware for Paths {
-    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
-        let rewrite = || -> Result<Decision, BoxError> {
-            let sandbox = cx.deps::<Sandbox>()?;
-            let mut args = call.args().clone();
-            for name in path_args(call)? {
-                if let Ok(path) = sandbox.normalise(path(call, name)?) {
-                    args = args.with(*name, path);
-                }
-            }
-            Ok(Decision::allow().with_args(args))
-        };
-        rewrite().into()
+/// Rewrites every path to the one way to write it. What cannot be written so is left as it is, for the next layer to
+/// deny. All layers inside, the person who is asked and the tool see the same path.
+fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    let mut args = call.args().clone();
+    for (name, path) in paths(call)? {
+        if let Ok(path) = sandbox.normalise(path) {
+            args = args.with(name, path);
+        }
     }
+    Ok(Decision::allow().with_args(args))
 }
 
-/// Denies what is not in the workspace: `..`, absolute paths, links that lead out, also for files that do not exist
-/// yet.
-struct Outside;
-
-impl ToolMiddleware for Outside {
-    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
-        let check = || -> Result<Decision, BoxError> {
-            let sandbox = cx.deps::<Sandbox>()?;
-            for name in path_args(call)? {
-                if let Err(refused) = sandbox.resolve(path(call, name)?) {
-                    return Ok(Decision::deny(format!("{refused}.")));
-                }
-            }
-            Ok(Decision::allow())
-        };
-        check().into()
+/// Denies what is not in the workspace: `..`, absolute paths, links that lead out, also where nothing exists yet.
+fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    for (_, path) in paths(call)? {
+        if let Err(refused) = sandbox.resolve(path) {
+            return Ok(Decision::deny(format!("{refused}.")));
+        }
     }
+    Ok(Decision::allow())
 }
 
-/// Denies what may hold secrets, by its name and by the name of what a link leads to.
-struct Secrets;
-
-impl ToolMiddleware for Secrets {
-    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
-        let check = || -> Result<Decision, BoxError> {
-            let sandbox = cx.deps::<Sandbox>()?;
-            for name in path_args(call)? {
-                let path = path(call, name)?;
-                if sandbox.both(path)?.iter().any(|path| is_secret(path)) {
-                    return Ok(Decision::deny(format!("`{path}` may hold secrets.")));
-                }
-            }
-            Ok(Decision::allow())
-        };
-        check().into()
+/// Denies what may hold secrets, by its own name and by the name of what a link leads to.
+fn deny_secrets(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    for (_, path) in paths(call)? {
+        // An error denies too: the model learns which layer failed, the host learns the rest.
+        if sandbox.both(path)?.iter().any(|path| is_secret(path)) {
+            return Ok(Decision::deny(format!("`{path}` may hold secrets.")));
+        }
     }
+    Ok(Decision::allow())
 }
 
 /// Whether any part of a path has the name of a secret. Capitals do not matter: some file systems ignore them.
-pub(crate) fn is_secret(path: &str) -> bool {
+fn is_secret(path: &str) -> bool {
     let names = [".aws", ".git", ".gnupg", ".netrc", ".npmrc", ".ssh"];
     let starts = [".env", "credentials", "id_ed25519", "id_rsa", "secrets"];
     let ends = [".key", ".keystore", ".p12", ".pem", ".pfx"];
@@ -146,36 +124,34 @@ impl ToolMiddleware for Changes {
 }
 
 async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
-    let file = cx.deps::<Sandbox>()?.resolve(path(call, "path")?)?;
+    let path = call.args().str("path").unwrap_or_default();
+    let file = cx.deps::<Sandbox>()?.resolve(path)?;
     let content = match tokio::fs::metadata(&file).await {
         Ok(found) if found.is_file() => Some(tokio::fs::read(&file).await?),
+        // Nothing, or something that the tool will refuse.
         _ => None,
     };
+    let bytes = content.as_ref().map_or(0, Vec::len);
     let ask = match (call.name(), &content) {
-        ("delete_file", None) => Decision::ask("deletes what is no file").key("delete"),
-        ("delete_file", Some(old)) => {
-            Decision::ask(format!("deletes {} bytes", old.len())).key("delete")
-        }
+        ("delete_file", _) => Decision::ask(format!("deletes {bytes} bytes")).key("delete"),
+        (_, Some(_)) => Decision::ask(format!("replaces {bytes} bytes")).key("write"),
         (_, None) => Decision::ask("writes a new file").key("write"),
-        (_, Some(old)) => Decision::ask(format!("replaces {} bytes", old.len())).key("write"),
     };
-    let digest = content.map_or("none".into(), |content| hex(&Sha256::digest(content)));
-    Ok(ask.pin("content", digest))
+    Ok(ask.pin("content", content.map_or("none".into(), digest)))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest(content: Vec<u8>) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The arguments of a tool that are paths. A tool that is not listed here is denied: a new one starts with nothing.
-fn path_args(call: &ToolCall) -> Result<&'static [&'static str], ToolBlocked> {
-    match call.name() {
-        "delete_file" | "list_files" | "read_file" | "write_file" => Ok(&["path"]),
-        "move_file" => Ok(&["from", "to"]),
-        _ => Err(ToolBlocked::new("No rule allows this tool.")),
-    }
-}
-
-fn path<'a>(call: &'a ToolCall, name: &str) -> Result<&'a str, ToolBlocked> {
-    call.args().str(name).ok_or_else(|| ToolBlocked::new(format!("`{name}` must be a path.")))
+fn paths(call: &ToolCall) -> Result<Vec<(&'static str, &str)>, ToolBlocked> {
+    let names: &[&'static str] = match call.name() {
+        "delete_file" | "list_files" | "read_file" | "write_file" => &["path"],
+        "move_file" => &["from", "to"],
+        _ => return Err(ToolBlocked::new("No rule allows this tool.")),
+    };
+    let path = |name| call.args().str(name).map(|path| (name, path));
+    let missing = || ToolBlocked::new("A path is missing.");
+    names.iter().map(|name| path(*name).ok_or_else(missing)).collect()
 }

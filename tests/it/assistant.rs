@@ -359,6 +359,20 @@ fn explain_shows_what_every_layer_said() {
     assert!(place.is_messy());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_secret_is_a_secret_and_a_link_is_never_changed() {
+    let place = Place::new(&[("a.tmp", "a")]);
+    std::os::unix::fs::symlink(".env", place.path("harmless")).unwrap();
+    std::os::unix::fs::symlink("a.tmp", place.path("b.tmp")).unwrap();
+    let rules =
+        "{\"answer\": \"edit\", \"tool\": \"delete_file\", \"args\": {\"path\": \"b.tmp\"}}";
+    fs::write(place.path("../rules"), rules).unwrap();
+    let ended = place.tidy(&["--answers", "rules"]).code(0);
+    ended.shows("`harmless` may hold secrets.").shows("`b.tmp` is a link to `a.tmp`");
+    assert!(place.has("a.tmp") && place.has("b.tmp"));
+}
+
 #[test]
 fn names_cannot_play_tricks_on_the_terminal() {
     let place = Place::new(&[("a\u{202e}gpj.tmp", "x"), ("b\u{1b}[2J.tmp", "y")]);

@@ -52,12 +52,14 @@ fn follow(seen: &Seen) -> Option<ModelResponse> {
 /// Moves and deletes, all in one response.
 fn tidy(seen: &Seen) -> Option<ModelResponse> {
     let plan = plan::changes(seen);
-    let text = format!(
-        "{} should be in `notes/`; {} and {} can go.",
-        plan::count(plan.moves.len(), "note"),
-        plan::count(plan.temporary.len(), "temporary file"),
-        plan::count(plan.old_logs.len(), "old log"),
-    );
+    let parts = [
+        (plan.moves.len(), "note", "to move into `notes/`"),
+        (plan.temporary.len(), "temporary file", "to delete"),
+        (plan.old_logs.len(), "old log", "to delete"),
+    ];
+    let parts = parts.iter().filter(|(n, ..)| *n > 0);
+    let parts = parts.map(|(n, what, todo)| format!("{} {todo}", plan::count(*n, what)));
+    let text = format!("I see {}.", parts.collect::<Vec<_>>().join(", "));
     let moves =
         plan.moves.iter().map(|(from, to)| call("move_file", json!({"from": from, "to": to})));
     let deletes = plan.temporary.iter().chain(&plan.old_logs);

@@ -137,8 +137,11 @@ impl Report {
             let heads = ["call", "asked (layer: why)", "answer", "ran", "the model was told"];
             text += &table::table(heads, &shown.iter().map(cells).collect::<Vec<_>>());
         }
+        let text = text
+            + "
+";
         text + &format!(
-            "{} more calls were allowed by every layer, without a question, and ran.",
+            "\nEvery layer allowed the other {} calls without a question, and they ran.",
             smooth.len()
         )
     }
@@ -199,6 +202,7 @@ fn told(call: &CallReport) -> String {
         }
         Some(Value::String(text)) => text,
         Some(other) => match other["entries"].as_array() {
+            Some(entries) if entries.len() == 1 => "1 entry".into(),
             Some(entries) => format!("{} entries", entries.len()),
             None => "a value".into(),
         },

@@ -1,7 +1,7 @@
 //! A table with wrapped cells.
 
 /// The most characters of each column.
-const WIDTHS: [usize; 5] = [40, 32, 22, 7, 38];
+const WIDTHS: [usize; 5] = [40, 32, 22, 7, 40];
 
 /// A table with its heads underlined.
 pub(super) fn table(heads: [&str; 5], rows: &[[String; 5]]) -> String {
