@@ -137,9 +137,6 @@ impl Report {
             let heads = ["call", "asked (layer: why)", "answer", "ran", "the model was told"];
             text += &table::table(heads, &shown.iter().map(cells).collect::<Vec<_>>());
         }
-        let text = text
-            + "
-";
         text + &format!(
             "\nEvery layer allowed the other {} calls without a question, and they ran.",
             smooth.len()
