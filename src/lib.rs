@@ -12,6 +12,7 @@ pub mod handler;
 pub mod layer;
 pub mod middleware;
 pub mod outcome;
+pub mod show;
 pub mod tools;
 pub mod toolset;
 pub mod turn;
