@@ -35,6 +35,7 @@ const PLACES: &[&str] = &[
     "filepath",
     "files",
     "folder",
+    "from",
     "host",
     "hostname",
     "hosts",
