@@ -4,6 +4,8 @@
 pub mod agent;
 pub mod args;
 pub mod call;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod decision;
 pub mod deferred;
 pub mod error;
@@ -12,6 +14,7 @@ pub mod handler;
 pub mod layer;
 pub mod middleware;
 pub mod outcome;
+pub mod show;
 pub mod tools;
 pub mod toolset;
 pub mod turn;
@@ -26,6 +29,8 @@ pub use args::{Args, ArgsError};
 pub use call::{
     Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind,
 };
+#[cfg(feature = "cli")]
+pub use cli::TerminalHandler;
 pub use decision::{Decision, Denial, Question, QuestionId, ToolBlocked, ToolDecision};
 pub use deferred::{
     Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,

@@ -4,3 +4,4 @@ mod support;
 
 mod assistant;
 mod basics;
+mod terminal;
