@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use countersign::{
     Args, BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, DenyAll,
-    HandlerChain, RunContext, ToolApproval, ToolApproved, ToolCall, ToolDenied, danger_approve_all,
+    HandlerChain, RunContext, TerminalHandler, ToolApproval, ToolApproved, ToolCall, ToolDenied,
+    danger_approve_all,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -36,7 +37,7 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
         return Ok((chain.with(denied), Some(note)));
     }
     let nobody = DenyAll::new("Denied: nobody has answered.");
-    Ok((chain.with(crate::terminal::TerminalHandler).with(nobody), None))
+    Ok((chain.with(TerminalHandler::new()).with(nobody), None))
 }
 
 /// Answers outside of a run, for calls that a suspended run has brought along.

@@ -23,7 +23,6 @@ mod report;
 mod sandbox;
 mod stack;
 mod suspend;
-mod terminal;
 mod tools;
 mod workspace;
 

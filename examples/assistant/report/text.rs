@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal as _;
 
+use countersign::show;
+
 /// Paints, or does not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint(bool);
@@ -37,18 +39,7 @@ impl Paint {
     }
 }
 
-/// What files, models and tools wrote, with everything escaped that would change how the rest is shown: control
-/// characters, turned writing directions, characters without width. Line breaks stay.
+/// What files, models and tools wrote, safe to print: what would hide or move other text is escaped. Line breaks stay.
 pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        let unseen = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-        match c {
-            '\n' => plain.push(c),
-            c if unseen || c.is_control() => plain.extend(c.escape_unicode()),
-            c => plain.push(c),
-        }
-    }
-    plain
+    text.split('\n').map(show::escape).collect::<Vec<_>>().join("\n")
 }
