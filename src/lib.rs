@@ -97,6 +97,8 @@ pub mod agent;
 pub mod args;
 pub mod call;
 mod caught;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -106,6 +108,7 @@ pub mod handler;
 pub mod layer;
 pub mod middleware;
 pub mod outcome;
+pub mod show;
 pub mod testing;
 pub mod tools;
 pub mod toolset;
@@ -121,6 +124,8 @@ pub use args::{Args, ArgsError};
 pub use call::{
     Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind,
 };
+#[cfg(feature = "cli")]
+pub use cli::TerminalHandler;
 pub use decision::{Decision, Denial, Question, QuestionId, ToolBlocked, ToolDecision};
 pub use deferred::{
     Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,

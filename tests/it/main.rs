@@ -4,6 +4,7 @@ mod support;
 
 mod agent;
 mod approving;
+mod assistant;
 mod basics;
 mod cancelling;
 mod compile_fail;
@@ -12,6 +13,7 @@ mod deferring;
 mod properties;
 mod secrecy;
 mod seeds;
+mod terminal;
 mod testing;
 mod tower_errors;
 mod tower_layers;

@@ -1,0 +1,173 @@
+//! Who answers: the terminal, a file of rules, or everything alike.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use countersign::{
+    Args, BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, DenyAll,
+    HandlerChain, RunContext, TerminalHandler, ToolApproval, ToolApproved, ToolCall, ToolDenied,
+    danger_approve_all,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::cli::Cli;
+
+/// The handler that the command line asks for, and a word about it if it needs one.
+pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>), String> {
+    let chain = HandlerChain::new();
+    if cli.approve_all {
+        return Ok((chain.with(danger_approve_all()), None));
+    }
+    if cli.deny_all {
+        return Ok((chain.with(DenyAll::new("Denied by the user.")), None));
+    }
+    if let Some(file) = &cli.answers {
+        let chain = chain.with(Rules::read(file)?);
+        return match cli.suspend {
+            Some(_) => Ok((chain, None)),
+            None => Ok((chain.with(DenyAll::new("Denied: no rule allows it.")), None)),
+        };
+    }
+    if !std::io::stdin().is_terminal() {
+        let denied = DenyAll::new("Denied: nobody is at the terminal to ask.");
+        let note = "There is no terminal to ask in: what needs an answer is denied. See --help for other ways to answer.";
+        return Ok((chain.with(denied), Some(note)));
+    }
+    let nobody = DenyAll::new("Denied: nobody has answered.");
+    Ok((chain.with(TerminalHandler::new()).with(nobody), None))
+}
+
+/// Answers outside of a run, for calls that a suspended run has brought along.
+pub(crate) async fn ask(
+    handler: &HandlerChain,
+    requests: &DeferredToolRequests,
+) -> Result<DeferredToolResults, BoxError> {
+    let nobody = ToolCall::new("", "", Value::Null);
+    handler.handle(nobody.context(), requests).await
+}
+
+/// One rule of `--answers`; `--help` explains it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    tool: Option<String>,
+    path: Option<String>,
+    call: Option<usize>,
+    answer: Answer,
+    message: Option<String>,
+    args: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Approve,
+    Deny,
+    Edit,
+}
+
+/// Answers by rules, and leaves the calls that no rule fits.
+struct Rules {
+    rules: Vec<Rule>,
+    asked: Mutex<Asked>,
+}
+
+/// What the rules remember of a run.
+#[derive(Default)]
+struct Asked {
+    /// The calls that were asked about, each once, in order.
+    calls: Vec<String>,
+    /// Which rule has edited which call.
+    edited: BTreeSet<(usize, String)>,
+}
+
+impl Rules {
+    fn read(file: &Path) -> Result<Self, String> {
+        let unusable = |problem: String| format!("the answers in {}: {problem}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+        let rules = Self::parse(&text).map_err(unusable)?;
+        Ok(Self { rules, asked: Mutex::default() })
+    }
+
+    fn parse(text: &str) -> Result<Vec<Rule>, String> {
+        let rules: Vec<Rule> = match text.trim_start().starts_with('[') {
+            true => serde_json::from_str(text).map_err(|error| error.to_string())?,
+            false => text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| !line.trim().is_empty())
+                .map(|(at, line)| {
+                    serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let fits = |rule: &Rule| (rule.answer == Answer::Edit) == rule.args.is_some();
+        match rules.iter().position(|rule| !fits(rule)) {
+            Some(at) => {
+                Err(format!("rule {}: an edit needs `args`, and nothing else has them", at + 1))
+            }
+            None => Ok(rules),
+        }
+    }
+
+    fn answer(&self, call: &ToolCall) -> Option<ToolApproval> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !asked.calls.iter().any(|id| id == call.id()) {
+            asked.calls.push(call.id().to_owned());
+        }
+        let number = asked.calls.iter().position(|id| id == call.id())? + 1;
+        let fits = self.rules.iter().enumerate().filter(|(_, rule)| rule.fits(call, number));
+        for (index, rule) in fits {
+            match rule.answer {
+                Answer::Approve => return Some(true.into()),
+                Answer::Deny => {
+                    return Some(ToolDenied::new(rule.message.clone().unwrap_or_default()).into());
+                }
+                Answer::Edit if !asked.edited.insert((index, call.id().into())) => {}
+                Answer::Edit => return Some(ToolApproved::with_args(rule.edited(call)).into()),
+            }
+        }
+        None
+    }
+}
+
+impl Rule {
+    fn fits(&self, call: &ToolCall, number: usize) -> bool {
+        let path = call.args().str("path").or(call.args().str("from")).unwrap_or_default();
+        self.tool.as_ref().is_none_or(|tool| tool == call.name())
+            && self.path.as_ref().is_none_or(|pattern| matches(pattern, path))
+            && self.call.is_none_or(|wanted| wanted == number)
+    }
+
+    fn edited(&self, call: &ToolCall) -> Args {
+        let changed = self.args.iter().flatten();
+        changed.fold(call.args().clone(), |args, (name, value)| args.with(name, value.clone()))
+    }
+}
+
+impl DeferredToolHandler for Rules {
+    async fn handle(
+        &self,
+        _: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let mut answers = requests.answer();
+        for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
+            if let Some(answer) = self.answer(call) {
+                answers = answers.approval(call.id(), answer);
+            }
+        }
+        Ok(answers.answered_by("rules").leave_rest().build()?)
+    }
+}
+
+/// Whether a text is what a pattern says; `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.into_iter().any(|at| matches(rest, &text[at..]))
+}

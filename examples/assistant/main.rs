@@ -1,0 +1,235 @@
+//! An assistant tidies a folder, and every tool call it makes goes through a permission stack.
+//!
+//! ```text
+//! cargo run --example assistant                     asks you in the terminal
+//! cargo run --example assistant -- --approve-all    asks nobody
+//! cargo run --example assistant -- --help           all the rest
+//! ```
+//!
+//! | file | is |
+//! |---|---|
+//! | `stack.rs` | the permission stack: start reading here |
+//! | `sandbox.rs` | which paths are inside of the folder |
+//! | `tools.rs` | the tools, on real files |
+//! | `model/` | the model: offline, deterministic, in the place of a real one |
+//! | `answers.rs` | who answers: the terminal, a file of rules, or everything alike |
+//! | `suspend.rs` | the file of a run that waits |
+//! | `report/` | what is printed, and the table at the end |
+
+mod answers;
+mod cli;
+mod model;
+mod report;
+mod sandbox;
+mod stack;
+mod suspend;
+mod tools;
+mod workspace;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use countersign::{
+    Agent, DeferredToolResults, HandlerChain, Run, RunError, RunOutput, RunResult, SuspendedRun,
+    text,
+};
+
+use cli::Cli;
+use report::{Report, plain, say};
+use sandbox::Sandbox;
+use suspend::Stored;
+
+const PROMPT: &str = "Tidy up this folder.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let ended = match Session::open(Cli::parse()) {
+        Ok((session, waiting)) => session.go(waiting).await,
+        Err(problem) => Err(Failure::Unusable(problem)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Unusable(problem)) => {
+            eprintln!("error: {problem}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Run(problem)) => {
+            eprintln!("error: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Failure {
+    /// What the user gave cannot be used, and nothing has run.
+    Unusable(String),
+    /// The run failed.
+    Run(String),
+}
+
+/// One process of a run: from a prompt or a file, to an answer or a file.
+struct Session {
+    cli: Cli,
+    directory: PathBuf,
+    handler: HandlerChain,
+    report: Arc<Report>,
+    agent: Agent,
+    read_only: bool,
+}
+
+impl Session {
+    /// Checks everything that can be checked before anything runs. Gives the run that waits, if one is resumed.
+    fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
+        cli.check()?;
+        let (handler, note) = answers::handler(&cli)?;
+        let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
+        let directory = directory(&cli, stored.as_ref())?;
+        let sandbox = Sandbox::new(&directory)
+            .map_err(|error| format!("cannot work in {}: {error}", directory.display()))?;
+        let read_only = cli.read_only || stored.as_ref().is_some_and(|stored| stored.read_only);
+        let going_on = stored.as_ref().map(|stored| calls_wait(&stored.run));
+        let (waiting, rows) = stored.map(|it| (it.run, it.rows)).unzip();
+        let report = Arc::new(Report::new(cli.explain, rows.unwrap_or_default()));
+        say(&format!(
+            "Workspace: {}",
+            report.paint().bold(&plain(&sandbox.dir().to_string_lossy()))
+        ));
+        if let (Some(file), Some(waiting)) = (&cli.resume, going_on) {
+            say(&format!("Going on with the run in {}: {waiting}.", file.display()));
+        }
+        if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
+            say(&report.paint().yellow(note));
+        }
+        let agent = agent(sandbox, read_only, cli.explain, Arc::clone(&report));
+        Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
+    }
+
+    async fn go(&self, waiting: Option<SuspendedRun>) -> Result<(), Failure> {
+        let mut ended = match waiting {
+            None => self.handled(self.agent.run(PROMPT)).await,
+            Some(run) => self.answer(run, self.cli.resume.as_deref()).await?,
+        };
+        loop {
+            let result = ended.map_err(|error| self.fail(&error))?;
+            match result.output() {
+                RunOutput::Deferred(run) if self.cli.suspend.is_none() => {
+                    // A file changed while its question waited, or an edited answer was changed by a layer: the
+                    // handler was asked once for this response, so what is asked again comes back here.
+                    ended = self.answer(SuspendedRun::clone(run), None).await?;
+                }
+                RunOutput::Deferred(run) => return self.suspend(run),
+                _ => {
+                    self.finish(result.text().unwrap_or_default());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A run that asks inline. With `--suspend` only the rules of `--answers` answer, and the rest waits.
+    fn handled<'a>(&self, run: Run<'a>) -> Run<'a> {
+        match (&self.cli.suspend, &self.cli.answers) {
+            (Some(_), None) => run,
+            _ => run.deferred_tool_handler(self.handler.clone()),
+        }
+    }
+
+    /// Answers what waits, takes the file it came from out of the way, and goes on.
+    async fn answer(
+        &self,
+        run: SuspendedRun,
+        from: Option<&Path>,
+    ) -> Result<Result<RunResult, RunError>, Failure> {
+        let requests = run.requests();
+        let answers = match requests.is_empty() {
+            true => DeferredToolResults::new(),
+            false => answers::ask(&self.handler, &requests)
+                .await
+                .map_err(|error| Failure::Run(error.to_string()))?,
+        };
+        if let Some(file) = from {
+            suspend::claim(file).map_err(Failure::Unusable)?;
+        }
+        Ok(self.handled(self.agent.resume(run, answers)).await)
+    }
+
+    fn suspend(&self, run: &SuspendedRun) -> Result<(), Failure> {
+        let Some(file) = &self.cli.suspend else { return Ok(()) };
+        self.store(file, run).map_err(Failure::Run)?;
+        let waiting = calls_wait(run);
+        say(&format!("\n{waiting} in {}. Go on with:", file.display()));
+        say(&format!("  cargo run --example assistant -- --resume {}", file.display()));
+        Ok(())
+    }
+
+    fn store(&self, file: &Path, run: &SuspendedRun) -> Result<(), String> {
+        let (directory, rows) = (self.directory.clone(), self.report.rows());
+        let stored = Stored { directory, read_only: self.read_only, rows, run: run.clone() };
+        suspend::write(file, &stored)?;
+        self.forget_used();
+        Ok(())
+    }
+
+    /// The run has gone on from the file that was resumed.
+    fn forget_used(&self) {
+        if let Some(file) = &self.cli.resume {
+            suspend::forget(file);
+        }
+    }
+
+    fn finish(&self, answer: &str) {
+        self.forget_used();
+        self.report.says(answer);
+        say(&format!("\n{}", self.report.table()));
+    }
+
+    /// Every error carries the run as it stood: what ran is settled in it, and does not run again.
+    fn fail(&self, error: &RunError) -> Failure {
+        say(&format!("\n{}", self.report.table()));
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text += &format!(": {cause}");
+            source = cause.source();
+        }
+        if let Some(file) = self.cli.suspend.as_ref().or(self.cli.resume.as_ref()) {
+            match self.store(file, error.suspended()) {
+                Ok(()) => text += &format!("\nThe run as it stands is in {}.", file.display()),
+                Err(problem) => text += &format!("\n{problem}"),
+            }
+        }
+        Failure::Run(plain(&text))
+    }
+}
+
+fn calls_wait(run: &SuspendedRun) -> String {
+    match run.requests().iter().count() {
+        1 => "1 call waits".into(),
+        n => format!("{n} calls wait"),
+    }
+}
+
+/// Where to work: in the directory that was named, where the suspended run worked, or in a new copy.
+fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
+    match (&cli.directory, stored) {
+        (_, Some(stored)) => Ok(stored.directory.clone()),
+        (Some(directory), None) => std::path::absolute(directory)
+            .map_err(|error| format!("{}: {error}", directory.display())),
+        (None, None) => {
+            workspace::copy().map_err(|error| format!("cannot copy the workspace: {error}"))
+        }
+    }
+}
+
+fn agent(sandbox: Sandbox, read_only: bool, explain: bool, report: Arc<Report>) -> Agent {
+    Agent::new(model::Tidy, stack::stack(read_only))
+        .instructions("You tidy up folders.")
+        // The layers and the tools find it by its type.
+        .deps(sandbox)
+        .output(text().or_deferred())
+        .turns(|turn| if explain { turn.explain() } else { turn }.require_bound_answers())
+        .watch(move |event| report.event(event))
+}

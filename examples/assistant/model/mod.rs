@@ -1,0 +1,110 @@
+//! The model: offline and deterministic, in the place of a real one.
+//!
+//! It knows nothing but the conversation. Each time it is asked, it reads what the tools really returned, and does
+//! the first thing of its list that is not done yet. So another folder gives another plan, a denial changes the plan,
+//! and a run that is resumed in another process goes on where it was.
+
+mod plan;
+mod seen;
+
+use countersign::{BoxError, Model, ModelRequest, ModelResponse, ReturnKind, ToolCall};
+use serde_json::{Value, json};
+
+use seen::Seen;
+
+/// Tidies a folder: notes into `notes/`, temporary files and old logs away, and a summary of it all.
+pub(crate) struct Tidy;
+
+impl Model for Tidy {
+    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
+        let seen = Seen::of(request.messages);
+        let steps = [look, read, follow, tidy, summarise];
+        let next = steps.iter().find_map(|step| step(&seen));
+        Ok(next.unwrap_or_else(|| ModelResponse::text(plan::last_words(&seen))))
+    }
+}
+
+/// Lists every folder, and tries what links lead to.
+fn look(seen: &Seen) -> Option<ModelResponse> {
+    let folders = seen.to_list();
+    let text = match &folders[..] {
+        [] => return None,
+        ["~"] => "I look around before I touch anything.".to_owned(),
+        folders => format!("I look into {}.", plan::count(folders.len(), "more place")),
+    };
+    say(seen, &text, folders.iter().map(|path| call("list_files", json!({ "path": path }))))
+}
+
+/// Reads what may tell what the files are.
+fn read(seen: &Seen) -> Option<ModelResponse> {
+    let files = plan::to_read(seen);
+    let text = format!("I read {} to see what they are.", plan::count(files.len(), "file"));
+    say(seen, &text, files.iter().map(|path| call("read_file", json!({ "path": path }))))
+}
+
+/// Follows the paths that notes mention. A real model does that too, wherever they lead.
+fn follow(seen: &Seen) -> Option<ModelResponse> {
+    let mentioned = plan::mentioned(seen);
+    let text = "The notes tell me to read something else.";
+    say(seen, text, mentioned.iter().map(|path| call("read_file", json!({ "path": path }))))
+}
+
+/// Moves and deletes, all in one response.
+fn tidy(seen: &Seen) -> Option<ModelResponse> {
+    let plan = plan::changes(seen);
+    let parts = [
+        (plan.moves.len(), "note", "to move into `notes/`"),
+        (plan.temporary.len(), "temporary file", "to delete"),
+        (plan.old_logs.len(), "old log", "to delete"),
+    ];
+    let parts = parts.iter().filter(|(n, ..)| *n > 0);
+    let parts = parts.map(|(n, what, todo)| format!("{} {todo}", plan::count(*n, what)));
+    let text = format!("I see {}.", parts.collect::<Vec<_>>().join(", "));
+    let moves =
+        plan.moves.iter().map(|(from, to)| call("move_file", json!({"from": from, "to": to})));
+    let deletes = plan.temporary.iter().chain(&plan.old_logs);
+    let deletes = deletes.map(|path| call("delete_file", json!({"path": format!("./{path}")})));
+    say(seen, &text, moves.chain(deletes))
+}
+
+/// Writes down what was done.
+fn summarise(seen: &Seen) -> Option<ModelResponse> {
+    if seen.tried("write_file", |_| true) || !seen.tried_a_change() {
+        return None;
+    }
+    let write = json!({"path": plan::SUMMARY, "text": plan::summary(seen)});
+    say(seen, "Last, I write down what was done.", [call("write_file", write)])
+}
+
+/// A response with calls, if there are any, and with a word about what was just denied.
+fn say(
+    seen: &Seen,
+    text: &str,
+    calls: impl IntoIterator<Item = ToolCall>,
+) -> Option<ModelResponse> {
+    let number = seen.calls.len();
+    let numbered = calls.into_iter().enumerate().map(|(i, it)| {
+        ToolCall::new(format!("call_{}", number + i + 1), it.name(), it.args().to_value())
+    });
+    let calls: Vec<ToolCall> = numbered.collect();
+    let text = format!("{}{text}", reaction(seen));
+    (!calls.is_empty()).then(|| ModelResponse::calls(calls).saying(text))
+}
+
+/// What a denial changes.
+fn reaction(seen: &Seen) -> String {
+    let denied = seen.latest().filter(|past| past.kind == ReturnKind::Denied);
+    let denied: Vec<_> = denied.map(|past| format!("`{}`", past.target())).collect();
+    match &denied[..] {
+        [] => String::new(),
+        [one] => format!("I am not allowed to touch {one}, so I leave it alone.\n"),
+        many if many.len() <= 4 => {
+            format!("I am not allowed to touch {}, so I leave them alone.\n", many.join(", "))
+        }
+        many => format!("{} of my calls were denied, so I leave those files alone.\n", many.len()),
+    }
+}
+
+fn call(tool: &str, args: Value) -> ToolCall {
+    ToolCall::new("", tool, args)
+}

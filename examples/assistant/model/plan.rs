@@ -1,0 +1,161 @@
+//! What the model makes of what it has seen: which files to read, move and delete, and what to say in the end.
+
+use std::collections::BTreeSet;
+
+use countersign::ReturnKind;
+
+use super::seen::{Past, Seen};
+
+/// Where the summary goes.
+pub(super) const SUMMARY: &str = "SUMMARY.md";
+/// The most files that are read.
+const MOST_READ: usize = 24;
+/// The most paths from notes that are followed.
+const MOST_FOLLOWED: usize = 4;
+/// A log is old when it ends this many days before the newest one does.
+const OLD_DAYS: u32 = 30;
+
+/// Files that are where they belong.
+const AT_HOME: [&str; 5] = ["CHANGELOG", "CONTRIBUTING", "LICENSE", "README", "SUMMARY"];
+
+/// What is to be changed.
+pub(super) struct Changes {
+    pub(super) moves: Vec<(String, String)>,
+    pub(super) temporary: Vec<String>,
+    pub(super) old_logs: Vec<String>,
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_note(path: &str) -> bool {
+    let at_home = AT_HOME.iter().any(|home| name(path).starts_with(home));
+    (path.ends_with(".md") || path.ends_with(".txt")) && !at_home
+}
+
+fn is_temporary(path: &str) -> bool {
+    let ends = [".tmp", ".part", ".swp", ".bak", "~"];
+    ends.iter().any(|end| name(path).ends_with(end)) || name(path) == ".DS_Store"
+}
+
+fn is_log(path: &str) -> bool {
+    name(path).ends_with(".log") || name(path).contains(".log.")
+}
+
+/// Notes, logs, and what configures the project, as far as they were not tried yet.
+pub(super) fn to_read(seen: &Seen) -> Vec<&str> {
+    let tells = |path: &str| is_note(path) || is_log(path) || name(path).starts_with(".env");
+    let files = seen.files.iter().map(String::as_str).filter(|path| tells(path)).take(MOST_READ);
+    files.filter(|path| !seen.tried("read_file", |past| past.target() == *path)).collect()
+}
+
+/// The paths that notes mention, as far as they were not tried yet.
+pub(super) fn mentioned(seen: &Seen) -> Vec<&str> {
+    let notes = seen.texts.iter().filter(|(path, _)| is_note(path));
+    let words = notes.flat_map(|(_, text)| text.split_whitespace());
+    let quotes = ['`', '"', '\'', '(', ')', '<', '>'];
+    let words = words.map(|word| word.trim_matches(quotes).trim_end_matches(['.', ',', ';', ':']));
+    let leads = |word: &&str| {
+        ["../", "~/", "/"].iter().any(|start| word.starts_with(start) && word.len() > 3)
+    };
+    let words: BTreeSet<&str> = words.filter(leads).take(MOST_FOLLOWED).collect();
+    words.into_iter().filter(|path| !seen.tried("read_file", |it| it.target() == *path)).collect()
+}
+
+/// What is to be changed, as far as it was not tried yet.
+pub(super) fn changes(seen: &Seen) -> Changes {
+    let files = || seen.files.iter().map(String::as_str);
+    let newest = files().filter_map(|path| last_day(seen.texts.get(path)?)).max();
+    let old = |path: &&str| {
+        let text = seen.texts.get(*path).filter(|text| is_log(path) && !has_errors(text));
+        text.and_then(|text| last_day(text))
+            .zip(newest)
+            .is_some_and(|(day, newest)| day + OLD_DAYS < newest)
+    };
+    let open = |path: &&str| {
+        let about = |past: &Past| {
+            past.target().trim_start_matches(['.', '~']).trim_start_matches('/') == *path
+        };
+        !seen.calls.iter().any(|past| past.is_change() && about(past))
+    };
+    let owned = |files: &mut dyn Iterator<Item = &str>| files.map(str::to_owned).collect();
+    let loose = files().filter(|path| !path.contains('/') && is_note(path)).filter(open);
+    Changes {
+        moves: loose.map(|path| (format!("~/{path}"), free_name(seen, path))).collect(),
+        temporary: owned(&mut files().filter(|path| is_temporary(path)).filter(open)),
+        old_logs: owned(&mut files().filter(old).filter(open)),
+    }
+}
+
+/// A name in `notes/` that is not taken.
+fn free_name(seen: &Seen, path: &str) -> String {
+    let (stem, end) = path.rsplit_once('.').unwrap_or((path, ""));
+    let later = (2..).map(|n| format!("notes/{stem}-{n}.{end}"));
+    let mut names = std::iter::once(format!("notes/{path}")).chain(later);
+    names.find(|name| !seen.files.contains(name)).unwrap_or_default()
+}
+
+fn has_errors(log: &str) -> bool {
+    log.lines().any(|line| line.split_whitespace().any(|word| word == "ERROR"))
+}
+
+/// The day of the last line that begins with one, counted so that later days are greater.
+fn last_day(log: &str) -> Option<u32> {
+    let day = |line: &str| {
+        let mut parts = line.get(..10)?.split('-').map(|part| part.parse::<u32>().ok());
+        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+        Some((year * 12 + month) * 31 + day)
+    };
+    log.lines().rev().find_map(day)
+}
+
+/// The text of the summary, from what the tools said.
+pub(super) fn summary(seen: &Seen) -> String {
+    let mut text = "# Summary\n\n".to_owned();
+    for past in seen.calls.iter().filter(|past| past.is_change()) {
+        text += &match past.kind {
+            ReturnKind::Success => format!("- {}\n", past.said()),
+            _ => format!("- left `{}` as it was: {}\n", past.target(), past.said()),
+        };
+    }
+    for (path, _) in seen.texts.iter().filter(|(path, text)| is_log(path) && has_errors(text)) {
+        text += &format!("- kept `{path}`: there are errors in it\n");
+    }
+    text
+}
+
+/// The final answer: what really happened.
+pub(super) fn last_words(seen: &Seen) -> String {
+    let done =
+        |tool: &str| seen.calls.iter().filter(|past| past.tool == tool && succeeded(past)).count();
+    let (moved, deleted) = (done("move_file"), done("delete_file"));
+    let mut text = match (seen.tried_a_change(), moved + deleted) {
+        (false, _) => "There is nothing to tidy up here.".to_owned(),
+        (true, 0) => "I have changed nothing.".to_owned(),
+        (true, _) => {
+            format!("Done: {} moved, {} deleted.", count(moved, "file"), count(deleted, "file"))
+        }
+    };
+    if let Some(written) =
+        seen.calls.iter().find(|past| past.tool == "write_file" && succeeded(past))
+    {
+        text += &format!(" I {}.", written.said());
+    }
+    let not_done: Vec<&Past> = seen.calls.iter().filter(|past| !succeeded(past)).collect();
+    if !not_done.is_empty() {
+        text += "\nNot done:";
+    }
+    for past in not_done {
+        text += &format!("\n- {} `{}`: {}", past.tool, past.target(), past.said());
+    }
+    text
+}
+
+fn succeeded(past: &Past) -> bool {
+    past.kind == ReturnKind::Success
+}
+
+pub(super) fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

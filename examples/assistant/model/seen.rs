@@ -1,0 +1,141 @@
+//! What the model knows: its calls and what it was told of them, read from the conversation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use countersign::{Args, Message, RequestPart, ReturnKind};
+use serde_json::Value;
+
+use crate::tools::{Entry, Kind, Listing};
+
+/// The most folders that are looked into.
+const MOST_FOLDERS: usize = 40;
+
+/// A call of an earlier response, with its result.
+pub(super) struct Past {
+    id: String,
+    pub(super) tool: String,
+    pub(super) args: Args,
+    pub(super) kind: ReturnKind,
+    pub(super) content: Value,
+    /// The number of the response it was made in.
+    response: usize,
+}
+
+impl Past {
+    /// The path it was about, as the model wrote it.
+    pub(super) fn target(&self) -> &str {
+        self.args.str("path").or(self.args.str("from")).unwrap_or_default()
+    }
+
+    /// The result, if it is a text.
+    pub(super) fn said(&self) -> &str {
+        self.content.as_str().unwrap_or_default()
+    }
+
+    pub(super) fn is_change(&self) -> bool {
+        !matches!(self.tool.as_str(), "list_files" | "read_file")
+    }
+}
+
+/// The folder as the conversation tells it.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) calls: Vec<Past>,
+    pub(super) files: BTreeSet<String>,
+    /// What the files say that were read.
+    pub(super) texts: BTreeMap<String, String>,
+    folders: Vec<String>,
+    links: Vec<String>,
+}
+
+impl Seen {
+    pub(super) fn of(messages: &[Message]) -> Self {
+        let mut seen = Self::default();
+        for (response, message) in messages.iter().enumerate() {
+            seen.calls.extend(message.tool_calls().map(|call| Past {
+                id: call.id().into(),
+                tool: call.name().into(),
+                args: call.args().clone(),
+                kind: ReturnKind::Interrupted,
+                content: Value::Null,
+                response,
+            }));
+            seen.results(message);
+        }
+        seen.understand();
+        seen
+    }
+
+    fn results(&mut self, message: &Message) {
+        let Message::Request { parts } = message else { return };
+        for part in parts {
+            let RequestPart::ToolReturn { content, outcome, tool_call_id, .. } = part else {
+                continue;
+            };
+            for past in self.calls.iter_mut().filter(|past| past.id == *tool_call_id) {
+                past.content = content.clone();
+                past.kind = *outcome;
+            }
+        }
+    }
+
+    fn understand(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        for past in calls.iter().filter(|past| past.kind == ReturnKind::Success) {
+            if past.tool == "read_file" {
+                self.texts.insert(past.target().to_owned(), past.said().to_owned());
+            }
+            if let Ok(listing) = serde_json::from_value::<Listing>(past.content.clone()) {
+                self.list(listing);
+            }
+        }
+        self.calls = calls;
+    }
+
+    fn list(&mut self, listing: Listing) {
+        // What is behind a link has a path of its own.
+        if self.links.contains(&listing.path) {
+            return;
+        }
+        for Entry { name, kind } in listing.entries {
+            let path = match listing.path.as_str() {
+                "." => name,
+                folder => format!("{folder}/{name}"),
+            };
+            match kind {
+                Kind::File => drop(self.files.insert(path)),
+                Kind::Folder => self.folders.push(path),
+                Kind::Link => self.links.push(path),
+                Kind::Other => {}
+            }
+        }
+    }
+
+    /// What has not been listed yet: the workspace itself, then folders and links.
+    pub(super) fn to_list(&self) -> Vec<&str> {
+        if self.calls.is_empty() {
+            return vec!["~"];
+        }
+        let known = self.folders.iter().chain(&self.links).take(MOST_FOLDERS);
+        let of_others = ["node_modules", "target", ".git"];
+        known
+            .map(String::as_str)
+            .filter(|path| !path.split('/').any(|part| of_others.contains(&part)))
+            .filter(|path| !self.tried("list_files", |past| past.target() == *path))
+            .collect()
+    }
+
+    pub(super) fn tried(&self, tool: &str, which: impl Fn(&Past) -> bool) -> bool {
+        self.calls.iter().any(|past| past.tool == tool && which(past))
+    }
+
+    pub(super) fn tried_a_change(&self) -> bool {
+        self.calls.iter().any(Past::is_change)
+    }
+
+    /// The calls of the latest response.
+    pub(super) fn latest(&self) -> impl Iterator<Item = &Past> {
+        let latest = self.calls.last().map(|past| past.response);
+        self.calls.iter().filter(move |past| Some(past.response) == latest)
+    }
+}

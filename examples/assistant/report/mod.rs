@@ -1,0 +1,227 @@
+//! What happens, as it happens, and the table at the end.
+
+mod table;
+mod text;
+
+use std::io::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use countersign::{Answered, Args, CallReport, Execution, Outcome, RunEvent, Said, ToolDecision};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use text::{Paint, plain};
+
+/// Prints a line. Nobody may be reading any more (`| head`), and that must not stop a run in its middle.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// What there is to say about one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) id: String,
+    pub(crate) call: String,
+    /// Who asks, and why.
+    pub(crate) asked: Vec<String>,
+    pub(crate) answer: String,
+    pub(crate) ran: String,
+    pub(crate) told: String,
+    /// Allowed by all, and run.
+    pub(crate) smooth: bool,
+    /// Nothing more will happen to it.
+    pub(crate) settled: bool,
+}
+
+/// Prints a run and remembers it.
+pub(crate) struct Report {
+    explain: bool,
+    paint: Paint,
+    rows: Mutex<Vec<Row>>,
+}
+
+impl Report {
+    /// Goes on with the rows of an earlier process.
+    pub(crate) fn new(explain: bool, rows: Vec<Row>) -> Self {
+        Self { explain, paint: Paint::for_stdout(), rows: Mutex::new(rows) }
+    }
+
+    pub(crate) fn paint(&self) -> Paint {
+        self.paint
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.lock().clone()
+    }
+
+    /// What a run does, as the agent tells it.
+    pub(crate) fn event(&self, event: RunEvent<'_>) {
+        match event {
+            // The final answer comes with the result of the run.
+            RunEvent::Response { text, calls } if !calls.is_empty() => {
+                self.says(text);
+            }
+            RunEvent::Turn(report) => self.turn(report.calls()),
+            _ => {}
+        }
+    }
+
+    /// What the model says.
+    pub(crate) fn says(&self, text: &str) {
+        let text = plain(text).replace('\n', "\n           ");
+        say(&format!("\n{} {text}", self.paint.bold("assistant:")));
+    }
+
+    fn turn(&self, calls: &[CallReport]) {
+        let mut rows = self.lock();
+        let mut news = Vec::new();
+        for call in calls {
+            let row = Row::of(call);
+            match rows.iter_mut().find(|known| known.id == row.id) {
+                // A resumed turn reports its settled calls again.
+                Some(known) if known.settled => continue,
+                Some(known) => *known = row.clone(),
+                None => rows.push(row.clone()),
+            }
+            news.push((call, row));
+        }
+        let width = news.iter().map(|(_, row)| row.call.chars().count()).max().unwrap_or_default();
+        for (call, row) in news {
+            say(&self.line(call, &row, width));
+            if self.explain {
+                said(call.said())
+                    .iter()
+                    .for_each(|line| say(&format!("      {}", self.paint.dim(line))));
+            }
+        }
+    }
+
+    fn line(&self, call: &CallReport, row: &Row, width: usize) -> String {
+        let (sign, what) = match call.outcome() {
+            Outcome::Deferred(_) => {
+                (self.paint.yellow("?"), format!("waits: {}", row.asked.join("; ")))
+            }
+            outcome => {
+                let sign = if outcome.is_returned() {
+                    self.paint.green("✓")
+                } else {
+                    self.paint.red("✗")
+                };
+                let answer =
+                    if row.answer.is_empty() { String::new() } else { format!("{}: ", row.answer) };
+                (sign, format!("{answer}{}", row.told))
+            }
+        };
+        format!("  {sign} {:<width$}  {}", row.call, self.paint.dim(&what))
+    }
+
+    /// The table of everything that was not simply allowed, and a line about the rest.
+    pub(crate) fn table(&self) -> String {
+        let rows = self.lock();
+        let (smooth, shown): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.smooth);
+        let mut text = String::new();
+        if !shown.is_empty() {
+            let cells = |row: &&Row| {
+                [
+                    row.call.clone(),
+                    row.asked.join("\n"),
+                    row.answer.clone(),
+                    row.ran.clone(),
+                    row.told.clone(),
+                ]
+            };
+            let heads = ["call", "asked (layer: why)", "answer", "ran", "the model was told"];
+            text += &table::table(heads, &shown.iter().map(cells).collect::<Vec<_>>());
+        }
+        text + &format!(
+            "\nEvery layer allowed the other {} calls without a question, and they ran.",
+            smooth.len()
+        )
+    }
+}
+
+impl Row {
+    fn of(call: &CallReport) -> Self {
+        let asked = call.asked().iter();
+        let asked: Vec<_> =
+            asked.map(|it| plain(&format!("{}: {}", it.layer(), it.reason()))).collect();
+        let ran = match call.execution() {
+            Execution::NotStarted => "no",
+            Execution::Unknown => "perhaps",
+            _ => "yes",
+        };
+        let smooth = asked.is_empty() && matches!(call.outcome(), Outcome::Returned(_));
+        Self {
+            id: call.call().id().to_owned(),
+            call: plain(&described(call.call().name(), call.args())),
+            asked,
+            answer: answer(call),
+            ran: ran.into(),
+            told: plain(&told(call)),
+            smooth,
+            settled: !call.outcome().is_deferred(),
+        }
+    }
+}
+
+/// Who answered, and what.
+fn answer(call: &CallReport) -> String {
+    let by = |answered: &Answered| answered.by().unwrap_or("somebody").to_owned();
+    match (call.answered(), call.denied_by()) {
+        (_, Some(layer)) => format!("denied by {layer}"),
+        (Some(answered), None) => format!("{} ({})", answered.word(), by(answered)),
+        (None, None) if call.outcome().is_deferred() => "waits".into(),
+        (None, None) => String::new(),
+    }
+}
+
+fn described(tool: &str, args: &Args) -> String {
+    match (args.str("path"), args.str("from"), args.str("to")) {
+        (Some(path), ..) => format!("{tool} {path}"),
+        (None, Some(from), Some(to)) => format!("{tool} {from} → {to}"),
+        _ => tool.to_owned(),
+    }
+}
+
+/// What the model was told, but not the files it read.
+fn told(call: &CallReport) -> String {
+    let content = call.outcome().content();
+    match content {
+        None => String::new(),
+        Some(Value::String(text))
+            if call.outcome().is_returned() && call.call().name() == "read_file" =>
+        {
+            format!("{} bytes of text", text.len())
+        }
+        Some(Value::String(text)) => text,
+        Some(other) => match other["entries"].as_array() {
+            Some(entries) if entries.len() == 1 => "1 entry".into(),
+            Some(entries) => format!("{} entries", entries.len()),
+            None => "a value".into(),
+        },
+    }
+}
+
+/// One line per layer and walk.
+fn said(said: &[Said]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, it) in said.iter().enumerate() {
+        // The outermost layer again: the call has come back with an approval.
+        if at > 0 && it.layer == said[0].layer {
+            lines.push("approved, and through the stack again:".to_owned());
+        }
+        let decision = match it.decision {
+            ToolDecision::Allow => "allow",
+            ToolDecision::Ask => "ask",
+            ToolDecision::Deny => "deny",
+        };
+        let changed = if it.changed_args { ", with other arguments" } else { "" };
+        let reason = if it.reason.is_empty() { String::new() } else { format!(": {}", it.reason) };
+        lines.push(plain(&format!("{:<20} {decision}{changed}{reason}", it.layer)));
+    }
+    lines
+}

@@ -1,0 +1,157 @@
+//! The permission stack: what stands between the model and the files. Read [`stack`] from top to bottom.
+//!
+//! ```text
+//!  read_file("~/notes/../a.txt")
+//!      │
+//!  Paths       rewrites paths: everything inside sees, shows and runs `a.txt`
+//!  Outside     denies what is not in the workspace, as it is written or behind its links
+//!  Secrets     denies `.env`, keys and the like
+//!  ReadOnly    denies every change; absent unless `--read-only`
+//!  Changes     asks about writes, moves and deletes; allows reads; denies what it does not know
+//!  tower       at most four tools at once, and ten seconds for each
+//!      │
+//!  the tool
+//! ```
+//!
+//! The strictest answer wins: a DENY beats an ASK, an ASK beats an ALLOW, wherever they stand. Nobody waits in here:
+//! a call that somebody is asked about comes back through the whole stack once it is approved.
+
+use std::time::Duration;
+
+use countersign::{
+    BoxError, Decision, RunContext, ToolBlocked, ToolCall, ToolMiddleware, ToolMiddlewareExt as _,
+    Tools, ToolsExt as _, decide_fn,
+};
+use sha2::{Digest as _, Sha256};
+use tower::ServiceBuilder;
+use tower::limit::ConcurrencyLimitLayer;
+use tower::timeout::TimeoutLayer;
+
+use crate::sandbox::Sandbox;
+use crate::tools;
+
+/// The tools with everything that is in front of them, outermost first.
+pub(crate) fn stack(read_only: bool) -> Tools {
+    tools::files().layered(
+        ServiceBuilder::new()
+            .layer(decide_fn(rewrite_paths).named("Paths"))
+            .layer(decide_fn(deny_outside).named("Outside"))
+            .layer(decide_fn(deny_secrets).named("Secrets"))
+            .layer(read_only.then_some(ReadOnly).into_layer())
+            .layer(Changes.into_layer())
+            // Tower's own. They never see a question wait, so they measure tools and not people.
+            .layer(ConcurrencyLimitLayer::new(4))
+            .layer(TimeoutLayer::new(Duration::from_secs(10))),
+    )
+}
+
+/// Rewrites every path to the one way to write it. What cannot be written so is left as it is, for the next layer to
+/// deny. All layers inside, the person who is asked and the tool see the same path.
+fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    let mut args = call.args().clone();
+    for (name, path) in paths(call)? {
+        if let Ok(path) = sandbox.normalise(path) {
+            args = args.with(name, path);
+        }
+    }
+    Ok(Decision::allow().with_args(args))
+}
+
+/// Denies what is not in the workspace: `..`, absolute paths, links that lead out, also where nothing exists yet.
+fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    for (_, path) in paths(call)? {
+        if let Err(refused) = sandbox.resolve(path) {
+            return Ok(Decision::deny(format!("{refused}.")));
+        }
+    }
+    Ok(Decision::allow())
+}
+
+/// Denies what may hold secrets, by its own name and by the name of what a link leads to.
+fn deny_secrets(call: &ToolCall) -> Result<Decision, BoxError> {
+    let sandbox = call.context().deps::<Sandbox>()?;
+    for (_, path) in paths(call)? {
+        // An error denies too: the model learns which layer failed, the host learns the rest.
+        if sandbox.both(path)?.iter().any(|path| is_secret(path)) {
+            return Ok(Decision::deny(format!("`{path}` may hold secrets.")));
+        }
+    }
+    Ok(Decision::allow())
+}
+
+/// Whether any part of a path has the name of a secret. Capitals do not matter: some file systems ignore them.
+fn is_secret(path: &str) -> bool {
+    let names = [".aws", ".git", ".gnupg", ".netrc", ".npmrc", ".ssh"];
+    let starts = [".env", "credentials", "id_ed25519", "id_rsa", "secrets"];
+    let ends = [".key", ".keystore", ".p12", ".pem", ".pfx"];
+    path.to_lowercase().split('/').any(|part| {
+        names.contains(&part)
+            || starts.iter().any(|start| part.starts_with(start))
+            || ends.iter().any(|end| part.ends_with(end))
+    })
+}
+
+/// Denies every change.
+struct ReadOnly;
+
+impl ToolMiddleware for ReadOnly {
+    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+        match call.name() {
+            "list_files" | "read_file" => Decision::allow(),
+            _ => Decision::deny("The workspace is read-only today."),
+        }
+    }
+}
+
+/// Allows reads, asks about changes.
+///
+/// Each question has a key, so that an approval covers it also when its text says it differently the next time.
+/// Where content would be lost, the question is pinned to it: when the file has changed by the time of the answer,
+/// that is another question, and it is asked.
+struct Changes;
+
+impl ToolMiddleware for Changes {
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        match call.name() {
+            "list_files" | "read_file" => Decision::allow(),
+            "move_file" => Decision::ask("moves a file").key("move"),
+            "delete_file" | "write_file" => ask_about_content(cx, call).await.into(),
+            _ => Decision::deny("No rule allows this tool."),
+        }
+    }
+}
+
+async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
+    let path = call.args().str("path").unwrap_or_default();
+    let file = cx.deps::<Sandbox>()?.resolve(path)?;
+    let content = match tokio::fs::metadata(&file).await {
+        Ok(found) if found.is_file() => Some(tokio::fs::read(&file).await?),
+        // Nothing, or something that the tool will refuse.
+        _ => None,
+    };
+    let bytes = content.as_ref().map_or(0, Vec::len);
+    let ask = match (call.name(), &content) {
+        ("delete_file", _) => Decision::ask(format!("deletes {bytes} bytes")).key("delete"),
+        (_, Some(_)) => Decision::ask(format!("replaces {bytes} bytes")).key("write"),
+        (_, None) => Decision::ask("writes a new file").key("write"),
+    };
+    Ok(ask.pin("content", content.map_or("none".into(), digest)))
+}
+
+fn digest(content: Vec<u8>) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The arguments of a tool that are paths. A tool that is not listed here is denied: a new one starts with nothing.
+fn paths(call: &ToolCall) -> Result<Vec<(&'static str, &str)>, ToolBlocked> {
+    let names: &[&'static str] = match call.name() {
+        "delete_file" | "list_files" | "read_file" | "write_file" => &["path"],
+        "move_file" => &["from", "to"],
+        _ => return Err(ToolBlocked::new("No rule allows this tool.")),
+    };
+    let path = |name| call.args().str(name).map(|path| (name, path));
+    let missing = || ToolBlocked::new("A path is missing.");
+    names.iter().map(|name| path(*name).ok_or_else(missing)).collect()
+}

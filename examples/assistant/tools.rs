@@ -1,0 +1,168 @@
+//! The tools: they list, read, write, move and delete real files.
+//!
+//! Whatever the stack has decided, a tool asks the [`Sandbox`] again when it opens something. The change of one file
+//! is seen by the next tool, so changes are `sequential`: they run one after the other, in the model's order.
+#![expect(clippy::needless_pass_by_value, reason = "a tool is given its context and its arguments")]
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::PathBuf;
+
+use countersign::{
+    FunctionToolset, RunContext, ToolError, ToolFailed, blocking_tool_fn, schemars::JsonSchema,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::Sandbox;
+
+/// The most entries of a folder that are listed.
+const MOST_ENTRIES: usize = 500;
+/// The most bytes of a file that are read.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// The toolset. Files are blocking things: each tool runs on a thread of its own.
+pub(crate) fn files() -> FunctionToolset {
+    let list = "Lists a folder; `~` is the workspace.";
+    let read = "Reads a text file, at most its first 64 KiB.";
+    let write = "Writes a text file, with the folders it is in.";
+    let rename = "Moves a file to a path where nothing is.";
+    let delete = "Deletes a file.";
+    FunctionToolset::new()
+        .id("files")
+        .tool(blocking_tool_fn("list_files", list, list_files))
+        .tool(blocking_tool_fn("read_file", read, read_file))
+        .tool(blocking_tool_fn("write_file", write, write_file).sequential())
+        .tool(blocking_tool_fn("move_file", rename, move_file).sequential())
+        .tool(blocking_tool_fn("delete_file", delete, delete_file).sequential())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct OnePath {
+    path: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct WriteFile {
+    path: String,
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct MoveFile {
+    from: String,
+    to: String,
+}
+
+/// What is in a folder.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Listing {
+    pub(crate) path: String,
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Folder,
+    File,
+    Link,
+    Other,
+}
+
+fn list_files(cx: RunContext, args: OnePath) -> Result<Listing, ToolError> {
+    let sandbox = cx.deps::<Sandbox>()?;
+    let folder = resolve(&cx, &args.path)?;
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed(&args.path))?.take(MOST_ENTRIES) {
+        let entry = entry.map_err(failed(&args.path))?;
+        let kind = match entry.file_type().map_err(failed(&args.path))? {
+            kind if kind.is_symlink() => Kind::Link,
+            kind if kind.is_dir() => Kind::Folder,
+            kind if kind.is_file() => Kind::File,
+            _ => Kind::Other,
+        };
+        entries.push(Entry { name: entry.file_name().to_string_lossy().into_owned(), kind });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let path = sandbox.normalise(&args.path).map_err(|refused| fail(refused.to_string()))?;
+    Ok(Listing { path, entries })
+}
+
+fn read_file(cx: RunContext, args: OnePath) -> Result<String, ToolError> {
+    let file = existing(&args.path, resolve(&cx, &args.path)?)?;
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(file).map_err(failed(&args.path))?;
+    opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed(&args.path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn write_file(cx: RunContext, args: WriteFile) -> Result<String, ToolError> {
+    let file = unlinked(&cx, &args.path)?;
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).map_err(failed(&args.path))?;
+    }
+    fs::write(file, &args.text).map_err(failed(&args.path))?;
+    Ok(format!("wrote {} bytes to `{}`", args.text.len(), args.path))
+}
+
+fn move_file(cx: RunContext, args: MoveFile) -> Result<String, ToolError> {
+    let from = existing(&args.from, unlinked(&cx, &args.from)?)?;
+    let to = unlinked(&cx, &args.to)?;
+    if to.symlink_metadata().is_ok() {
+        return Err(fail(format!("`{}` is there already", args.to)));
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(failed(&args.to))?;
+    }
+    fs::rename(from, to).map_err(failed(&args.from))?;
+    Ok(format!("moved `{}` to `{}`", args.from, args.to))
+}
+
+fn delete_file(cx: RunContext, args: OnePath) -> Result<String, ToolError> {
+    let file = existing(&args.path, unlinked(&cx, &args.path)?)?;
+    fs::remove_file(file).map_err(failed(&args.path))?;
+    Ok(format!("deleted `{}`", args.path))
+}
+
+/// Where a path really is. The stack has asked the same; here it is asked once more, as late as possible.
+fn resolve(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
+    let found = cx.deps::<Sandbox>()?.resolve(path);
+    found.map_err(|refused| fail(refused.to_string()))
+}
+
+/// The same for a change, which has to name the file itself: what happens to a link is easily misread.
+fn unlinked(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
+    let sandbox = cx.deps::<Sandbox>()?;
+    match sandbox.both(path) {
+        Ok([written, real]) if written == real => resolve(cx, path),
+        Ok([_, real]) => Err(fail(format!("`{path}` is a link to `{real}`"))),
+        Err(refused) => Err(fail(refused.to_string())),
+    }
+}
+
+/// An ordinary file: a pipe or a device could keep its reader waiting for ever.
+fn existing(path: &str, file: PathBuf) -> Result<PathBuf, ToolError> {
+    match fs::metadata(&file).map_err(failed(path))?.is_file() {
+        true => Ok(file),
+        false => Err(fail(format!("`{path}` is not a file"))),
+    }
+}
+
+/// The model is told, and goes on. A `?` without it would end the run.
+fn fail(message: String) -> ToolError {
+    ToolFailed::new(message).into()
+}
+
+/// The kind of an error and the path as the model knows it: the error's own text may name more of the machine.
+fn failed(path: &str) -> impl Fn(std::io::Error) -> ToolError {
+    move |error| match error.kind() {
+        ErrorKind::NotFound => fail(format!("`{path}` is not there")),
+        kind => fail(format!("`{path}`: {kind}")),
+    }
+}

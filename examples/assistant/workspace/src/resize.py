@@ -1,0 +1,3 @@
+import sys
+
+print("resized", sys.argv[1])

@@ -1,0 +1,97 @@
+//! What a typed line decides.
+
+/// A decision about one call, or a wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    Approve(Scope),
+    /// With what the model is told, if anything.
+    Deny(Scope, String),
+    /// Deny with a message that is yet to be typed.
+    Message,
+    Edit,
+    View,
+    Help,
+}
+
+/// Which calls, of those that have no answer yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    This,
+    Tool,
+    All,
+}
+
+pub(super) const HELP: &str = "\
+  y        approve this call
+  n        deny it, as Enter alone does; `n TEXT` tells the model TEXT
+  m        deny it, and type what the model is told
+  e        edit the arguments, then approve
+  a, d     approve, deny every call that has no answer yet
+  t, x     approve, deny every such call of this tool
+  v        show this call in full
+  ?        this help
+  Esc, Ctrl-C or Ctrl-D deny every call that has no answer yet.
+  Nothing runs before the last answer. `d TEXT` and `x TEXT` work as `n TEXT` does.";
+
+impl Choice {
+    /// Nothing typed means no. What is not understood decides nothing, and only an exact yes approves.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (word, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let text = text.trim();
+        let choice = match word.to_ascii_lowercase().as_str() {
+            "" | "n" | "no" => return Some(Self::Deny(Scope::This, text.to_owned())),
+            "d" => return Some(Self::Deny(Scope::All, text.to_owned())),
+            "x" => return Some(Self::Deny(Scope::Tool, text.to_owned())),
+            "y" | "yes" => Self::Approve(Scope::This),
+            "a" => Self::Approve(Scope::All),
+            "t" => Self::Approve(Scope::Tool),
+            "m" => Self::Message,
+            "e" => Self::Edit,
+            "v" => Self::View,
+            "?" | "h" | "help" => Self::Help,
+            _ => return None,
+        };
+        // `yes, but …` is no yes.
+        text.is_empty().then_some(choice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B17: "missing/late/unknown decision, wrong type, extra choice: deny"; here it is asked again.
+    #[test]
+    fn only_an_exact_yes_approves() {
+        use Scope::{All, This, Tool};
+        let deny = |scope, text: &str| Some(Choice::Deny(scope, text.into()));
+        for (line, choice) in [
+            ("", deny(This, "")),
+            ("   ", deny(This, "")),
+            ("n", deny(This, "")),
+            ("No", deny(This, "")),
+            ("n  not today ", deny(This, "not today")),
+            ("d", deny(All, "")),
+            ("d enough", deny(All, "enough")),
+            ("x never", deny(Tool, "never")),
+            ("y", Some(Choice::Approve(This))),
+            (" YES ", Some(Choice::Approve(This))),
+            ("a", Some(Choice::Approve(All))),
+            ("t", Some(Choice::Approve(Tool))),
+            ("e", Some(Choice::Edit)),
+            ("?", Some(Choice::Help)),
+            ("yes, but only once", None),
+            ("y but", None),
+            ("yy", None),
+            ("ok", None),
+            ("true", None),
+            ("1", None),
+            ("\u{443}", None),
+            ("a b", None),
+            ("noy", None),
+        ] {
+            assert_eq!(Choice::parse(line), choice, "{line}");
+        }
+    }
+}

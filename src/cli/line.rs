@@ -1,0 +1,226 @@
+//! One line that is being typed.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::screen::Gone;
+use crate::show;
+
+/// A line with a cursor in it.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    chars: Vec<char>,
+    cursor: usize,
+}
+
+/// What a key did.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The line goes on.
+    More,
+    /// Enter.
+    Done,
+    Gone(Gone),
+}
+
+impl Line {
+    pub(super) fn new(text: &str) -> Self {
+        let chars: Vec<char> = text.chars().collect();
+        Self { cursor: chars.len(), chars }
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.chars.iter().collect()
+    }
+
+    /// Inserts text; a line break in it becomes a space.
+    pub(super) fn insert(&mut self, text: &str) {
+        let text = text.replace("\r\n", " ").replace(['\r', '\n'], " ");
+        let before = self.chars.len();
+        self.chars.splice(self.cursor..self.cursor, text.chars());
+        self.cursor += self.chars.len() - before;
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) -> Step {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter => return Step::Done,
+            KeyCode::Esc => return Step::Gone(Gone::Cancelled),
+            KeyCode::Char(c) if control && !alt => return self.control(c.to_ascii_lowercase()),
+            // Both together are AltGr on some systems.
+            KeyCode::Char(c) if control == alt => self.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace => self.erase(self.cursor.saturating_sub(1)),
+            KeyCode::Delete => self.delete(),
+            KeyCode::Left => self.cursor = self.cursor.saturating_sub(1),
+            KeyCode::Right => self.cursor = self.chars.len().min(self.cursor + 1),
+            KeyCode::Home => self.cursor = 0,
+            KeyCode::End => self.cursor = self.chars.len(),
+            _ => {}
+        }
+        Step::More
+    }
+
+    /// The keys of a shell's line.
+    fn control(&mut self, c: char) -> Step {
+        match c {
+            'c' => return Step::Gone(Gone::Interrupted),
+            'd' if self.chars.is_empty() => return Step::Gone(Gone::EndOfInput),
+            'd' => self.delete(),
+            'j' | 'm' => return Step::Done,
+            'a' => self.cursor = 0,
+            'e' => self.cursor = self.chars.len(),
+            'b' => self.cursor = self.cursor.saturating_sub(1),
+            'f' => self.cursor = self.chars.len().min(self.cursor + 1),
+            'h' => self.erase(self.cursor.saturating_sub(1)),
+            'k' => self.chars.truncate(self.cursor),
+            'u' => self.erase(0),
+            'w' => self.erase(self.word()),
+            _ => {}
+        }
+        Step::More
+    }
+
+    /// Where the word before the cursor begins.
+    fn word(&self) -> usize {
+        let before = self.chars.get(..self.cursor).unwrap_or_default();
+        let end = before.iter().rposition(|c| *c != ' ').map_or(0, |at| at + 1);
+        let word = before.get(..end).unwrap_or_default();
+        word.iter().rposition(|c| *c == ' ').map_or(0, |at| at + 1)
+    }
+
+    fn erase(&mut self, from: usize) {
+        self.chars.drain(from..self.cursor);
+        self.cursor = from;
+    }
+
+    fn delete(&mut self) {
+        if self.cursor < self.chars.len() {
+            self.chars.remove(self.cursor);
+        }
+    }
+
+    /// What is before and behind the cursor, as far as it fits on so many columns; `<` and `>` stand for more.
+    pub(super) fn window(&self, columns: usize) -> (String, String) {
+        let room = columns.saturating_sub(2);
+        let (before, after) = self.chars.split_at_checked(self.cursor).unwrap_or_default();
+        let most = if width(after) <= room / 4 { room - width(after) } else { room - room / 4 };
+        let (mut left, cut) = fitting(before.iter().rev(), most);
+        left.extend(cut.then(|| "<".to_owned()));
+        left.reverse();
+        let (mut right, cut) = fitting(after.iter(), room.saturating_sub(width(before).min(most)));
+        right.extend(cut.then(|| ">".to_owned()));
+        (left.concat(), right.concat())
+    }
+}
+
+/// The characters that fit, as they are shown, and whether there are more.
+fn fitting<'a>(chars: impl Iterator<Item = &'a char>, most: usize) -> (Vec<String>, bool) {
+    let mut room = most;
+    let mut out = Vec::new();
+    for c in chars {
+        let needs = width(&[*c]);
+        if needs > room {
+            return (out, true);
+        }
+        room -= needs;
+        out.push(shown(*c));
+    }
+    (out, false)
+}
+
+fn shown(c: char) -> String {
+    // A backslash is one: this is what is typed, not how it is shown.
+    if c == '\\' { c.into() } else { show::escape(c.encode_utf8(&mut [0; 4])) }
+}
+
+/// At most so many columns.
+fn width(chars: &[char]) -> usize {
+    let columns = |c: &char| match shown(*c) {
+        text if text.len() == 1 => 1,
+        // A character as it is, as wide as a character may be; or an escape, which is ASCII.
+        text => {
+            if text.chars().count() == 1 {
+                2
+            } else {
+                text.len()
+            }
+        }
+    };
+    chars.iter().map(columns).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(line: &mut Line, keys: &str) -> Vec<Step> {
+        let steps = keys.chars().map(|c| {
+            let key = match c {
+                '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+                '\u{1b}' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+                '\u{7f}' => KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE),
+                '\u{1}'..='\u{1a}' => {
+                    let letter = char::from(b'a' - 1 + c as u8);
+                    KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)
+                }
+                c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+            };
+            line.key(key)
+        });
+        steps.collect()
+    }
+
+    #[test]
+    fn a_line_is_edited_as_in_a_shell() {
+        for (start, keys, text) in [
+            ("", "abc", "abc"),
+            ("abc", "\u{7f}\u{7f}\u{7f}\u{7f}x", "x"),
+            ("abc", "\u{1}x", "xabc"),
+            ("abc", "\u{1}\u{6}\u{4}", "ac"),
+            ("abc", "\u{2}\u{b}", "ab"),
+            ("abc", "\u{2}\u{15}", "c"),
+            ("one two  ", "\u{17}", "one "),
+            ("äö", "\u{2}\u{8}", "ö"),
+            ("abc", "\u{5}\u{6}\u{6}\u{4}d", "abcd"),
+        ] {
+            let mut line = Line::new(start);
+            assert!(press(&mut line, keys).iter().all(|step| *step == Step::More));
+            assert_eq!(line.text(), text);
+        }
+    }
+
+    #[test]
+    fn a_line_ends_in_four_ways() {
+        for (start, key, end) in [
+            ("x", "\n", Step::Done),
+            ("x", "\u{a}", Step::Done),
+            ("x", "\u{1b}", Step::Gone(Gone::Cancelled)),
+            ("x", "\u{3}", Step::Gone(Gone::Interrupted)),
+            ("", "\u{4}", Step::Gone(Gone::EndOfInput)),
+        ] {
+            assert_eq!(press(&mut Line::new(start), key), [end]);
+        }
+    }
+
+    #[test]
+    fn pasted_line_breaks_do_not_end_the_line() {
+        let mut line = Line::new("ab");
+        line.key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE));
+        line.insert("1\r\n2\n3");
+        assert_eq!(line.text(), "a1 2 3b");
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_cursor() {
+        let mut line = Line::new("0123456789abcdefghij");
+        assert_eq!(line.window(40), ("0123456789abcdefghij".into(), String::new()));
+        assert_eq!(line.window(10), ("<cdefghij".into(), String::new()));
+        line.cursor = 0;
+        assert_eq!(line.window(10), (String::new(), "01234567>".into()));
+        line.cursor = 10;
+        assert_eq!(line.window(10), ("<456789".into(), "ab>".into()));
+        assert_eq!(line.window(0), ("<".into(), ">".into()));
+        assert_eq!(Line::new("a\\\u{202e}ä").window(40).0, "a\\\\u{202e}ä");
+        assert_eq!(Line::new("日本語").window(6).0, "<本語");
+    }
+}

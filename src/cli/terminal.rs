@@ -1,0 +1,173 @@
+//! The real terminal.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::{MoveToColumn, RestorePosition, SavePosition};
+use crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEventKind, KeyModifiers,
+};
+use crossterm::style::Print;
+use crossterm::terminal::{
+    Clear, ClearType, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled, size,
+};
+use crossterm::{execute, queue};
+
+use super::line::{Line, Step};
+use super::screen::{Gone, Kind, Prompt, Screen};
+
+/// How often is looked whether anybody still waits, and whether the terminal is still there.
+const TICK: Duration = Duration::from_millis(100);
+/// crossterm reads nothing when it may not wait at all.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// The terminal on stdin and stderr.
+pub(super) struct Terminal {
+    arming: Duration,
+    abandoned: Arc<AtomicBool>,
+    asked: bool,
+    _raw: Raw,
+}
+
+impl Terminal {
+    pub(super) fn open(arming: Duration, abandoned: Arc<AtomicBool>) -> io::Result<Self> {
+        Ok(Self { arming, abandoned, asked: false, _raw: Raw::enter()? })
+    }
+
+    /// Drops what was typed until now, until no key was pressed for a while; says how many there were.
+    fn arm(&mut self) -> Result<usize, Gone> {
+        let quiet = if self.asked { self.arming / 3 } else { self.arming };
+        self.asked = true;
+        let mut dropped = 0;
+        while let Some(event) = self.event(Some(quiet))? {
+            match event {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+                    if control && key.code == KeyCode::Char('c') {
+                        // It can only deny, and who presses it wants to get out.
+                        return Err(Gone::Interrupted);
+                    }
+                    dropped += 1;
+                }
+                Event::Paste(text) => dropped += text.chars().count(),
+                _ => {}
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// The next event, or `None` when there is none for so long.
+    fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
+        let start = Instant::now();
+        loop {
+            if self.abandoned.load(Ordering::Relaxed) {
+                return Err(Gone::Abandoned);
+            }
+            let left = within.map(|within| within.saturating_sub(start.elapsed()));
+            if event::poll(left.unwrap_or(TICK).clamp(SHORTEST, TICK))
+                .map_err(|error| failed(&error))?
+            {
+                return event::read().map(Some).map_err(|error| failed(&error));
+            }
+            // A terminal that hangs up reports no event, but stops being one.
+            if !io::stdin().is_terminal() {
+                return Err(Gone::EndOfInput);
+            }
+            if within.is_some_and(|within| start.elapsed() >= within) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn read(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
+        let mut line = Line::new(prompt.initial);
+        loop {
+            self.draw(prompt.label, &line).map_err(|error| failed(&error))?;
+            match self.event(None)? {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match line.key(key) {
+                    Step::More => {}
+                    Step::Done => return Ok(line.text()),
+                    Step::Gone(gone) => return Err(gone),
+                },
+                Some(Event::Paste(text)) if prompt.kind != Kind::Choice => line.insert(&text),
+                // Pasted text decides nothing.
+                _ => {}
+            }
+        }
+    }
+
+    fn draw(&self, label: &str, line: &Line) -> io::Result<()> {
+        let (before, after) = line.window(self.width().saturating_sub(label.len() + 1));
+        let mut out = io::stderr().lock();
+        queue!(out, MoveToColumn(0), Print(label), Print(before), SavePosition)?;
+        queue!(out, Print(after), Clear(ClearType::UntilNewLine), RestorePosition)?;
+        out.flush()
+    }
+}
+
+impl Screen for Terminal {
+    fn width(&self) -> usize {
+        size()
+            .ok()
+            .map(|(columns, _)| usize::from(columns))
+            .filter(|columns| *columns > 0)
+            .unwrap_or(80)
+    }
+
+    fn show(&mut self, text: &str) -> Result<(), Gone> {
+        let mut out = io::stderr().lock();
+        let lines = text.lines().try_for_each(|line| write!(out, "{line}\r\n"));
+        lines.and_then(|()| out.flush()).map_err(|error| failed(&error))
+    }
+
+    fn ask(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
+        let dropped = self.arm()?;
+        if dropped > 0 {
+            let keys = if dropped == 1 { "key" } else { "keys" };
+            self.show(&format!("(Ignored {dropped} {keys} pressed before the question.)"))?;
+        }
+        let answer = self.read(prompt);
+        if prompt.kind == Kind::Args {
+            execute!(io::stderr(), MoveToColumn(0), Clear(ClearType::CurrentLine))
+                .map_err(|error| failed(&error))?;
+        } else {
+            self.show("\n")?;
+        }
+        answer
+    }
+}
+
+fn failed(error: &io::Error) -> Gone {
+    tracing::warn!(%error, "the terminal failed");
+    Gone::Failed
+}
+
+/// Keys come one by one as long as this lives.
+struct Raw {
+    /// The host had it so already.
+    before: bool,
+}
+
+impl Raw {
+    fn enter() -> io::Result<Self> {
+        let before = is_raw_mode_enabled()?;
+        if !before {
+            enable_raw_mode()?;
+        }
+        let raw = Self { before };
+        execute!(io::stderr(), EnableBracketedPaste)?;
+        Ok(raw)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // Nothing can be done about a terminal that is gone.
+        let _ = execute!(io::stderr(), DisableBracketedPaste);
+        if !self.before {
+            let _ = disable_raw_mode();
+        }
+    }
+}

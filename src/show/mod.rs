@@ -1,0 +1,94 @@
+//! How a pending call is shown to a person (rule S1): made from the call that will run, safe to print, and plain data.
+//!
+//! A [`CallView`] is what a terminal, a page or a chat message shows of one request. Its texts are ready to print:
+//!
+//! - A backslash always begins something that this module wrote: `\u{202e}` for a character that cannot be seen or
+//!   that moves others, `\{120 spaces}` for a run that could push text out of sight, `\{masked: 40 characters}` for a
+//!   secret, `\{900 characters left out}` for elided text. A backslash of the text itself is doubled, so that no text
+//!   can pretend to be one of these.
+//! - The real call comes first. What layers, tools and servers wrote stands below it, with its author.
+//! - Commands, paths, addresses and hosts are neither masked as a whole nor elided.
+//!
+//! A page still has to put the texts into text nodes: they are not HTML.
+//!
+//! ```
+//! use countersign::show::{self, CallView, Limits};
+//! use countersign::{DeferredToolRequests, ToolCall};
+//! use serde_json::json;
+//!
+//! let args = json!({"path": "a\u{202e}gol.txt", "api_key": "abcdef"});
+//! let requests = DeferredToolRequests::new([ToolCall::new("c1", "delete_file", args)], []);
+//! let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
+//! assert_eq!(view.headline, r#"delete_file(path: "a\u{202e}gol.txt", \{1 more})"#);
+//! assert_eq!(view.args[1].lines, [r"\{masked: 6 characters}"]);
+//! assert_eq!(show::escape("\u{1b}[2J"), r"\u{1b}[2J");
+//! ```
+
+mod chars;
+mod field;
+mod keys;
+mod mask;
+mod piece;
+mod text;
+mod tokens;
+mod view;
+
+use crate::args::Args;
+pub use field::{Field, Limits};
+pub use view::{CallView, NoteView, QuestionView};
+
+use piece::{Style, join, pieces};
+
+/// The text on one line, with everything visible that a terminal or a page would hide, move or act on (rule S1).
+///
+/// Control characters, ANSI and other escapes, bidi controls, zero-width and tag characters and all other invisible
+/// ones are written as `\u{..}`; newlines, carriage returns and tabs as `\n`, `\r` and `\t`. Of more than 16 spaces,
+/// and of more than 4 of any other of these in a row, the number is written instead.
+///
+/// ```
+/// use countersign::show::escape;
+/// assert_eq!(escape("ls\u{200b} -la\n"), r"ls\u{200b} -la\n");
+/// assert_eq!(escape(&format!("ls{}; rm -rf ~", " ".repeat(200))), r"ls\{200 spaces}; rm -rf ~");
+/// assert_eq!(escape(r"a \u{200b}"), r"a \\u{200b}"); // text that pretends to be an escape
+/// ```
+#[must_use]
+pub fn escape(text: &str) -> String {
+    join(&pieces(text, Style::PROSE))
+}
+
+/// Like [`escape`], for a name: everything that is not ASCII is written as `\u{..}` too, as many letters look like
+/// other ones.
+///
+/// ```
+/// assert_eq!(countersign::show::escape_name("re\u{0430}d_file"), r"re\u{430}d_file"); // a Cyrillic `a`
+/// ```
+#[must_use]
+pub fn escape_name(text: &str) -> String {
+    join(&pieces(text, Style::NAME))
+}
+
+/// The arguments as JSON to edit: the canonical text, with every character that cannot be seen in JSON's own escapes.
+/// It reads back as the same arguments. Nothing is masked.
+///
+/// ```
+/// use countersign::{Args, show};
+/// let args = Args::new().with("path", "a\u{202e}b");
+/// assert_eq!(show::json(&args), r#"{"path":"a\u202eb"}"#);
+/// assert_eq!(Args::parse(&show::json(&args))?, args);
+/// # Ok::<(), countersign::ArgsError>(())
+/// ```
+#[must_use]
+pub fn json(args: &Args) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::new();
+    for c in args.to_string().chars() {
+        if chars::is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

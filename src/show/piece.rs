@@ -1,0 +1,263 @@
+//! Text as pieces that may be cut and units that may not: the one place where characters are made visible.
+
+use super::chars::{is_hidden, is_mark, like_backslash, like_quote};
+
+/// Longer runs of spaces are written as their number: they could push text out of sight.
+const SPACES: usize = 16;
+/// The same for escaped characters.
+const ESCAPES: usize = 4;
+/// More marks than this on one character are escaped: they cover what stands around it.
+const MARKS: usize = 2;
+
+/// What else is escaped, beside what cannot be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Style {
+    /// The text stands between quotes.
+    quoted: bool,
+    /// Everything that is not ASCII.
+    ascii: bool,
+}
+
+impl Style {
+    pub(super) const PROSE: Self = Self { quoted: false, ascii: false };
+    pub(super) const NAME: Self = Self { quoted: false, ascii: true };
+    pub(super) const VALUE: Self = Self { quoted: true, ascii: false };
+    pub(super) const ADDRESS: Self = Self { quoted: true, ascii: true };
+
+    /// The same for a line in a block, which has no quotes around it.
+    pub(super) const fn unquoted(self) -> Self {
+        Self { quoted: false, ..self }
+    }
+
+    fn escapes(self, c: char) -> bool {
+        is_hidden(c)
+            || like_backslash(c)
+            || self.ascii && !c.is_ascii()
+            || self.quoted && like_quote(c)
+    }
+}
+
+/// A piece of shown text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Piece {
+    /// Characters that stand for themselves; may be cut anywhere.
+    Plain(String),
+    /// An escape or a mark, and how many characters it stands for; never cut.
+    Unit(String, usize),
+}
+
+impl Piece {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Plain(text) | Self::Unit(text, _) => text,
+        }
+    }
+
+    /// How many characters of the text it stands for.
+    pub(super) fn stands_for(&self) -> usize {
+        match self {
+            Self::Plain(text) => text.chars().count(),
+            Self::Unit(_, chars) => *chars,
+        }
+    }
+}
+
+pub(super) fn join(pieces: &[Piece]) -> String {
+    pieces.iter().map(Piece::text).collect()
+}
+
+/// How many characters the pieces take on a screen, counting a wide one as one.
+pub(super) fn shown_chars(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|piece| piece.text().chars().count()).sum()
+}
+
+/// Makes the text visible.
+pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
+    let mut out = Pieces::default();
+    let mut chars = text.chars().peekable();
+    let mut marks = MARKS; // At the start there is nothing that a mark belongs to.
+    while let Some(c) = chars.next() {
+        if is_mark(c) && !style.ascii && !style.escapes(c) {
+            marks += 1;
+            match marks > MARKS {
+                true => out.unit(name(c), 1),
+                false => out.plain(c),
+            }
+            continue;
+        }
+        marks = 0;
+        match c {
+            '\\' => out.unit("\\\\".into(), 1),
+            '"' if style.quoted => out.unit("\\\"".into(), 1),
+            c if c == ' ' || style.escapes(c) => {
+                let mut run = 1;
+                while chars.next_if_eq(&c).is_some() {
+                    run += 1;
+                }
+                out.run(c, run);
+            }
+            c => out.plain(c),
+        }
+    }
+    out.0
+}
+
+#[derive(Default)]
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn plain(&mut self, c: char) {
+        match self.0.last_mut() {
+            Some(Piece::Plain(text)) => text.push(c),
+            _ => self.0.push(Piece::Plain(c.into())),
+        }
+    }
+
+    fn unit(&mut self, text: String, chars: usize) {
+        self.0.push(Piece::Unit(text, chars));
+    }
+
+    fn run(&mut self, c: char, run: usize) {
+        match c {
+            ' ' if run <= SPACES => (0..run).for_each(|_| self.plain(' ')),
+            ' ' => self.unit(format!("\\{{{run} spaces}}"), run),
+            // Letters that are escaped in names only are text, not padding.
+            c if run <= ESCAPES || c.is_alphanumeric() => {
+                (0..run).for_each(|_| self.unit(name(c), 1));
+            }
+            '\n' => self.unit(format!("\\{{{run} newlines}}"), run),
+            '\t' => self.unit(format!("\\{{{run} tabs}}"), run),
+            c => self.unit(format!("\\{{{run} times {}}}", name(c)), run),
+        }
+    }
+}
+
+fn name(c: char) -> String {
+    match c {
+        '\n' => "\\n".into(),
+        '\r' => "\\r".into(),
+        '\t' => "\\t".into(),
+        c => format!("\\u{{{:x}}}", u32::from(c)),
+    }
+}
+
+/// Leaves out the middle when the pieces take more than `most` characters, and says how much that is. The beginning
+/// keeps two thirds, the end one.
+pub(super) fn elide(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
+    if shown_chars(&pieces) <= most {
+        return pieces;
+    }
+    let all: usize = pieces.iter().map(Piece::stands_for).sum();
+    let head = take(pieces.iter(), most - most / 3, false);
+    let mut tail = take(pieces.iter().rev(), most / 3, true);
+    tail.reverse();
+    let kept: usize = head.iter().chain(&tail).map(Piece::stands_for).sum();
+    let mut out = head;
+    out.push(left_out(all.saturating_sub(kept), "character"));
+    out.extend(tail);
+    out
+}
+
+/// As many of the pieces as fit, from the beginning or from the end.
+fn take<'a>(pieces: impl Iterator<Item = &'a Piece>, most: usize, end: bool) -> Vec<Piece> {
+    let mut room = most;
+    let mut out = Vec::new();
+    for piece in pieces {
+        let length = piece.text().chars().count();
+        if length <= room {
+            room -= length;
+            out.push(piece.clone());
+            continue;
+        }
+        if let Piece::Plain(text) = piece {
+            let skip = if end { length - room } else { 0 };
+            out.push(Piece::Plain(text.chars().skip(skip).take(room).collect()));
+        }
+        break;
+    }
+    out
+}
+
+/// The mark for what was left out.
+pub(super) fn left_out(count: usize, what: &str) -> Piece {
+    Piece::Unit(format!("\\{{{} left out}}", counted(count, what)), count)
+}
+
+/// `1 line`, `2 lines`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{escape, escape_name};
+    use super::*;
+
+    /// S1: "Control, bidi, zero-width and ANSI characters are shown escaped".
+    #[test]
+    fn attacks_on_the_reader_are_shown_escaped() {
+        for (attack, shown) in [
+            ("plain text, äöü 日本語", "plain text, äöü 日本語"),
+            ("\u{1b}[31mred\u{1b}[0m", r"\u{1b}[31mred\u{1b}[0m"),
+            (
+                "\u{1b}]8;;http://evil\u{7}docs\u{1b}]8;;\u{7}",
+                r"\u{1b}]8;;http://evil\u{7}docs\u{1b}]8;;\u{7}",
+            ),
+            ("\u{9b}2J", r"\u{9b}2J"),
+            ("rm x\rls", r"rm x\rls"),
+            ("a\r\nb", r"a\r\nb"),
+            ("a\u{8}\u{8}b", r"a\u{8}\u{8}b"),
+            ("\u{0}", r"\u{0}"),
+            ("txt.\u{202e}exe", r"txt.\u{202e}exe"),
+            ("\u{2066}a\u{2069}", r"\u{2066}a\u{2069}"),
+            ("a\u{200b}b\u{feff}c\u{2060}d\u{ad}e", r"a\u{200b}b\u{feff}c\u{2060}d\u{ad}e"),
+            ("hi\u{e0041}\u{e007f}", r"hi\u{e0041}\u{e007f}"),
+            ("a\u{fe01}\u{e0101}", r"a\u{fe01}\u{e0101}"),
+            (
+                "a\u{a0}b\u{3000}c\u{2028}d\u{3164}e\u{2800}",
+                r"a\u{a0}b\u{3000}c\u{2028}d\u{3164}e\u{2800}",
+            ),
+            ("a\u{301}", "a\u{301}"),
+            ("a\u{301}\u{302}\u{303}\u{304}", "a\u{301}\u{302}\\u{303}\\u{304}"),
+            ("\u{338}ok", r"\u{338}ok"),
+            (r"C:\new", r"C:\\new"),
+            (r"\u{202e}", r"\\u{202e}"),
+            ("\u{ff3c}{2 spaces}", r"\u{ff3c}{2 spaces}"),
+            (&" ".repeat(16), &" ".repeat(16)),
+            (&format!("ls{};rm", " ".repeat(17)), r"ls\{17 spaces};rm"),
+            (&format!("ls{};rm", "\t".repeat(40)), r"ls\{40 tabs};rm"),
+            (&format!("ls{}rm", "\n".repeat(90)), r"ls\{90 newlines}rm"),
+            (&"\u{200b}".repeat(5000), r"\{5000 times \u{200b}}"),
+        ] {
+            assert_eq!(escape(attack), shown);
+        }
+    }
+
+    #[test]
+    fn no_two_texts_look_the_same() {
+        let texts = ["\n", r"\n", "\\\n", "\\\\n", r"\{17 spaces}", &" ".repeat(17), r"\u{a}"];
+        let mut shown: Vec<_> = texts.iter().map(|text| escape(text)).collect();
+        shown.sort();
+        shown.dedup();
+        assert_eq!(shown.len(), texts.len());
+    }
+
+    #[test]
+    fn names_are_shown_in_ascii() {
+        assert_eq!(escape_name("delete_file"), "delete_file");
+        assert_eq!(escape_name("d\u{435}l\u{301}"), r"d\u{435}l\u{301}");
+        assert_eq!(escape_name(&"\u{435}".repeat(6)), r"\u{435}".repeat(6));
+    }
+
+    /// S1: "elided text says how much".
+    #[test]
+    fn elided_text_says_how_much() {
+        let elided = |text: &str, most| join(&elide(pieces(text, Style::PROSE), most));
+        assert_eq!(elided("0123456789", 10), "0123456789");
+        assert_eq!(elided("0123456789abcde", 9), r"012345\{6 characters left out}cde");
+        assert_eq!(elided("äöüäöüäöüäöü", 3), r"äö\{9 characters left out}ü");
+        // An escape is kept whole or not at all.
+        assert_eq!(elided("ab\u{202e}cdefghijk", 6), r"ab\{8 characters left out}jk");
+        assert_eq!(elided(&format!("a{}b", " ".repeat(99)), 3), r"a\{99 characters left out}b");
+    }
+}

@@ -1,0 +1,84 @@
+//! A view as lines of text, wrapped by us: a terminal that wraps would let a long value begin a line of its own.
+
+use super::field::Field;
+use super::view::CallView;
+use crate::outcome::DeferralKind;
+
+/// Narrower screens get this width.
+const NARROWEST: usize = 24;
+
+pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
+    let mut out = Lines { width: width.max(NARROWEST), lines: Vec::new() };
+    out.row("", &view.headline);
+    for field in &view.args {
+        out.field("", field);
+    }
+    if view.args.is_empty() {
+        out.row("  ", "no arguments");
+    }
+    if view.args_left_out > 0 {
+        out.row("  ", &format!("\\{{{} more left out}}", view.args_left_out));
+    }
+    match view.kind {
+        DeferralKind::Approval => {}
+        DeferralKind::External => out.row("  ! ", "executed elsewhere"),
+        DeferralKind::Question => out.row("  ! ", "answered elsewhere"),
+    }
+    if view.blocked {
+        out.row("  ! ", "blocked by policy");
+    }
+    if let Some(changed) = &view.changed {
+        out.row("  ! ", &format!("approved before, but changed since: {changed}"));
+    }
+    for question in &view.questions {
+        out.row("  ? ", &format!("{} asks: {}", question.asked_by, question.reason));
+        for pin in &question.pins {
+            out.row("      ", &format!("about {} as of {}", pin.name, pin.value()));
+        }
+    }
+    for note in &view.notes {
+        out.field(&format!("# {} says, not checked: ", note.author), &note.field);
+    }
+    out.lines
+}
+
+struct Lines {
+    width: usize,
+    lines: Vec<String>,
+}
+
+impl Lines {
+    fn field(&mut self, label: &str, field: &Field) {
+        match field.lines.as_slice() {
+            [line] if field.note.is_empty() => {
+                self.row("  ", &format!("{label}{}: {line}", field.name));
+            }
+            lines => {
+                let note = if field.note.is_empty() { "" } else { " " };
+                self.row("  ", &format!("{label}{}:{note}{}", field.name, field.note));
+                for line in lines {
+                    self.row("    | ", line);
+                }
+            }
+        }
+    }
+
+    /// One row, and the rows it goes on in: those begin with `:` behind the indent, which no row does otherwise.
+    fn row(&mut self, prefix: &str, text: &str) {
+        let indent = " ".repeat(prefix.len().max(2));
+        let mut line = prefix.to_owned();
+        let mut room = self.width.saturating_sub(prefix.len());
+        for c in text.chars() {
+            // Most of what is not ASCII is as wide as a letter, but no line may be too long.
+            let columns = if c.is_ascii() { 1 } else { 2 };
+            if columns > room {
+                let next = format!("{indent}: ");
+                room = self.width.saturating_sub(next.len());
+                self.lines.push(std::mem::replace(&mut line, next));
+            }
+            line.push(c);
+            room = room.saturating_sub(columns);
+        }
+        self.lines.push(line);
+    }
+}

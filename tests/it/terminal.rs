@@ -1,0 +1,309 @@
+//! The terminal handler under a real pseudo-terminal. The program there is this test binary itself, asked to run
+//! [`the_program_at_the_terminal`] only; what the handler answers goes to a file.
+#![cfg(unix)]
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Piped, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use countersign::{
+    Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TerminalHandler, ToolCall,
+    ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn, metadata,
+};
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty, open};
+use serde_json::{Value, json};
+
+use crate::support::{Recorder, call};
+
+const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
+const CASE: &str = "COUNTERSIGN_TEST_CASE";
+const PROMPT: &str = "Approve? ";
+const SCREEN: Duration = Duration::from_secs(20);
+
+/// What runs at the terminal: one turn with some calls, answered there.
+#[test]
+#[ignore = "the other tests start it at a terminal of their own"]
+fn the_program_at_the_terminal() {
+    let Some(result) = std::env::var_os(RESULT) else { return };
+    let case = std::env::var(CASE).unwrap_or_default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = runtime.block_on(async {
+        match case.as_str() {
+            "late" => tokio::time::sleep(Duration::from_millis(700)).await,
+            "dropped" => return dropped().await,
+            "parallel" => return parallel().await,
+            _ => {}
+        }
+        turn(case != "").await
+    });
+    drop(runtime);
+    std::fs::write(result, told.to_string()).unwrap();
+}
+
+async fn turn(slowly: bool) -> Value {
+    let recorder = Recorder::new(["delete_file", "deploy"]);
+    let files = decide_fn(|call| match call.name() {
+        "deploy" => Decision::ask("production is frozen")
+            .metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
+        _ => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+    });
+    let tools = recorder.clone().layered(files.into_layer());
+    let answered_by = Arc::new(Mutex::new(Value::Null));
+    let seen = Arc::clone(&answered_by);
+    let mut terminal = TerminalHandler::new().answered_by("ada");
+    if slowly {
+        terminal = terminal.arming(Duration::from_secs(3)); // So that no test has to be quick.
+    }
+    let terminal = Arc::new(terminal);
+    let handler = handler_fn(move |cx: RunContext, requests: DeferredToolRequests| {
+        let (terminal, seen) = (Arc::clone(&terminal), Arc::clone(&seen));
+        async move {
+            let results = terminal.handle(&cx, &requests).await?;
+            *seen.lock().unwrap() = json!(results.answered_by);
+            Ok::<_, countersign::BoxError>(results)
+        }
+    });
+    let calls = vec![
+        call("c1", "delete_file", json!({"path": "a\u{202e}.log"})),
+        call("c2", "deploy", json!({})),
+        call("c3", "delete_file", json!({"path": "b.log"})),
+    ];
+    let report = Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    let told: Vec<_> = report
+        .calls()
+        .iter()
+        .map(|call| json!([call.outcome().word(), call.outcome().content()]))
+        .collect();
+    let ran: Vec<_> = recorder.ran().iter().map(|ran| ran.args.to_value()).collect();
+    json!({"told": told, "ran": ran, "answered_by": *answered_by.lock().unwrap()})
+}
+
+fn one(id: &str) -> DeferredToolRequests {
+    DeferredToolRequests::new([ToolCall::new(id, "delete_file", json!({"path": id}))], [])
+}
+
+/// The run is given up while it waits, and somebody else asks after that.
+async fn dropped() -> Value {
+    let handler = TerminalHandler::new();
+    let waiting = in_a_turn(handler.clone(), "first");
+    let gone = tokio::time::timeout(Duration::from_millis(1200), waiting).await.is_err();
+    let second = in_a_turn(handler, "second").await;
+    json!({"gone": gone, "second": second})
+}
+
+/// Two runs ask at once.
+async fn parallel() -> Value {
+    let handler = TerminalHandler::new();
+    let (left, right) =
+        tokio::join!(in_a_turn(handler.clone(), "left"), in_a_turn(handler, "right"));
+    json!([left, right])
+}
+
+/// Whether the one call of a turn was approved.
+async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
+    let requests = one(id);
+    let recorder = Recorder::new(["delete_file"]);
+    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let calls = requests.approvals.clone();
+    Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    recorder.ids() == [id]
+}
+
+/// The program at a pseudo-terminal, with what it has shown.
+struct Session {
+    child: Child,
+    pty: Arc<Pty>,
+    shown: Arc<Mutex<String>>,
+    result: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+fn arguments() -> [&'static str; 4] {
+    ["--exact", "terminal::the_program_at_the_terminal", "--ignored", "--nocapture"]
+}
+
+impl Session {
+    fn start(case: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let result = dir.path().join("result.json");
+        let (pty, pts) = open().unwrap();
+        pty.resize(Size::new(40, 100)).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(arguments())
+            .env(RESULT, &result)
+            .env(CASE, case)
+            .spawn(pts)
+            .unwrap();
+        let (pty, shown) = (Arc::new(pty), Arc::new(Mutex::new(String::new())));
+        let (reader, sink) = (Arc::clone(&pty), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = (&*reader).read(&mut buffer) {
+                sink.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+        });
+        Self { child, pty, shown, result, _dir: dir }
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().unwrap().clone()
+    }
+
+    fn send(&self, keys: &str) -> &Self {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+        self
+    }
+
+    /// Waits until this was shown so many times.
+    fn until(&self, text: &str, times: usize) -> &Self {
+        let start = Instant::now();
+        while self.shown().matches(text).count() < times {
+            assert!(start.elapsed() < SCREEN, "`{text}` was not shown:\n{}", self.shown());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// Waits until the input of a question is open, which is a moment after the question is shown.
+    fn asked_behind(&self, question: &str, times: usize) -> &Self {
+        self.until(question, times);
+        let start = Instant::now();
+        while !self.shown().rsplit(question).next().is_some_and(|rest| rest.contains(PROMPT)) {
+            assert!(start.elapsed() < SCREEN, "nothing asked:\n{}", self.shown());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    fn result(mut self) -> Value {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if start.elapsed() > SCREEN {
+                self.child.kill().unwrap();
+                panic!("the program goes on:\n{}", self.shown());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        read(&self.result).unwrap_or_else(|| panic!("no result:\n{}", self.shown()))
+    }
+}
+
+fn read(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+const FROZEN: &str = "Blocked by policy: production is frozen";
+
+#[test]
+fn a_person_approves_and_denies_with_a_message() {
+    let session = Session::start("");
+    session.until(PROMPT, 1).send("y\r").asked_behind("3. delete_file", 2);
+    session.send("n not today\r");
+    let shown = session.shown();
+    let first = shown.find(PROMPT).unwrap();
+    for text in [
+        "1. delete_file(path: \"a\\u{202e}.log\")",
+        "! blocked by policy",
+        "3. delete_file(path: \"b.log\")",
+        "asks: delete \"b.log\"?",
+    ] {
+        assert!(shown.find(text).is_some_and(|at| at < first), "{text} in {shown}");
+    }
+    assert!(!shown.contains('\u{202e}'));
+    let result = session.result();
+    assert_eq!(
+        result["told"],
+        json!([["returned", {"path": "a\u{202e}.log"}], ["denied", FROZEN], ["denied", "not today"]])
+    );
+    assert_eq!(result["ran"], json!([{"path": "a\u{202e}.log"}]));
+    assert_eq!(result["answered_by"], json!({"c1": "ada", "c2": "policy", "c3": "ada"}));
+}
+
+#[test]
+fn arguments_are_edited_and_confirmed() {
+    let session = Session::start("");
+    session.until(PROMPT, 1).send("e\r").until(r#"args: {"path":"a\u202e.log"}"#, 1);
+    session.send("\u{15}[1]\r").until("No JSON object: ", 1).until("args: [1]", 2);
+    session.send("\u{15}{\"path\": \"c.log\"}\r").until("Approve with these arguments? ", 1);
+    session.send("y\r").asked_behind("3. delete_file", 2);
+    session.send("\r");
+    let result = session.result();
+    assert_eq!(result["ran"], json!([{"path": "c.log"}]), "{result}");
+}
+
+/// "the default is No"
+#[test]
+fn enter_alone_means_no() {
+    let session = Session::start("");
+    session.until(PROMPT, 1).send("\r").asked_behind("3. delete_file", 2);
+    session.send("\r");
+    let result = session.result();
+    assert_eq!(result["ran"], json!([]));
+    assert_eq!(result["told"][0][0], "denied");
+}
+
+/// "input typed before the question does not answer it"; B15: an "approval answered by a leftover keypress".
+#[test]
+fn what_was_typed_before_the_question_does_not_answer_it() {
+    let session = Session::start("late");
+    session.send("a\ry\ry\r").until("Ignored 6 keys", 1).until(PROMPT, 1);
+    session.send("\r").until("3. delete_file", 2);
+    // Typed before the second question was open.
+    session.send("y\r").until("Ignored 2 keys", 1);
+    session.send("d\r");
+    assert_eq!(session.result()["ran"], json!([]));
+}
+
+#[test]
+fn pasted_text_answers_nothing() {
+    let session = Session::start("slow");
+    session.until(PROMPT, 1).send("\u{1b}[200~a\ry\r\u{1b}[201~");
+    std::thread::sleep(Duration::from_millis(200));
+    session.send("n\r").until("3. delete_file", 2);
+    session.send("y\ry\ry\r").until("Ignored 6 keys", 1);
+    session
+        .send("\u{3}")
+        .until("Denied without an answer: 1, as the questions were ended with Ctrl-C.", 1);
+    let result = session.result();
+    assert_eq!(result["ran"], json!([]));
+    assert_eq!(result["told"][2][1], "Denied: the questions were ended with Ctrl-C.");
+}
+
+#[test]
+fn a_question_is_taken_back_when_the_run_is_dropped() {
+    let session = Session::start("dropped");
+    session.asked_behind("as the run no longer waits for an answer", 1).send("y\r");
+    assert_eq!(session.result(), json!({"gone": true, "second": true}));
+}
+
+#[test]
+fn parallel_runs_are_asked_about_one_after_the_other() {
+    let session = Session::start("parallel");
+    session.until(PROMPT, 1);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(session.shown().matches("asks to run").count(), 1);
+    session.send("y\r").until("Approved: 1. Denied: 0.", 1).asked_behind("asks to run", 2);
+    session.send("y\r").until("Approved: 1. Denied: 0.", 2);
+    assert_eq!(session.result(), json!([true, true]));
+}
+
+/// "without a terminal on stdin it denies, saying so"
+#[test]
+fn without_a_terminal_everything_is_denied() {
+    let dir = tempfile::tempdir().unwrap();
+    let result = dir.path().join("result.json");
+    let output = Piped::new(std::env::current_exe().unwrap())
+        .args(arguments())
+        .env(RESULT, &result)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let result = read(&result).unwrap();
+    assert_eq!(result["ran"], json!([]));
+    let denied = "Denied: nobody can be asked, as stdin is not a terminal.";
+    assert_eq!(result["told"], json!([["denied", denied], ["denied", FROZEN], ["denied", denied]]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stdin is not a terminal"));
+}
