@@ -129,7 +129,13 @@ impl Agent {
 
     /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
-        Run::resume(self, suspended, answers)
+        Run::resume(self, suspended, Some(answers))
+    }
+
+    /// Goes on with a run that waits by asking the handler about it, as if it had only now come to these calls.
+    /// Without a handler, what waits is given back as it was, and the model is not asked.
+    pub fn ask(&self, suspended: SuspendedRun) -> Run<'_> {
+        Run::resume(self, suspended, None)
     }
 }
 

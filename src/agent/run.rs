@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::IntoFuture;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -24,7 +25,8 @@ use crate::turn::{
 pub struct Run<'a> {
     agent: &'a Agent,
     state: SuspendedRun,
-    answers: DeferredToolResults,
+    /// `None` asks the handler.
+    answers: Option<DeferredToolResults>,
     prompt: Option<String>,
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
@@ -34,13 +36,13 @@ impl<'a> Run<'a> {
     pub(super) fn prompt(agent: &'a Agent, prompt: String) -> Self {
         let state =
             SuspendedRun { run_id: new_run_id(), responses: 0, history: Vec::new(), turn: None };
-        Self { prompt: Some(prompt), ..Self::resume(agent, state, DeferredToolResults::new()) }
+        Self { prompt: Some(prompt), ..Self::resume(agent, state, None) }
     }
 
     pub(super) fn resume(
         agent: &'a Agent,
         state: SuspendedRun,
-        answers: DeferredToolResults,
+        answers: Option<DeferredToolResults>,
     ) -> Self {
         let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
         Self { agent, state, answers, prompt: None, handler, deps }
@@ -79,7 +81,7 @@ impl<'a> Run<'a> {
     async fn go(mut self) -> Result<RunResult, RunError> {
         let mut turns = Vec::new();
         if let Some(turn) = self.state.turn.take() {
-            match self.turn().resume(turn.clone(), std::mem::take(&mut self.answers)).await {
+            match self.take_up(turn.clone()).await {
                 Ok(report) => {
                     if let Some(end) = self.after(report, &mut turns) {
                         return end;
@@ -113,11 +115,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Applies the answers to the response that waits, or asks the handler for them.
+    async fn take_up(&mut self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
+        match self.answers.take() {
+            Some(answers) => self.turn().resume(suspended, answers).await,
+            None => self.turn().ask(suspended).await,
+        }
+    }
+
     /// Nothing waits: answers must be none, and every call in the history must have its result.
     fn check_start(&self) -> Result<(), UserError> {
-        if !self.answers.is_empty() {
-            let ids = self.answers.approvals.keys().chain(self.answers.calls.keys()).cloned();
-            let ids = ids.chain(self.answers.left().map(str::to_owned)).collect();
+        if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
+            let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
+            let ids = ids.chain(answers.left().map(str::to_owned)).collect();
             return Err(UserError::AnswersUnknown { ids });
         }
         if self.state.history.is_empty() && self.prompt.is_none() {
@@ -223,7 +233,11 @@ impl<'a> Run<'a> {
 
     fn notify(&self, event: RunEvent<'_>) {
         if let Some(watch) = &self.agent.watch {
-            watch(event);
+            // Whoever watches has no say: its panic does not end a run whose tools have run.
+            let watched = catch_unwind(AssertUnwindSafe(|| watch(event)));
+            if watched.is_err() {
+                tracing::error!(run_id = self.state.run_id, "the watcher of a run panicked");
+            }
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) struct CallInfo {
     pub(crate) name: Arc<str>,
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) phase: Phase,
+    pub(crate) walk: u32,
     pub(crate) approval: Option<Approval>,
     pub(crate) attempts: AtomicU32,
     pub(crate) said: Mutex<Vec<Said>>,
@@ -80,6 +81,10 @@ impl Approval {
 pub struct Said {
     /// The layer.
     pub layer: String,
+    /// The pass it was on.
+    pub phase: Phase,
+    /// The walk of that pass, from 1; a second one is made when a layer inside has changed the arguments.
+    pub walk: u32,
     /// Its decision.
     pub decision: ToolDecision,
     /// Its reasons; empty for an ALLOW.
@@ -226,6 +231,8 @@ impl RunContext {
         let Some(call) = self.call.as_ref().filter(|_| self.run.explain) else { return };
         call.said.lock().unwrap_or_else(PoisonError::into_inner).push(Said {
             layer: layer().into_owned(),
+            phase: call.phase,
+            walk: call.walk,
             decision: decision.decision(),
             reason: decision.reason(),
             changed_args: decision.changes(seen),

@@ -200,11 +200,27 @@ impl Turn {
         suspended: SuspendedTurn,
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
+        let turn = self.taking_up(&suspended);
+        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers).await
+    }
+
+    /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
+    /// whose calls have deferred again. Without a handler everything goes on waiting.
+    ///
+    /// # Errors
+    /// [`TurnError`] as [`run`](Self::run).
+    pub async fn ask(&self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
+        let turn = self.taking_up(&suspended);
+        resolve::Resolving::from_suspended(&turn, suspended).await?.answer().await
+    }
+
+    /// The same turn for the response that waits.
+    fn taking_up(&self, suspended: &SuspendedTurn) -> Self {
         let mut turn = self.clone();
         turn.info.run_id = suspended.run_id().to_owned();
         turn.info.response = suspended.response();
         turn.info.path = suspended.path().to_vec();
-        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers).await
+        turn
     }
 
     /// The tools as the model may be told of them now.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::args::Args;
 use crate::call::{Execution, Said, ToolCall};
 use crate::decision::Question;
@@ -30,10 +32,12 @@ pub struct CallReport {
     answered: Option<Answered>,
     execution: Execution,
     denied_by: Option<String>,
+    settled_before: bool,
 }
 
 /// How a call that waited was answered, and by whom as far as the answers say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answered {
     /// Somebody approved it.
@@ -127,6 +131,7 @@ impl From<Slot> for CallReport {
             answered: slot.answered,
             execution: slot.execution,
             denied_by: slot.denied_by,
+            settled_before: slot.settled_before,
         }
     }
 }
@@ -162,7 +167,7 @@ impl CallReport {
         &self.said
     }
 
-    /// How it was answered, if it waited and was answered in this turn.
+    /// How it was answered, if it waited and was answered.
     #[must_use]
     pub fn answered(&self) -> Option<&Answered> {
         self.answered.as_ref()
@@ -172,6 +177,12 @@ impl CallReport {
     #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.execution
+    }
+
+    /// Whether it had its outcome already when the response was taken up again.
+    #[must_use]
+    pub fn settled_before(&self) -> bool {
+        self.settled_before
     }
 
     /// The layer that denied it, if one did; `None` when a person did.

@@ -25,6 +25,8 @@ pub(super) struct Slot {
     pub(super) execution: Execution,
     /// The layer that denied it, if one did.
     pub(super) denied_by: Option<String>,
+    /// It had its outcome when the response was taken up again.
+    pub(super) settled_before: bool,
 }
 
 pub(super) enum State {
@@ -71,6 +73,7 @@ impl Slot {
             answered: None,
             execution: Execution::NotStarted,
             denied_by: None,
+            settled_before: false,
         }
     }
 

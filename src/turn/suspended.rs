@@ -13,6 +13,7 @@ use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind, Outcome};
 
+use super::report::Answered;
 use super::resolve::requests;
 use super::slot::{INTERNAL_ERROR, Slot, State, Waiting};
 use super::together::call_path;
@@ -46,6 +47,13 @@ struct StoredCall {
     state: StoredState,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<Question>,
+    /// The arguments that ran or would run, where they are not the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    args: Option<Args>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answered: Option<Answered>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    denied_by: Option<String>,
     /// Whether its tool was started.
     #[serde(default)]
     started: bool,
@@ -185,6 +193,9 @@ impl From<&Slot> for StoredCall {
             call: slot.call.clone(),
             state,
             asked: slot.asked.clone(),
+            args: Some(slot.args.clone()).filter(|args| args != slot.call.args()),
+            answered: slot.answered.clone(),
+            denied_by: slot.denied_by.clone(),
             started: slot.execution.started(),
         }
     }
@@ -198,6 +209,12 @@ impl From<&StoredCall> for Slot {
         };
         let mut slot = Self::new(stored.call.clone(), state);
         slot.asked.clone_from(&stored.asked);
+        slot.answered.clone_from(&stored.answered);
+        slot.denied_by.clone_from(&stored.denied_by);
+        slot.settled_before = matches!(stored.state, StoredState::Settled(_));
+        if let Some(args) = &stored.args {
+            slot.args = args.clone();
+        }
         if stored.started {
             slot.execution = match &stored.state {
                 StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,

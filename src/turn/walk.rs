@@ -64,7 +64,7 @@ impl Walker {
     pub(super) async fn walk(&self, start: Start) -> Walked {
         let span = self.span(&start);
         let walk = async {
-            let first = self.once(&start, start.args.clone(), Vec::new()).await;
+            let first = self.once(&start, 1, start.args.clone(), Vec::new()).await;
             let Walk { result, pass, closed, said } = first;
             let Some(again) = closed
                 .again
@@ -73,7 +73,7 @@ impl Walker {
             else {
                 return self.conclude(result, pass, closed, said);
             };
-            let mut second = self.once(&start, again, closed.questions).await;
+            let mut second = self.once(&start, 2, again, closed.questions).await;
             second.said.splice(0..0, said);
             if second.closed.again.is_some()
                 && second.closed.denied.is_none()
@@ -90,12 +90,13 @@ impl Walker {
         walk.instrument(span).await
     }
 
-    async fn once(&self, start: &Start, args: Args, questions: Vec<Question>) -> Walk {
+    async fn once(&self, start: &Start, walk: u32, args: Args, questions: Vec<Question>) -> Walk {
         let info = CallInfo {
             id: start.call.id().into(),
             name: start.call.name().into(),
             definition: Arc::clone(&start.definition),
             phase: if start.approval.is_some() { Phase::Approved } else { Phase::First },
+            walk,
             approval: start.approval.clone(),
             attempts: AtomicU32::new(0),
             said: Mutex::default(),

@@ -365,3 +365,58 @@ async fn the_model_can_be_told_that_a_person_edited_its_call() {
         "A person changed the arguments of call c2 before it ran, to {\"n\":5}."
     );
 }
+
+#[tokio::test]
+async fn a_run_that_waits_can_be_taken_up_by_asking_a_handler() {
+    let recorder = tools();
+    let model = Scripted::new([two()]);
+    let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());
+    let suspended = agent.run("go").await.unwrap().into_suspended().unwrap();
+    // Without a handler the same requests come back, and the model is not asked.
+    let again = agent.ask(suspended.clone()).await.unwrap().into_suspended().unwrap();
+    assert_eq!((again.requests(), model.requests()), (suspended.requests(), 1));
+    let run = agent.ask(again).deferred_tool_handler(danger_approve_all()).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+    let told: Vec<_> = run.turns()[0].calls().iter().map(|call| call.settled_before()).collect();
+    assert_eq!(told, [true, false], "the report tells what is new");
+}
+
+#[tokio::test]
+async fn a_stored_response_keeps_its_report() {
+    let recorder = tools();
+    let tools = recorder.clone().approval_required().layered(countersign::decide_fn(|call| {
+        match call.name() {
+            "read" => countersign::Decision::deny("no reading"),
+            _ => countersign::Decision::from(call.args().clone().with("n", 7)),
+        }
+    }));
+    let turn = countersign::Turn::new(tools);
+    let calls = ["c1", "c2", "c3"]
+        .map(|id| call(id, if id == "c1" { "read" } else { "delete" }, json!({})))
+        .to_vec();
+    let mut suspended = turn.run(calls).await.unwrap().into_suspended().unwrap();
+    for id in ["c2", "c3"] {
+        let requests = suspended.requests();
+        let answers =
+            requests.answer().approve(id).answered_by("ann").leave_rest().build().unwrap();
+        let report = turn.resume(suspended, answers).await.unwrap();
+        let before = |at: usize| report.calls()[at].denied_by().map(str::to_owned);
+        assert!(before(0).is_some() && before(1).is_none());
+        assert_eq!(report.calls()[1].answered().unwrap().by(), Some("ann"));
+        assert_eq!(report.calls()[1].args()["n"], 7);
+        assert!(report.calls()[1].execution().started());
+        let Some(rest) = report.into_suspended() else { return };
+        suspended = serde_json::from_str(&serde_json::to_string(&rest).unwrap()).unwrap();
+    }
+    panic!("it still waits");
+}
+
+#[tokio::test]
+async fn a_watcher_that_panics_ends_nothing() {
+    let recorder = tools();
+    let agent =
+        Agent::new(Scripted::new([two()]), recorder.clone()).watch(|_| panic!("broken pipe"));
+    assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+}
