@@ -19,7 +19,8 @@ fn main() {
     batches(&mut criterion);
     criterion.final_summary();
     let args: Vec<_> = std::env::args().collect();
-    if args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--list") {
+    let has = |flag| args.iter().any(|arg| arg == flag);
+    if has("--bench") && !has("--list") && !has("--profile-time") {
         summary();
     }
 }

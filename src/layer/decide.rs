@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tower::Service;
+use tracing::level_filters::LevelFilter;
 
 use crate::args::Args;
 use crate::call::{Pass, ToolCall};
@@ -74,6 +75,22 @@ where
 
 /// Records what a layer decided. Gives the changed arguments to go on with, if any, or the denied outcome.
 pub(super) fn record(
+    pass: &Pass,
+    call: &ToolCall,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Result<Option<Args>, Outcome> {
+    let listening = LevelFilter::current() == LevelFilter::TRACE || pass.context().explains();
+    if decision.is_plain() && !listening {
+        pass.allowed(call.args());
+        return Ok(None);
+    }
+    record_opinion(pass, call, decision, layer)
+}
+
+/// Records what is not a plain ALLOW, or is listened to. Kept out of the way of all the others.
+#[cold]
+fn record_opinion(
     pass: &Pass,
     call: &ToolCall,
     decision: Decision,

@@ -1,17 +1,19 @@
 //! The service that runs a middleware around a stack.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use tower::{Layer, Service, ServiceExt as _};
+use tower::{Layer, Service};
 
-use crate::call::{Pass, ToolCall};
+use crate::call::ToolCall;
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::middleware::{Caught, ToolCallError, ToolMiddleware, caught};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, ToolDenied};
 
 use super::decide::record;
 
@@ -37,7 +39,8 @@ impl<M, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        MiddlewareService { middleware: Arc::clone(&self.middleware), inner: Arc::new(inner) }
+        let middleware = Arc::clone(&self.middleware);
+        MiddlewareService { shared: Arc::new(Shared { middleware, inner }) }
     }
 }
 
@@ -46,14 +49,18 @@ impl<M, S> Layer<S> for MiddlewareLayer<M> {
 /// Always ready: readiness of the inner service is awaited after the decision, so that a slow decision never holds a
 /// slot of a limit inside.
 pub struct MiddlewareService<M, S> {
-    middleware: Arc<M>,
     /// Shared, so that cloning a deep stack clones one level.
-    inner: Arc<S>,
+    shared: Arc<Shared<M, S>>,
+}
+
+struct Shared<M, S> {
+    middleware: Arc<M>,
+    inner: S,
 }
 
 impl<M, S> Clone for MiddlewareService<M, S> {
     fn clone(&self) -> Self {
-        Self { middleware: Arc::clone(&self.middleware), inner: Arc::clone(&self.inner) }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -73,58 +80,84 @@ where
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let Self { middleware, inner } = self.clone();
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let pass = Arc::clone(call.pass()?);
-            let (cx, middleware) = (pass.context(), &*middleware);
-            let decision = caught(|| middleware.before_tool_call(cx, &call)).await;
-            let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
-            let call = match record(&pass, &call, decision, || middleware.name()) {
-                Ok(None) => call,
-                Ok(Some(args)) => call.with_args(args),
-                Err(denied) => return Ok(denied),
+            let Shared { middleware, inner } = &*shared;
+            let call = match decided(call, &**middleware).await {
+                Ok(call) => call,
+                Err(ended) => return ended,
             };
-            // `map_err` first: the inner error need not be `Send` across the await.
-            let result = S::clone(&inner).oneshot(call.clone());
-            let result = futures::TryFutureExt::map_err(result, Into::into).await;
-            afterwards(&pass, &call, result, middleware).await
+            match forward(inner.clone(), call.clone()).await {
+                Ok(outcome) if is_told_of(&call, &outcome) => {
+                    let cx = call.context();
+                    let told = caught(|| middleware.after_tool_call(cx, &call, outcome)).await;
+                    Ok(after(told, &call, || middleware.name()))
+                }
+                Ok(outcome) => Ok(outcome),
+                Err(error) => {
+                    let execution = call.pass()?.execution();
+                    let error = ToolCallError { error, execution };
+                    let told = caught(|| middleware.on_tool_error(call.context(), &call, error));
+                    told.await.unwrap_or_else(|Caught(what)| {
+                        Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
+                    })
+                }
+            }
         })
     }
 }
 
-/// Runs the hooks that see what came of the call (rule D8).
-async fn afterwards<M: ToolMiddleware>(
-    pass: &Pass,
-    call: &ToolCall,
-    result: Result<Outcome, BoxError>,
+/// Gives the call to go on with, or the result that ends the walk here.
+async fn decided<M: ToolMiddleware>(
+    call: ToolCall,
     middleware: &M,
-) -> Result<Outcome, BoxError> {
-    let cx = pass.context();
-    match result {
-        Ok(outcome @ (Outcome::Denied(_) | Outcome::Deferred(_))) => Ok(outcome),
-        Ok(outcome) if !pass.started() => Ok(outcome),
-        Ok(outcome) => {
-            let told = caught(|| middleware.after_tool_call(cx, call, outcome.clone())).await;
-            Ok(match told {
-                Ok(Outcome::Denied(_) | Outcome::Deferred(_)) => outcome,
-                Ok(told) => told,
-                Err(Caught(what)) => {
-                    tracing::error!(layer = %middleware.name(), tool = call.name(), what, "after_tool_call failed");
-                    let name = middleware.name();
-                    Outcome::failed(format!(
-                        "The tool ran, but the layer `{name}` failed on its result, which is withheld."
-                    ))
-                }
-            })
-        }
-        Err(error) => {
-            let error = ToolCallError { error, execution: pass.execution() };
-            let told = caught(|| middleware.on_tool_error(cx, call, error)).await;
-            told.unwrap_or_else(|Caught(what)| {
-                Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
-            })
-        }
+) -> Result<ToolCall, Result<Outcome, BoxError>> {
+    let pass = call.pass().map_err(|error| Err(error.into()))?;
+    let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
+    let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
+    match record(pass, &call, decision, || middleware.name()) {
+        Ok(None) => Ok(call),
+        Ok(Some(args)) => Ok(call.with_args(args)),
+        Err(denied) => Err(Ok(denied)),
     }
+}
+
+/// Sends the call inward, when the inner service is ready.
+async fn forward<S>(mut inner: S, call: ToolCall) -> Result<Outcome, BoxError>
+where
+    S: Service<ToolCall, Response = Outcome>,
+    S::Error: Into<BoxError>,
+{
+    poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
+    inner.call(call).await.map_err(Into::into)
+}
+
+/// Whether `after_tool_call` sees this: an outcome of an execution (rule D8).
+fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
+        && call.pass().is_ok_and(|pass| pass.started())
+}
+
+/// What goes outward of what `after_tool_call` gave. What it was given is gone by then, so that not every layer
+/// copies every result; a hook that failed, or said what cannot be said of a call that ran, withholds it.
+fn after(
+    told: Result<Outcome, Caught>,
+    call: &ToolCall,
+    name: impl FnOnce() -> Cow<'static, str>,
+) -> Outcome {
+    let failed = match told {
+        Ok(Outcome::Denied(ToolDenied { message })) => {
+            return Outcome::failed(format!("The tool ran. Its result is withheld: {message}"));
+        }
+        Ok(Outcome::Deferred(_)) => "made a deferral",
+        Ok(outcome) => return outcome,
+        Err(Caught(what)) => what,
+    };
+    let name = name();
+    tracing::error!(layer = %name, tool = call.name(), what = failed, "after_tool_call failed");
+    Outcome::failed(format!(
+        "The tool ran, but the layer `{name}` failed on its result, which is withheld."
+    ))
 }
 
 impl<M> fmt::Debug for MiddlewareLayer<M>
@@ -142,6 +175,6 @@ where
     S: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} > {:?}", self.middleware.name(), self.inner)
+        write!(f, "{} > {:?}", self.shared.middleware.name(), self.shared.inner)
     }
 }

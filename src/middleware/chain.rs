@@ -59,8 +59,11 @@ impl Chain {
 
     async fn one(member: &dyn Erased, cx: &RunContext, call: &ToolCall) -> Decision {
         let decision = caught(|| member.before(cx, call)).await;
-        let decision =
-            decision.unwrap_or_else(|Caught(what)| Decision::failed(what)).named(|| member.name());
+        let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
+        if decision.is_plain() && !cx.explains() {
+            return decision;
+        }
+        let decision = decision.named(|| member.name());
         cx.note(|| member.name(), &decision, call.args());
         decision
     }
@@ -89,6 +92,10 @@ impl Chain {
             let mut mixed = None;
             for member in &self.members {
                 let mut decision = Self::one(&**member, cx, &current).await;
+                if decision.is_plain() {
+                    decided = true;
+                    continue;
+                }
                 let changed = decision.args.take().filter(|args| !args.equal(current.args()));
                 let denied = decision.decision() == ToolDecision::Deny;
                 sum.add(decision);
