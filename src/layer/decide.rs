@@ -11,7 +11,6 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::args::Args;
 use crate::call::{Pass, ToolCall};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::BoxError;
@@ -63,41 +62,49 @@ where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
     D: Into<Decision>,
 {
-    let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
+    call.pass().map_err(|error| Box::new(Err(error.into())))?;
     let decision = catch_unwind(AssertUnwindSafe(|| decide.decide(&call)));
     let decision = decision.unwrap_or_else(|_| Decision::failed("panicked"));
-    match record(pass, &call, decision, || decide.layer_name()) {
+    recorded(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
+}
+
+/// Records what a layer decided. Gives the call to go on with, or the denied outcome.
+#[inline]
+pub(super) fn recorded(
+    call: ToolCall,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Result<ToolCall, Box<Outcome>> {
+    if let Ok(pass) = call.pass()
+        && decision.is_plain()
+        && !is_heard(pass)
+    {
+        pass.allowed(call.args());
+        return Ok(call);
+    }
+    record(call, decision, layer)
+}
+
+/// Whether anybody listens to a plain ALLOW.
+fn is_heard(pass: &Pass) -> bool {
+    LevelFilter::current() == LevelFilter::TRACE || pass.context().explains()
+}
+
+/// Records what is not a plain ALLOW, or is heard. Kept out of the way of all the others.
+#[cold]
+fn record(
+    call: ToolCall,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Result<ToolCall, Box<Outcome>> {
+    let denied = |reason| Box::new(Outcome::denied(reason));
+    let pass = call.pass().map_err(|error| denied(error.to_string()))?;
+    report(pass, &call, &decision, &layer);
+    match pass.decided(decision, call.args(), layer) {
         Ok(None) => Ok(call),
         Ok(Some(args)) => Ok(call.with_args(args)),
-        Err(denied) => Err(Box::new(Ok(denied))),
+        Err(denial) => Err(denied(denial.reason)),
     }
-}
-
-/// Records what a layer decided. Gives the changed arguments to go on with, if any, or the denied outcome.
-pub(super) fn record(
-    pass: &Pass,
-    call: &ToolCall,
-    decision: Decision,
-    layer: impl Fn() -> Cow<'static, str>,
-) -> Result<Option<Args>, Outcome> {
-    let listening = LevelFilter::current() == LevelFilter::TRACE || pass.context().explains();
-    if decision.is_plain() && !listening {
-        pass.allowed(call.args());
-        return Ok(None);
-    }
-    record_opinion(pass, call, decision, layer)
-}
-
-/// Records what is not a plain ALLOW, or is listened to. Kept out of the way of all the others.
-#[cold]
-fn record_opinion(
-    pass: &Pass,
-    call: &ToolCall,
-    decision: Decision,
-    layer: impl Fn() -> Cow<'static, str>,
-) -> Result<Option<Args>, Outcome> {
-    report(pass, call, &decision, &layer);
-    pass.decided(decision, call.args(), layer).map_err(|denial| Outcome::denied(denial.reason))
 }
 
 /// Tells the subscriber and the explanation what a layer decided.

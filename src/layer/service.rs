@@ -15,7 +15,7 @@ use crate::error::BoxError;
 use crate::middleware::{Caught, ToolCallError, ToolMiddleware, caught};
 use crate::outcome::{Outcome, ToolDenied};
 
-use super::decide::record;
+use super::decide::recorded;
 
 /// The layer of a [`ToolMiddleware`]; see [`into_layer`](crate::ToolMiddlewareExt::into_layer).
 pub struct MiddlewareLayer<M> {
@@ -83,11 +83,18 @@ where
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let Shared { middleware, inner } = &*shared;
-            let call = match decided(call, &**middleware).await {
+            let pass = call.pass()?;
+            let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
+            let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
+            let call = match recorded(call, decision, || middleware.name()) {
                 Ok(call) => call,
-                Err(ended) => return ended,
+                Err(denied) => return Ok(*denied),
             };
-            match forward(inner.clone(), call.clone()).await {
+            let mut inner = inner.clone();
+            poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
+            let sent = inner.call(call.clone());
+            drop(inner);
+            match sent.await.map_err(Into::into) {
                 Ok(outcome) if is_told_of(&call, &outcome) => {
                     let cx = call.context();
                     let told = caught(|| middleware.after_tool_call(cx, &call, outcome)).await;
@@ -105,31 +112,6 @@ where
             }
         })
     }
-}
-
-/// Gives the call to go on with, or the result that ends the walk here.
-async fn decided<M: ToolMiddleware>(
-    call: ToolCall,
-    middleware: &M,
-) -> Result<ToolCall, Result<Outcome, BoxError>> {
-    let pass = call.pass().map_err(|error| Err(error.into()))?;
-    let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
-    let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
-    match record(pass, &call, decision, || middleware.name()) {
-        Ok(None) => Ok(call),
-        Ok(Some(args)) => Ok(call.with_args(args)),
-        Err(denied) => Err(Ok(denied)),
-    }
-}
-
-/// Sends the call inward, when the inner service is ready.
-async fn forward<S>(mut inner: S, call: ToolCall) -> Result<Outcome, BoxError>
-where
-    S: Service<ToolCall, Response = Outcome>,
-    S::Error: Into<BoxError>,
-{
-    poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
-    inner.call(call).await.map_err(Into::into)
 }
 
 /// Whether `after_tool_call` sees this: an outcome of an execution (rule D8).
