@@ -86,6 +86,7 @@ pub(super) fn recorded(
 }
 
 /// Whether anybody listens to a plain ALLOW.
+#[inline]
 fn is_heard(pass: &Pass) -> bool {
     LevelFilter::current() == LevelFilter::TRACE || pass.context().explains()
 }
