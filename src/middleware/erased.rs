@@ -18,7 +18,12 @@ use crate::outcome::Outcome;
 /// The object-safe twin of [`ToolMiddleware`].
 pub(crate) trait Erased: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
-    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision>;
+    /// `None` for a plain ALLOW, which most answers are, and which is then not moved about.
+    fn before<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<Box<Decision>>>;
     fn after<'a>(
         &'a self,
         cx: &'a RunContext,
@@ -38,8 +43,15 @@ impl<M: ToolMiddleware> Erased for M {
         ToolMiddleware::name(self)
     }
 
-    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision> {
-        Box::pin(self.before_tool_call(cx, call))
+    fn before<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<Box<Decision>>> {
+        Box::pin(async move {
+            let decision = self.before_tool_call(cx, call).await;
+            if decision.is_plain() { None } else { Some(Box::new(decision)) }
+        })
     }
 
     fn after<'a>(
