@@ -7,10 +7,10 @@ use countersign::Tools;
 use support::{DEPTHS, Leaf, OpenCall, Subject};
 
 fn main() {
-    let gate = count(Subject::Gate, 0);
     println!("allocations per allowed call");
-    println!("  {:<34} {:>4}", Subject::Gate.name(), gate);
-    println!("  {:<34} {:>4}", Subject::Match.name(), count(Subject::Match, 1));
+    for subject in [Subject::Gate, Subject::NoLayer, Subject::Match] {
+        println!("  {:<34} {}", subject.name(), count(subject, 1));
+    }
     for subject in [Subject::PassThrough, Subject::DecideFn, Subject::Async, Subject::Chain] {
         let counts = DEPTHS.map(|layers| count(subject, layers));
         let [first, .., last] = counts;

@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::json;
 use tower::layer::layer_fn;
-use tower::layer::util::Stack;
+use tower::layer::util::{Identity, Stack};
 use tower::{Layer, Service};
 
 /// The numbers of layers that are measured.
@@ -33,10 +33,10 @@ impl Toolset for Leaf {
     }
 
     /// `read_file` ends as a call that a retry layer may send again: the way to execute one call many times in one
-    /// pass. `delete_file` returns, as an approved call must not run again.
+    /// pass. Its text is on the heap, so that copies of outcomes count. `delete_file` returns, as an approved call must not run again.
     async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
         match permit.tool() {
-            "read_file" => Err(ToolError::Retry(ModelRetry::new(""))),
+            "read_file" => Err(ToolError::Retry(ModelRetry::new("again"))),
             _ => Ok(ToolReturn::new(true)),
         }
     }
@@ -91,8 +91,10 @@ impl Service<ToolCall> for Taker {
 /// The stacks that are compared, each around the same gate.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Subject {
-    /// No layer: the gate and the leaf.
+    /// The gate and the leaf.
     Gate,
+    /// `layered` without a layer: what the layers are added to.
+    NoLayer,
     /// A hand-written `match`.
     Match,
     /// Tower layers that do nothing, written the usual way.
@@ -120,6 +122,7 @@ impl Subject {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Gate => "gate alone",
+            Self::NoLayer => "layered, no layer",
             Self::Match => "hand-written match",
             Self::PassThrough => "pass-through tower layers",
             Self::DecideFn => "decide_fn layers",
@@ -132,6 +135,7 @@ impl Subject {
         let tools = tools.clone();
         match self {
             Self::Gate => tools,
+            Self::NoLayer => tools.layered(Identity::new()),
             Self::Match => tools.layered(layer_fn(Matching)),
             Self::PassThrough => stacked!(tools, layers, PassThroughLayer),
             Self::DecideFn => stacked!(tools, layers, decide_fn(decide)),
