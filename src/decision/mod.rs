@@ -204,6 +204,12 @@ impl Decision {
         matches!(self, Self { verdict: Verdict::Allow, args: None })
     }
 
+    /// The decision, or `None` for a plain ALLOW: a small value where many decisions are handed on.
+    #[inline]
+    pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
+        if self.is_plain() { None } else { Some(Box::new(self)) }
+    }
+
     /// The reasons, for logs and explanations.
     pub(crate) fn reason(&self) -> String {
         match &self.verdict {

@@ -62,10 +62,16 @@ where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
     D: Into<Decision>,
 {
-    call.pass().map_err(|error| Box::new(Err(error.into())))?;
-    let decision = catch_unwind(AssertUnwindSafe(|| decide.decide(&call)));
-    let decision = decision.unwrap_or_else(|_| Decision::failed("panicked"));
-    recorded(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
+    let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
+    let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
+        Ok(None) if !is_heard(pass) => {
+            pass.allowed(call.args());
+            return Ok(call);
+        }
+        Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
+        Err(_) => Decision::failed("panicked"),
+    };
+    record(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
 /// Records what a layer decided. Gives the call to go on with, or the denied outcome.

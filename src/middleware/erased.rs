@@ -48,10 +48,7 @@ impl<M: ToolMiddleware> Erased for M {
         cx: &'a RunContext,
         call: &'a ToolCall,
     ) -> BoxFuture<'a, Option<Box<Decision>>> {
-        Box::pin(async move {
-            let decision = self.before_tool_call(cx, call).await;
-            if decision.is_plain() { None } else { Some(Box::new(decision)) }
-        })
+        Box::pin(async move { self.before_tool_call(cx, call).await.unless_plain() })
     }
 
     fn after<'a>(
