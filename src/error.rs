@@ -63,7 +63,7 @@ pub enum UserError {
     )]
     AnswersNotBound,
     /// Arguments that an approver typed do not fit the tool.
-    #[error("the edited arguments of call `{id}` do not fit tool `{tool}`: {problem}")]
+    #[error("the edited arguments of call `{}` do not fit tool `{}`: {problem}", id.escape_debug(), tool.escape_debug())]
     InvalidOverride {
         /// The call.
         id: String,
@@ -119,7 +119,9 @@ pub enum UserError {
     },
     /// A call reached a layer or the gate without the record of what was decided about it (DESIGN §1).
     #[error(
-        "call `{id}` of tool `{tool}` was not made by a turn: send calls through `Turn` or `Agent`, and let layers change a call with `with_args` instead of building a new one"
+        "call `{}` of tool `{}` was not made by a turn: send calls through `Turn` or `Agent`, and let layers change a call with `with_args` instead of building a new one",
+        id.escape_debug(),
+        tool.escape_debug()
     )]
     NoPass {
         /// The call.
@@ -128,7 +130,7 @@ pub enum UserError {
         tool: String,
     },
     /// An attempt came after its call had got its outcome, or after the turn was dropped (rule T6).
-    #[error("call `{id}` already has its outcome: a late or detached attempt runs nothing")]
+    #[error("call `{}` already has its outcome: a late or detached attempt runs nothing", id.escape_debug())]
     PassClosed {
         /// The call.
         id: String,
@@ -166,7 +168,7 @@ pub enum ErrorKind {
     #[error("the model request failed")]
     Model(#[source] BoxError),
     /// A tool, or a layer around it, ended with an error that is not for the model.
-    #[error("call `{id}` of tool `{tool}` failed")]
+    #[error("call `{}` of tool `{}` failed", id.escape_debug(), tool.escape_debug())]
     Tool {
         /// The call.
         id: String,

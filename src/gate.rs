@@ -1,6 +1,7 @@
 //! The gate: the only place where a call becomes executable.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::args::Args;
@@ -8,9 +9,9 @@ use crate::call::{
     Approval, BodyToken, Claim, Leaf, Pass, Rerun, RunContext, SharedError, ToolCall,
     ToolDefinition, ToolKind, Validate, tool_layer,
 };
+use crate::caught::{Caught, caught};
 use crate::decision::Question;
 use crate::error::{BoxError, UserError};
-use crate::middleware::{Caught, caught};
 use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
 use crate::toolset::{Permit, Toolset};
 
@@ -54,7 +55,10 @@ impl<T: Toolset> Gate<T> {
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
         let validate = (definition.get_kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
-            let validate: Validate = Arc::new(move |args: &Args| toolset.validate(&name, args));
+            let validate: Validate = Arc::new(move |args: &Args| {
+                let checked = catch_unwind(AssertUnwindSafe(|| toolset.validate(&name, args)));
+                checked.unwrap_or_else(|_| Err("they could not be checked".to_owned()))
+            });
             validate
         });
         definition.at_gate(&self.id, &self.id, validate)
@@ -86,10 +90,10 @@ impl<T: Toolset> Gate<T> {
             // The turn walks again; nothing looks at this outcome.
             return Ok(Outcome::Deferred(Deferral::approval(Vec::new())));
         }
-        if let Some(refused) = self.refuse_invalid(&pass, leaf, &call) {
+        if let Some(refused) = Self::refuse_invalid(&pass, leaf, &call) {
             return Ok(refused);
         }
-        let asked = match self.open_questions(&pass, leaf, &call) {
+        let asked = match Self::open_questions(&pass, leaf, &call) {
             Ok(asked) => asked,
             Err(deferral) => return Ok(Outcome::Deferred(pass.defer(deferral))),
         };
@@ -103,7 +107,7 @@ impl<T: Toolset> Gate<T> {
     }
 
     /// Arguments that layers made are validated here; the model's own were, where the response entered (rule T5).
-    fn refuse_invalid(&self, pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
+    fn refuse_invalid(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
         if pass.knows(call.args()) {
             return None;
         }
@@ -114,7 +118,7 @@ impl<T: Toolset> Gate<T> {
     }
 
     /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
-    fn open_questions(&self, pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
+    fn open_questions(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
         let declared = pass.definition().get_kind() == ToolKind::Unapproved;
         let questions =
             pass.questions(declared.then(|| Question::of(tool_layer(&leaf.name), "declared")));

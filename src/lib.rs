@@ -1,11 +1,105 @@
-//! `async fn(ToolCall) -> Outcome`, with a permission stack around it.
+//! `async fn(ToolCall) -> Outcome`, behind permission layers.
+//!
+//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. Each says ALLOW, DENY or ASK about a
+//! call, with changed arguments if need be. The ASKs of one model response are one batch, for a handler that answers
+//! inline, or for anybody who answers hours later, in another process. **What was approved is what runs: at most once,
+//! and never silently.**
+//!
+//! ```text
+//!  model response ── the calls of ONE response
+//!       │  Turn: one walk per call, concurrently
+//!       ▼
+//!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
+//!               │ DENY: stops here                                  │ an open question: deferred, at once
+//!               │ ASK: noted, the call goes on inward               ▼
+//!               ▼                                        DeferredToolRequests ─► handler, or the caller
+//!  outcomes, in model order ◄── approved calls walk the SAME stack again ◄── DeferredToolResults
+//! ```
+//!
+//! # Example
+//!
+//! ```
+//! use countersign::{
+//!     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
+//!     schemars, tool_fn,
+//! };
+//! use serde_json::json;
+//! use tower::{ServiceBuilder, timeout::TimeoutLayer};
+//!
+//! struct FileAccess;
+//!
+//! impl ToolMiddleware for FileAccess {
+//!     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+//!         match call.name() {
+//!             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+//!             "read_file" => Decision::allow().with_args(call.args().clone().with("audit", true)),
+//!             _ => Decision::deny("not a tool for this assistant"),
+//!         }
+//!     }
+//! }
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct File { path: String }
+//!
+//! async fn read_file(file: File) -> Result<String, ToolError> { Ok(format!("the text of {}", file.path)) }
+//! async fn delete_file(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let tools = FunctionToolset::new()
+//!     .tool(tool_fn("read_file", "Read a text file", read_file))
+//!     .tool(tool_fn("delete_file", "Delete a file", delete_file))
+//!     .layered(
+//!         ServiceBuilder::new()
+//!             .layer(FileAccess.into_layer())
+//!             .layer(TimeoutLayer::new(std::time::Duration::from_secs(30))), // a body cut off here "may have run"
+//!     );
+//!
+//! let turn = Turn::new(tools);
+//! let report = turn.run(vec![
+//!     ToolCall::new("call_1", "read_file", json!({"path": "notes.md"})),
+//!     ToolCall::new("call_2", "delete_file", json!({"path": "old.log"})),
+//! ]).await?;
+//! assert!(report.calls()[0].outcome().is_returned());
+//! assert!(report.calls()[1].outcome().is_deferred());
+//!
+//! // Nobody has answered: what waits is a value. Store it, ask whoever should know, and go on, here or elsewhere.
+//! let suspended = report.into_suspended().unwrap();
+//! let answers = suspended.requests().answer().approve("call_2").answered_by("ann").build()?;
+//! let report = turn.resume(suspended, answers).await?;
+//! assert_eq!(report.calls()[1].outcome().content().unwrap(), "deleted old.log");
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! # Where to start
+//!
+//! - Deciding: [`ToolMiddleware`], [`decide_fn`], [`from_fn`], [`Chain`], and the [`middleware`] page.
+//! - Tools: [`FunctionToolset`], [`Toolset`], and the wrappers on the [`tools`] page.
+//! - Running: [`Turn`] around your own loop, or [`Agent`] with a [`Model`].
+//! - Answering: the [`handler`] page, [`DeferredToolRequests`], [`SuspendedRun`].
+//! - [What is promised](docs::rules), and [where to put which layer](docs::ordering).
+//!
+//! # Features
+//!
+//! No feature changes a decision.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `cli` | a handler that asks a person in the terminal |
+//! | `schema` | tools that are known only by a JSON Schema |
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
 pub mod args;
 pub mod call;
+mod caught;
 pub mod decision;
 pub mod deferred;
+pub mod docs;
 pub mod error;
 pub mod gate;
 pub mod handler;
@@ -40,8 +134,8 @@ pub use handler::{
 };
 pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};
 pub use middleware::{
-    Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware, When,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Chain, DecideFn, DecidingWithin, FirstDecision, ForTools, FromFn, Named, Opinion,
+    ToolCallError, ToolMiddleware, When, danger_first_decision_wins, decide_fn, from_fn, when,
 };
 pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,

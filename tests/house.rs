@@ -1,5 +1,310 @@
-//! The house rules.
+//! The house rules, checked on the files themselves.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module uses only modules on lower floors (ARCHITECTURE has the picture).
+const FLOORS: &[(&str, u32)] = &[
+    ("error", 0),
+    ("args", 1),
+    ("caught", 1),
+    ("decision", 2),
+    ("outcome", 3),
+    ("call", 4),
+    ("deferred", 5),
+    ("show", 6),
+    ("middleware", 6),
+    ("handler", 6),
+    ("toolset", 6),
+    ("layer", 7),
+    ("gate", 7),
+    ("tools", 8),
+    ("turn", 9),
+    ("agent", 10),
+    ("cli", 11),
+    ("testing", 11),
+    ("docs", 12),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The files below a folder with one of these endings, relative to the root, sorted.
+fn files(folder: &str, endings: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+            open.extend(entries.filter(|path| !path.is_symlink()));
+        } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
+            found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a file without the tests at its end.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn floor(module: &str) -> u32 {
+    let known = FLOORS.iter().find(|(name, _)| *name == module);
+    known
+        .unwrap_or_else(|| {
+            panic!("module `{module}` has no floor: give it one here and in ARCHITECTURE")
+        })
+        .1
+}
+
+/// The module a file of `src` belongs to.
+fn module(path: &str) -> &str {
+    path.trim_start_matches("src/").split('/').next().unwrap_or_default().trim_end_matches(".rs")
+}
+
+/// The modules of this crate that a text names.
+fn uses(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split("crate::").skip(1)).filter_map(|rest| {
+        let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+        name.starts_with(char::is_lowercase).then_some(name)
+    })
+}
+
 #[test]
-fn placeholder() {
-    assert!(std::path::Path::new("Cargo.toml").exists());
+fn a_module_uses_only_modules_on_lower_floors() {
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+        let own = module(path);
+        let text = read(path);
+        for used in uses(without_tests(&text)).filter(|used| *used != own) {
+            assert!(floor(used) < floor(own), "{path}: `{own}` is not above `{used}`");
+        }
+        // Names from the crate root would hide which floor they are from.
+        for line in text.lines().filter(|line| line.starts_with("use crate::")) {
+            let name = line.trim_start_matches("use crate::");
+            assert!(name.starts_with(char::is_lowercase), "{path}: name the module in `{line}`");
+        }
+    }
+}
+
+#[test]
+fn architecture_names_every_module_on_its_floor() {
+    let page = read("ARCHITECTURE.md");
+    for (module, floor) in FLOORS.iter().filter(|(module, _)| *module != "docs") {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {floor} |")));
+        assert!(
+            row.is_some_and(|row| row.contains(&format!("`{module}`"))),
+            "floor {floor} does not name `{module}`"
+        );
+    }
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are() {
+    for path in files("src", &[".rs"]).into_iter().chain(files("examples", &[".rs"])) {
+        let text = read(&path);
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= 400, "{path} has {lines} lines without its tests");
+        assert!(text.starts_with("//!"), "{path} does not begin with its page (`//!`)");
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    for path in files("src", &[".rs"]).into_iter().chain(files("examples", &[".rs"])) {
+        let text = read(&path);
+        let mut start: Option<(usize, usize, &str)> = None;
+        for (number, line) in without_tests(&text).lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let code = line.trim_start();
+            let is_fn = [
+                "fn ",
+                "pub fn ",
+                "pub(crate) fn ",
+                "pub(super) fn ",
+                "async fn ",
+                "pub async fn ",
+            ]
+            .iter()
+            .chain(&["pub(crate) async fn ", "pub(super) async fn "])
+            .any(|word| code.starts_with(word));
+            match start {
+                None if is_fn && !code.ends_with(';') => start = Some((number, indent, code)),
+                Some((first, at, name)) if indent == at && code.starts_with('}') => {
+                    let lines = number - first + 1;
+                    assert!(lines <= 60, "{path}: {lines} lines: {name}");
+                    start = None;
+                }
+                Some((_, at, _)) if indent == at && code.ends_with(';') => start = None,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn no_test_is_forgotten() {
+    let list = read("tests/it/main.rs");
+    for entry in fs::read_dir(root().join("tests/it")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if name != "main" {
+            assert!(
+                list.contains(&format!("mod {name};")),
+                "tests/it/main.rs does not list `{name}`"
+            );
+        }
+    }
+    for path in files("tests/it", &["mod.rs"]) {
+        let folder = Path::new(&path).parent().unwrap().to_path_buf();
+        let list = read(&path);
+        for sibling in fs::read_dir(root().join(&folder)).unwrap() {
+            let name = sibling.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
+            assert!(
+                name == "mod" || list.contains(&format!("mod {name};")),
+                "{path} does not list `{name}`"
+            );
+        }
+    }
+}
+
+/// The texts that make up the project, without the tests (which have to name what they forbid).
+fn texts() -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for folder in ["src", "examples", "benches", "docs", ".ci"] {
+        if root().join(folder).exists() {
+            for path in files(folder, &[".rs", ".md", ".toml", "run"]) {
+                texts.insert(path.clone(), read(&path));
+            }
+        }
+    }
+    for path in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Cargo.toml",
+        "deny.toml",
+    ] {
+        texts.insert(path.to_owned(), read(path));
+    }
+    texts
+}
+
+#[test]
+fn nothing_is_left_undone_or_switched_off() {
+    for (path, text) in texts() {
+        for word in [
+            "todo!(",
+            "unimplemented!(",
+            "FIXME",
+            "XXX",
+            "#[ignore",
+            "```ignore",
+            "```rust,ignore",
+            "#[should_panic",
+        ] {
+            assert!(!text.contains(word), "{path} contains `{word}`");
+        }
+    }
+    for path in files("tests", &[".rs"]).iter().filter(|path| *path != "tests/house.rs") {
+        let text = read(path);
+        for word in ["#[ignore", "#[should_panic", "todo!("] {
+            assert!(!text.contains(word), "{path} contains `{word}`");
+        }
+    }
+}
+
+#[test]
+fn the_project_speaks_of_itself_alone() {
+    let registry = ["index.", "crates", ".io-"].concat();
+    for (path, text) in texts() {
+        for word in ["/work/", "/root/", "/home/", "../shared", registry.as_str()] {
+            assert!(!text.contains(word), "{path} names `{word}`");
+        }
+    }
+}
+
+#[test]
+fn versions_in_texts_are_the_crates_version() {
+    let manifest = read("Cargo.toml");
+    let field = |name: &str| {
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    };
+    let (version, rust) = (field("version"), field("rust-version"));
+    let short = version.rsplit_once('.').unwrap().0.to_owned();
+    for (path, text) in texts() {
+        for line in text.lines().filter(|line| {
+            line.trim_start().starts_with("countersign = ") && !line.contains("path =")
+        }) {
+            let named = line.split('"').nth(1).unwrap_or_default();
+            assert!(named == version || named == short, "{path}: {line}");
+        }
+    }
+    assert!(
+        read("README.md").contains(&format!("Rust {rust}")),
+        "the README names the Rust version"
+    );
+    assert!(
+        read("CHANGELOG.md").contains(&format!("## {version}")),
+        "the CHANGELOG has a section for {version}"
+    );
+}
+
+#[test]
+fn every_example_is_listed_and_every_feature_explained() {
+    let list = read("examples/README.md");
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if name != "README" {
+            assert!(
+                list.contains(&format!("--example {name}")),
+                "examples/README.md does not list `{name}`"
+            );
+        }
+    }
+    let manifest = read("Cargo.toml");
+    let features = manifest.split("[features]").nth(1).unwrap().split("\n[").next().unwrap();
+    let mut comment = false;
+    let page = read("src/lib.rs");
+    for line in features.lines().filter(|line| !line.is_empty()) {
+        if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            assert!(comment || name == "default", "feature `{name}` has no comment");
+            assert!(
+                name == "default" || page.contains(&format!("| `{name}` |")),
+                "src/lib.rs does not list `{name}`"
+            );
+        }
+        comment = line.starts_with('#');
+    }
+}
+
+#[test]
+fn every_rule_named_in_the_code_is_on_the_rules_page() {
+    let page = read("docs/rules.md");
+    for (path, text) in texts() {
+        for rest in text.split("(rule ").skip(1).chain(text.split("(rules ").skip(1)) {
+            let named = rest.split(')').next().unwrap_or_default();
+            for rule in named
+                .split([',', ' ', ';'])
+                .filter(|word| word.len() <= 3 && word.ends_with(|c: char| c.is_ascii_digit()))
+            {
+                assert!(
+                    page.contains(&format!("**{rule}**")),
+                    "{path} names rule {rule}, which docs/rules.md does not list"
+                );
+            }
+        }
+    }
 }

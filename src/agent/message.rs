@@ -100,7 +100,7 @@ impl Message {
 
 impl RequestPart {
     /// The result of a call, and what its tool added for the model to read. A call that waits has none.
-    pub(super) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Option<Self>)> {
+    pub(super) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let kind = match outcome {
             Outcome::Returned(_) => ReturnKind::Success,
             Outcome::Denied(_) => ReturnKind::Denied,
@@ -123,7 +123,7 @@ impl RequestPart {
             | Outcome::Unknown(_)
             | Outcome::Deferred(_) => None,
         };
-        Some((result, beside.map(|content| Self::UserPrompt { content })))
+        Some((result, beside.into_iter().map(|content| Self::UserPrompt { content }).collect()))
     }
 }
 
@@ -141,7 +141,8 @@ impl Serialize for ResponsePart {
 impl<'de> Deserialize<'de> for ResponsePart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let part = Value::deserialize(deserializer)?;
-        match (part["part_kind"].as_str(), part["content"].as_str()) {
+        let text = |key: &str| part.get(key).and_then(Value::as_str);
+        match (text("part_kind"), text("content")) {
             (Some("text"), Some(text)) => Ok(Self::Text(text.to_owned())),
             (Some("tool-call"), _) => {
                 ToolCall::deserialize(part).map(Self::ToolCall).map_err(D::Error::custom)

@@ -48,8 +48,11 @@ pub struct Agent {
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
     output: Output,
-    watch: Option<Arc<dyn Fn(RunEvent<'_>) + Send + Sync>>,
+    tell_edits: bool,
+    watch: Option<Arc<Watch>>,
 }
+
+type Watch = dyn Fn(RunEvent<'_>) + Send + Sync;
 
 impl Agent {
     /// An agent.
@@ -61,6 +64,7 @@ impl Agent {
             handler: None,
             deps: Extensions::default(),
             output: text(),
+            tell_edits: false,
             watch: None,
         }
     }
@@ -100,6 +104,13 @@ impl Agent {
     /// ```
     pub fn turns(mut self, set: impl FnOnce(Turn) -> Turn) -> Self {
         self.turn = set(self.turn);
+        self
+    }
+
+    /// Tells the model when a person has changed the arguments of a call, and to what. The history keeps what the
+    /// model sent either way (rule A2).
+    pub fn tell_edits(mut self) -> Self {
+        self.tell_edits = true;
         self
     }
 

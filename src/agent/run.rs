@@ -10,11 +10,13 @@ use super::Agent;
 use super::message::{Message, RequestPart, ResponsePart};
 use super::model::{ModelRequest, ModelResponse};
 use super::suspended::{SuspendedRun, results};
-use crate::call::{Extensions, ToolCall};
+use crate::call::{Extensions, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::{ErrorKind, UserError};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::turn::{SuspendedTurn, Turn, TurnError, TurnReport, admit, new_run_id};
+use crate::turn::{
+    Answered, CallReport, SuspendedTurn, Turn, TurnError, TurnReport, admit, new_run_id,
+};
 
 /// A run that is about to start: set more, or await it.
 #[must_use = "a run does nothing until it is awaited"]
@@ -89,7 +91,7 @@ impl<'a> Run<'a> {
         }
         self.say_prompt();
         loop {
-            let response = match self.ask_model().await {
+            let (response, shown) = match self.ask_model().await {
                 Ok(response) => response,
                 Err(kind) => return Err(self.stop(kind, turns)),
             };
@@ -99,7 +101,7 @@ impl<'a> Run<'a> {
                 let SuspendedRun { history, run_id, .. } = self.state;
                 return Ok(RunResult { output: RunOutput::Text(said), history, run_id, turns });
             }
-            match self.turn().run(calls).await {
+            match self.turn().run_with(calls, Some(shown)).await {
                 Ok(report) => {
                     if let Some(end) = self.after(report, &mut turns) {
                         return end;
@@ -145,14 +147,15 @@ impl<'a> Run<'a> {
         turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone())
     }
 
-    async fn ask_model(&self) -> Result<ModelResponse, ErrorKind> {
+    async fn ask_model(&self) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
         let tools = self.turn().definitions().await?;
         let request = ModelRequest {
             instructions: self.agent.instructions.as_deref(),
             messages: &self.state.history,
             tools: &tools,
         };
-        self.agent.model.respond(request).await.map_err(ErrorKind::Model)
+        let response = self.agent.model.respond(request).await.map_err(ErrorKind::Model)?;
+        Ok((response, tools))
     }
 
     /// Puts a response into the history. Gives its text and its calls.
@@ -186,10 +189,7 @@ impl<'a> Run<'a> {
         self.notify(RunEvent::Turn(&report));
         let waiting = report.suspended().cloned();
         if waiting.is_none() {
-            let parts = report
-                .calls()
-                .iter()
-                .filter_map(|call| RequestPart::results(call.call(), call.outcome()));
+            let parts = report.calls().iter().filter_map(|call| self.told(call));
             self.state.history.push(results(parts));
             self.state.responses += 1;
         }
@@ -204,6 +204,20 @@ impl<'a> Run<'a> {
         }
         let (history, run_id) = (state.history.clone(), state.run_id.clone());
         Some(Ok(RunResult { output: RunOutput::Deferred(Box::new(state)), history, run_id, turns }))
+    }
+
+    /// What the model is told of a settled call, and what it reads beside the results.
+    fn told(&self, report: &CallReport) -> Option<(RequestPart, Vec<RequestPart>)> {
+        let (result, mut beside) = RequestPart::results(report.call(), report.outcome())?;
+        if self.agent.tell_edits
+            && matches!(report.answered(), Some(Answered::Approved { edited: true, .. }))
+        {
+            let (id, args) = (report.call().id(), report.args());
+            let note =
+                format!("A person changed the arguments of call {id} before it ran, to {args}.");
+            beside.push(RequestPart::UserPrompt { content: note.into() });
+        }
+        Some((result, beside))
     }
 
     fn notify(&self, event: RunEvent<'_>) {

@@ -89,7 +89,7 @@ impl SuspendedRun {
 }
 
 /// The message with the results of a response: all results first, then what tools added for the model to read.
-pub(super) fn results(parts: impl Iterator<Item = (RequestPart, Option<RequestPart>)>) -> Message {
+pub(super) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
     let (mut results, mut beside) = (Vec::new(), Vec::new());
     for (result, content) in parts {
         results.push(result);

@@ -70,6 +70,7 @@ impl Batch {
     }
 
     /// Gives the answers; says whether anybody was still waiting for them.
+    #[allow(clippy::must_use_candidate, reason = "whether anybody waited seldom matters")]
     pub fn answer(self, answers: DeferredToolResults) -> bool {
         self.answers.send(answers).is_ok()
     }

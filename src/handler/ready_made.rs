@@ -2,9 +2,9 @@
 
 use super::{DeferredToolHandler, deny_blocked};
 use crate::call::RunContext;
+use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
-use crate::middleware::{Caught, caught};
 
 /// Denies every call; one that is executed elsewhere fails. With it an ASK that nobody answers is a denial, as in
 /// seed 002.

@@ -10,10 +10,11 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use crate::call::ToolCall;
+use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
-use crate::middleware::{Caught, ToolCallError, ToolMiddleware, caught};
-use crate::outcome::{Outcome, ToolDenied};
+use crate::middleware::{ToolCallError, ToolMiddleware};
+use crate::outcome::Outcome;
 
 use super::decide::recorded;
 
@@ -97,8 +98,9 @@ where
             match sent.await.map_err(Into::into) {
                 Ok(outcome) if is_told_of(&call, &outcome) => {
                     let cx = call.context();
-                    let told = caught(|| middleware.after_tool_call(cx, &call, outcome)).await;
-                    Ok(after(told, &call, || middleware.name()))
+                    let seen = outcome.clone();
+                    let told = caught(|| middleware.after_tool_call(cx, &call, seen)).await;
+                    Ok(after(told, outcome, &call, || middleware.name()))
                 }
                 Ok(outcome) => Ok(outcome),
                 Err(error) => {
@@ -120,23 +122,20 @@ fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
         && call.pass().is_ok_and(|pass| pass.started())
 }
 
-/// What goes outward of what `after_tool_call` gave. What it was given is gone by then, so that not every layer
-/// copies every result; a hook that failed, or said what cannot be said of a call that ran, withholds it.
+/// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
 fn after(
     told: Result<Outcome, Caught>,
+    outcome: Outcome,
     call: &ToolCall,
     name: impl FnOnce() -> Cow<'static, str>,
 ) -> Outcome {
-    let failed = match told {
-        Ok(Outcome::Denied(ToolDenied { message })) => {
-            return Outcome::failed(format!("The tool ran. Its result is withheld: {message}"));
-        }
-        Ok(Outcome::Deferred(_)) => "made a deferral",
-        Ok(outcome) => return outcome,
+    let what = match told {
+        Ok(Outcome::Denied(_) | Outcome::Deferred(_)) => return outcome,
+        Ok(told) => return told,
         Err(Caught(what)) => what,
     };
     let name = name();
-    tracing::error!(layer = %name, tool = call.name(), what = failed, "after_tool_call failed");
+    tracing::error!(layer = %name, tool = call.name(), what, "after_tool_call failed");
     Outcome::failed(format!(
         "The tool ran, but the layer `{name}` failed on its result, which is withheld."
     ))

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::{Caught, Erased, ToolCallError, ToolMiddleware, caught};
+use super::{Erased, ToolCallError, ToolMiddleware};
 use crate::args::Args;
 use crate::call::{Execution, RunContext, ToolCall};
+use crate::caught::{Caught, caught};
 use crate::decision::{Decision, Question, ToolDecision, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;

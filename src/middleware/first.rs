@@ -5,9 +5,10 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-use super::{Caught, ToolMiddleware, caught};
+use super::ToolMiddleware;
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
+use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 
 /// What a member of [`danger_first_decision_wins`] says: a decision, which ends the chain, or not.

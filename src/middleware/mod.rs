@@ -25,7 +25,7 @@ use std::future::Future;
 pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
-pub(crate) use erased::{Caught, Erased, caught};
+pub(crate) use erased::Erased;
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
 pub use restrict::{DecidingWithin, ForTools, Named};
 
@@ -90,7 +90,7 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     ///   deferred calls pass all hooks untouched (rule D8). A layer outside that gives up (a timeout) skips it.
     /// - **Sees**: the call as this layer passed it on, and the outcome.
     /// - **May**: change the outcome that goes outward. The record of what ran stays; a call that ran cannot be turned
-    ///   into a denied or a deferred one: the model is told that it ran and that its result was withheld.
+    ///   into a denied or a deferred one.
     /// - **On a panic**: the model is told that the tool ran and its result was withheld.
     fn after_tool_call(
         &self,

@@ -14,12 +14,12 @@ use crate::outcome::Outcome;
 pub(super) struct Redefined {
     tools: Tools,
     word: &'static str,
-    change: Box<
-        dyn Fn(RunContext, Vec<ToolDefinition>) -> BoxFuture<'static, Vec<ToolDefinition>>
-            + Send
-            + Sync,
-    >,
+    change: Box<Change>,
 }
+
+type Change = dyn Fn(RunContext, Vec<ToolDefinition>) -> BoxFuture<'static, Vec<ToolDefinition>>
+    + Send
+    + Sync;
 
 impl Redefined {
     pub(super) fn filter(

@@ -11,14 +11,14 @@ use serde::de::DeserializeOwned;
 
 use super::Permit;
 use crate::args::Args;
-use crate::call::{RunContext, ToolDefinition, ToolKind};
+use crate::call::{RunContext, ToolDefinition, ToolKind, Validate};
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 
 /// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and what is known about it.
 #[derive(Clone)]
 pub struct Tool {
     definition: ToolDefinition,
-    validate: Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync>,
+    validate: Validate,
     body: Arc<dyn Fn(Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync>,
 }
 

@@ -18,6 +18,7 @@ mod report;
 mod resolve;
 mod slot;
 mod suspended;
+mod together;
 mod walk;
 
 use std::fmt;
@@ -28,6 +29,7 @@ pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub use suspended::SuspendedTurn;
 
 use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
+use crate::caught::{Caught, caught};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
@@ -84,10 +86,9 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn over these tools, with a new run id.
+    /// A turn over these tools. Each run of it has a new run id, unless [`of_run`](Self::of_run) says which it is.
     pub fn new(tools: impl Into<Tools>) -> Self {
-        let info =
-            RunInfo { run_id: new_run_id(), path: vec!["root".to_owned()], ..RunInfo::default() };
+        let info = RunInfo { path: vec!["root".to_owned()], ..RunInfo::default() };
         Self {
             tools: tools.into(),
             info,
@@ -169,10 +170,23 @@ impl Turn {
     /// fatally, a handler that failed or answered wrongly. What has run is in the error, with the value to resume
     /// from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
+        self.run_with(calls, None).await
+    }
+
+    /// Like [`run`](Self::run), with the definitions that the model was shown.
+    pub(crate) async fn run_with(
+        &self,
+        calls: Vec<ToolCall>,
+        shown: Option<Vec<ToolDefinition>>,
+    ) -> Result<TurnReport, TurnError> {
         if let Err(kind) = checks::unique_ids(&calls) {
             return Err(TurnError::before(kind));
         }
-        resolve::Resolving::start(self, calls).await?.answer().await
+        let mut turn = self.clone();
+        if turn.info.run_id.is_empty() {
+            turn.info.run_id = new_run_id();
+        }
+        resolve::Resolving::start(&turn, calls, shown).await?.answer().await
     }
 
     /// Applies answers to what waits: denied calls get their outcome, approved ones go through the same stack again.
@@ -195,10 +209,16 @@ impl Turn {
 
     /// The tools as the model may be told of them now.
     pub(crate) async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
-        self.tools.definitions(&self.context()).await.map_err(|error| match error.downcast() {
-            Ok(error) => user(*error),
-            Err(error) => ErrorKind::Tools(error),
-        })
+        let cx = self.context();
+        match caught(|| self.tools.definitions(&cx)).await {
+            Ok(definitions) => definitions.map_err(|error| match error.downcast() {
+                Ok(error) => user(*error),
+                Err(error) => ErrorKind::Tools(error),
+            }),
+            Err(Caught(what)) => {
+                Err(ErrorKind::Tools(format!("a toolset or a wrapper {what}").into()))
+            }
+        }
     }
 
     /// The context outside any call.

@@ -9,7 +9,7 @@ use crate::deferred::DeferredToolRequests;
 use crate::error::ErrorKind;
 use crate::outcome::Outcome;
 
-use super::slot::{Slot, State};
+use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 
 /// What one response came to: a report per call, in model order, and what still waits.
@@ -116,7 +116,7 @@ impl From<Slot> for CallReport {
         let outcome = match slot.state {
             State::Settled(outcome) => outcome,
             State::Waiting(waiting) => Outcome::Deferred(waiting.deferral),
-            State::Broken(_) => Outcome::failed("The tool failed with an internal error."),
+            State::Planned(_) | State::Broken(_) => Outcome::failed(INTERNAL_ERROR),
         };
         Self {
             call: slot.call,

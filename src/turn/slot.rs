@@ -1,12 +1,15 @@
 //! One call of the response that a turn works on.
 
 use crate::args::Args;
-use crate::call::{Execution, Said, ToolCall};
+use crate::call::{Approval, Execution, Said, ToolCall};
 use crate::decision::Question;
 use crate::error::BoxError;
 use crate::outcome::{Deferral, Outcome};
 
 use super::report::Answered;
+
+/// What the model is told of a call that an error which is not for it has ended.
+pub(super) const INTERNAL_ERROR: &str = "The tool failed with an internal error.";
 
 /// One call, where it stands, and what is known about it for the report.
 pub(super) struct Slot {
@@ -25,10 +28,20 @@ pub(super) struct Slot {
 }
 
 pub(super) enum State {
+    /// It is about to walk through the stack.
+    Planned(Plan),
     Settled(Outcome),
     Waiting(Waiting),
     /// It failed with an error that is not for the model.
     Broken(BoxError),
+}
+
+/// A walk that is to be made: from where, and with which approval.
+pub(super) struct Plan {
+    pub(super) origin: Args,
+    pub(super) approval: Option<Approval>,
+    /// How often the call was deferred before.
+    pub(super) deferrals: u32,
 }
 
 /// A call that waits, with what an answer to it is bound to.
@@ -64,7 +77,7 @@ impl Slot {
     pub(super) fn waiting(&self) -> Option<&Waiting> {
         match &self.state {
             State::Waiting(waiting) => Some(waiting),
-            State::Settled(_) | State::Broken(_) => None,
+            State::Planned(_) | State::Settled(_) | State::Broken(_) => None,
         }
     }
 

@@ -14,7 +14,8 @@ use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind, Outcome};
 
 use super::resolve::requests;
-use super::slot::{Slot, State, Waiting};
+use super::slot::{INTERNAL_ERROR, Slot, State, Waiting};
+use super::together::call_path;
 
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
@@ -145,7 +146,7 @@ impl TryFrom<Stored> for SuspendedTurn {
                 return problem(format!("call `{}` appears twice", call.call.id()));
             }
             let StoredState::Waiting(waiting) = &call.state else { continue };
-            let call_path = format!("{}/{}", stored.path.join("/"), call.call.id());
+            let call_path = call_path(&stored.path, call.call.id());
             let expected = fingerprint(&Asked {
                 run_id: &stored.run_id,
                 response: stored.response,
@@ -175,8 +176,8 @@ impl From<&Slot> for StoredCall {
     fn from(slot: &Slot) -> Self {
         let state = match &slot.state {
             State::Settled(outcome) => StoredState::Settled(outcome.clone()),
-            State::Broken(_) => {
-                StoredState::Settled(Outcome::failed("The tool failed with an internal error."))
+            State::Planned(_) | State::Broken(_) => {
+                StoredState::Settled(Outcome::failed(INTERNAL_ERROR))
             }
             State::Waiting(waiting) => StoredState::Waiting(StoredWaiting::from(waiting)),
         };

@@ -1,6 +1,6 @@
 //! One walk of one call through the stack, and what it came to.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -192,7 +192,7 @@ fn not_started(
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
         // A layer answered in the tool's place, under a question that nobody has answered.
-        Ok(_)
+        Ok(Outcome::Returned(_))
             if !pass.approval().map_or(closed.questions.is_empty(), |approval| {
                 approval.answers(&closed.questions)
             }) =>
@@ -233,8 +233,9 @@ fn mapped(
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
     let failed = ToolCallError { error, execution };
-    match error_outcome(&failed) {
-        Some(Outcome::Deferred(_)) | None => Err(failed.error),
-        Some(outcome) => Ok(outcome),
+    // A mapping that panics maps nothing.
+    match catch_unwind(AssertUnwindSafe(|| error_outcome(&failed))) {
+        Ok(Some(outcome)) if !outcome.is_deferred() => Ok(outcome),
+        Ok(_) | Err(_) => Err(failed.error),
     }
 }

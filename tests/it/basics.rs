@@ -1,9 +1,6 @@
 //! One response through the stack: allowed, denied, asked about, approved.
 
-use countersign::{
-    Decision, Outcome, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
-    danger_approve_all, decide_fn,
-};
+use countersign::{Decision, ToolsExt, Turn, danger_approve_all, decide_fn};
 use serde_json::json;
 
 use crate::support::{Recorder, call, content, words};
@@ -51,19 +48,4 @@ async fn a_handler_answers_inline() {
     let report = turn.run(vec![call("c2", "delete", json!({"n": 2}))]).await.unwrap();
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(tools.ids(), ["c2"]);
-}
-
-/// A hook that denies a result after the call wants it kept from the model; it ran, so it is not told as denied.
-#[tokio::test]
-async fn a_hook_that_denies_after_the_call_withholds_the_result() {
-    struct Secrets;
-    impl ToolMiddleware for Secrets {
-        async fn after_tool_call(&self, _: &RunContext, _: &ToolCall, _: Outcome) -> Outcome {
-            Outcome::denied("it has a key in it")
-        }
-    }
-    let turn = Turn::new(Recorder::new(["read"]).layered(Secrets.into_layer()));
-    let report = turn.run(vec![call("c1", "read", json!({"n": "secret"}))]).await.unwrap();
-    assert_eq!(words(&report), ["failed"]);
-    assert_eq!(content(&report, 0), "The tool ran. Its result is withheld: it has a key in it");
 }

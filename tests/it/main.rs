@@ -2,4 +2,13 @@
 
 mod support;
 
+mod agent;
+mod approving;
 mod basics;
+mod cancelling;
+mod compile_fail;
+mod deciding;
+mod properties;
+mod secrecy;
+mod seeds;
+mod turn;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use countersign::{
     Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
-    Turn, TurnReport,
+    TurnReport,
 };
 use serde_json::{Value, json};
 
@@ -87,8 +87,9 @@ impl Toolset for Recorder {
             approved: cx.tool_call_approved(),
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
+        let result = (self.body)(cx, permit.call());
         tokio::task::yield_now().await;
-        (self.body)(cx, permit.call()).map(ToolReturn::new)
+        result.map(ToolReturn::new)
     }
 }
 
@@ -104,9 +105,4 @@ pub(crate) fn words(report: &TurnReport) -> Vec<&'static str> {
 /// What the model is told of the call at this place.
 pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
     report.calls()[at].outcome().content().unwrap_or(Value::Null)
-}
-
-/// A turn over a stack that runs one call and gives its report.
-pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
-    turn.run(vec![call]).await.unwrap()
 }

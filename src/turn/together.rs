@@ -1,0 +1,196 @@
+//! The walks of a response: which of its calls go through the stack together, and what that makes of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+
+use crate::args::Args;
+use crate::call::{Pass, ToolDefinition};
+use crate::deferred::{Asked, fingerprint};
+use crate::error::ErrorKind;
+use crate::outcome::{Deferral, Outcome};
+
+use super::Turn;
+use super::slot::{Plan, Slot, State, Waiting};
+use super::walk::{Start, Walked, Walker};
+
+/// Calls that walk at the same time; a call of a sequential tool is alone.
+struct Segment<'s> {
+    alone: bool,
+    slots: Vec<&'s mut Slot>,
+}
+
+/// The tools of a turn, as they are for this response.
+pub(super) struct Together<'a> {
+    turn: &'a Turn,
+    walker: Walker,
+    definitions: HashMap<String, Arc<ToolDefinition>>,
+}
+
+impl<'a> Together<'a> {
+    /// With the definitions that the model was shown, or the ones of now.
+    pub(super) async fn new(
+        turn: &'a Turn,
+        shown: Option<Vec<ToolDefinition>>,
+    ) -> Result<Self, ErrorKind> {
+        let definitions = match shown {
+            Some(shown) => shown,
+            None => turn.definitions().await?,
+        };
+        let definitions =
+            definitions.into_iter().map(|it| (it.name().to_owned(), Arc::new(it))).collect();
+        let walker = Walker {
+            tools: turn.tools.clone(),
+            info: Arc::new(turn.info.clone()),
+            error_outcome: Arc::clone(&turn.error_outcome),
+            trace_args: turn.trace_args,
+        };
+        Ok(Self { turn, walker, definitions })
+    }
+
+    /// Makes all planned walks concurrently, with a barrier before and after each call of a sequential tool (rule T1).
+    pub(super) async fn walk(&self, slots: &mut [Slot]) {
+        let mut segments = self.segments(slots).into_iter().peekable();
+        while let Some(segment) = segments.next() {
+            let passes = self.walk_together(segment.slots).await;
+            if segment.alone || segments.peek().is_some() {
+                // Also for bodies that run on after their call was given up.
+                join_all(passes.iter().map(|pass| pass.idle())).await;
+            }
+        }
+    }
+
+    /// The planned walks, cut at the calls of sequential tools, which are alone.
+    fn segments<'s>(&self, slots: &'s mut [Slot]) -> Vec<Segment<'s>> {
+        let mut segments: Vec<Segment<'s>> = Vec::new();
+        for slot in slots.iter_mut().filter(|slot| matches!(slot.state, State::Planned(_))) {
+            let alone = self.is_sequential(slot);
+            match segments.last_mut() {
+                Some(last) if !alone && !last.alone => last.slots.push(slot),
+                _ => segments.push(Segment { alone, slots: vec![slot] }),
+            }
+        }
+        segments
+    }
+
+    fn is_sequential(&self, slot: &Slot) -> bool {
+        self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
+    }
+
+    /// Whether arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.
+    pub(super) fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        self.definitions.get(tool).map_or(Ok(()), |definition| validate(definition, args))
+    }
+
+    async fn walk_together(&self, segment: Vec<&mut Slot>) -> Vec<Arc<Pass>> {
+        let walks = join_all(segment.into_iter().map(|slot| self.walk_one(slot))).await;
+        walks.into_iter().flatten().collect()
+    }
+
+    /// Walks one call, if it may enter the stack. Gives the pass, to wait for a body that runs on.
+    async fn walk_one(&self, slot: &mut Slot) -> Option<Arc<Pass>> {
+        let State::Planned(plan) =
+            std::mem::replace(&mut slot.state, State::Settled(Outcome::failed("")))
+        else {
+            return None;
+        };
+        let definition = match self.enters(slot, &plan) {
+            Ok(definition) => definition,
+            Err(outcome) => {
+                slot.state = State::Settled(outcome);
+                return None;
+            }
+        };
+        let Plan { origin, approval, deferrals } = plan;
+        let start = Start { call: slot.call.clone(), definition, args: origin.clone(), approval };
+        let walked = self.walker.walk(start).await;
+        let pass = Arc::clone(&walked.pass);
+        self.settle(slot, origin, deferrals + 1, walked);
+        Some(pass)
+    }
+
+    /// Whether a call may enter the stack: a known tool, and arguments that fit. Otherwise the model is told to try
+    /// again before anybody is bothered (rule T5).
+    fn enters(&self, slot: &Slot, plan: &Plan) -> Result<Arc<ToolDefinition>, Outcome> {
+        let call = &slot.call;
+        let Some(definition) = self.definitions.get(call.name()) else {
+            let mut names: Vec<_> =
+                self.definitions.keys().map(|name| format!("`{name}`")).collect();
+            names.sort_unstable();
+            let available = if names.is_empty() { "no tools".to_owned() } else { names.join(", ") };
+            let name = call.name().escape_debug();
+            return Err(Outcome::retry(format!(
+                "There is no tool `{name}`. Available: {available}."
+            )));
+        };
+        if let Some(error) = call.unreadable() {
+            return Err(Outcome::retry(format!("Not executed: {error}.")));
+        }
+        match validate(definition, &plan.origin) {
+            Ok(()) => Ok(Arc::clone(definition)),
+            Err(problem) => {
+                let text =
+                    format!("Not executed: the arguments do not fit `{}`: {problem}", call.name());
+                Err(Outcome::retry(text))
+            }
+        }
+    }
+
+    fn settle(&self, slot: &mut Slot, origin: Args, deferrals: u32, walked: Walked) {
+        let Walked { end, questions, said, args, execution, denied_by, pass } = walked;
+        slot.remember(questions);
+        slot.said.extend(said);
+        slot.args = args;
+        slot.denied_by = denied_by;
+        if execution.started() || !slot.execution.started() {
+            slot.execution = execution;
+        }
+        slot.state = match end {
+            Err(error) => State::Broken(error),
+            Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
+                let times = self.turn.max_deferrals;
+                State::Settled(Outcome::denied(format!(
+                    "Denied: the call was deferred {times} times."
+                )))
+            }
+            Ok(Outcome::Deferred(deferral)) => {
+                slot.remember(deferral.questions.clone());
+                State::Waiting(self.waiting(slot, deferral, origin, deferrals, &pass))
+            }
+            Ok(outcome) => State::Settled(outcome),
+        };
+    }
+
+    fn waiting(
+        &self,
+        slot: &Slot,
+        deferral: Deferral,
+        origin: Args,
+        deferrals: u32,
+        pass: &Pass,
+    ) -> Waiting {
+        let tool = pass.definition().leaf().map(|leaf| leaf.identity.clone()).unwrap_or_default();
+        let fingerprint = fingerprint(&Asked {
+            run_id: &self.turn.info.run_id,
+            response: self.turn.info.response,
+            call_path: &call_path(&self.turn.info.path, slot.call.id()),
+            tool: &tool,
+            args: &slot.args,
+            questions: &deferral.questions,
+        });
+        Waiting { deferral, shown: slot.args.clone(), origin, tool, deferrals, fingerprint }
+    }
+}
+
+/// The agent path and the id of a call, as fingerprints have it.
+pub(super) fn call_path(agents: &[String], id: &str) -> String {
+    format!("{}/{id}", agents.join("/"))
+}
+
+fn validate(definition: &ToolDefinition, args: &Args) -> Result<(), String> {
+    definition
+        .leaf()
+        .and_then(|leaf| leaf.validate.as_ref())
+        .map_or(Ok(()), |validate| validate(args))
+}

@@ -1,0 +1,466 @@
+//! Approving: A1–A7, D3, D7.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use countersign::{
+    Args, Decision, DeferredToolResults, FunctionToolset, Phase, RunContext, SuspendedTurn,
+    ToolApproved, ToolCall, ToolError, ToolKind, Tools, ToolsExt, Turn, TurnReport, UserError,
+    decide_fn, metadata, schemars, tool_fn,
+};
+use serde_json::json;
+
+use crate::support::{Recorder, call, content, words};
+
+fn one() -> Vec<ToolCall> {
+    vec![call("c1", "pay", json!({"n": 1}))]
+}
+
+async fn suspend(tools: impl Into<Tools>) -> SuspendedTurn {
+    Turn::new(tools).run(one()).await.unwrap().into_suspended().unwrap()
+}
+
+async fn resume(
+    tools: impl Into<Tools>,
+    suspended: SuspendedTurn,
+    answers: DeferredToolResults,
+) -> TurnReport {
+    Turn::new(tools).resume(suspended, answers).await.unwrap()
+}
+
+fn asks(key: &'static str) -> impl Clone + Fn(&ToolCall) -> Decision + Send + Sync + 'static {
+    move |_: &ToolCall| Decision::ask(key)
+}
+
+#[tokio::test]
+async fn an_approval_covers_the_questions_it_was_shown_or_a_subset() {
+    // A1: … and the questions it was shown or a subset of them.
+    let pay = Recorder::new(["pay"]);
+    let both = pay
+        .clone()
+        .layered(decide_fn(asks("a")).named("A"))
+        .layered(decide_fn(asks("b")).named("B"));
+    let suspended = suspend(both).await;
+    let keys: Vec<_> =
+        suspended.requests().questions("c1").iter().map(|it| it.key().to_owned()).collect();
+    assert_eq!(keys, ["b", "a"], "outermost first");
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+
+    let fewer = pay.clone().layered(decide_fn(asks("a")).named("A"));
+    assert_eq!(words(&resume(fewer, suspended.clone(), yes.clone()).await), ["returned"]);
+    assert_eq!(words(&resume(pay.clone(), suspended.clone(), yes.clone()).await), ["returned"]);
+    assert_eq!(pay.ran().len(), 2);
+
+    for more in [
+        pay.clone().layered(decide_fn(asks("c")).named("A")),
+        pay.clone().layered(decide_fn(asks("a")).named("another layer")),
+        pay.clone().layered(decide_fn(|_| Decision::ask("a").pin("file", "digest")).named("A")),
+    ] {
+        let report = resume(more, suspended.clone(), yes.clone()).await;
+        assert_eq!(words(&report), ["deferred"]);
+        let changed = report.deferred().unwrap().changed("c1").unwrap().to_owned();
+        assert!(changed.contains("a question that was not shown"), "{changed}");
+    }
+    assert_eq!(pay.ran().len(), 2);
+}
+
+#[tokio::test]
+async fn a_changed_reason_under_a_stable_key_is_the_same_question() {
+    // A1: the key is the reason unless a stable one is given.
+    let balance = Arc::new(AtomicU32::new(100));
+    let policy = |stable: bool| {
+        let balance = Arc::clone(&balance);
+        decide_fn(move |_: &ToolCall| {
+            let ask =
+                Decision::ask(format!("balance is {}", balance.fetch_add(1, Ordering::Relaxed)));
+            if stable { ask.key("pay") } else { ask }
+        })
+    };
+    for (stable, word) in [(true, "returned"), (false, "deferred")] {
+        let tools = Recorder::new(["pay"]).layered(policy(stable));
+        let suspended = suspend(tools.clone()).await;
+        let yes = suspended.requests().answer().approve("c1").build().unwrap();
+        assert_eq!(words(&resume(tools, suspended, yes).await), [word]);
+    }
+}
+
+#[tokio::test]
+async fn on_the_approved_pass_a_new_denial_denies_and_changed_arguments_are_asked_about_again() {
+    // A1: On the approved pass all middleware run again: a new DENY denies; changed args … defers again, saying what
+    // changed.
+    let pay = Recorder::new(["pay"]);
+    let suspended = suspend(pay.clone().approval_required()).await;
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let denies = pay.clone().approval_required().layered(decide_fn(|call: &ToolCall| {
+        assert_eq!(call.context().phase(), Phase::Approved);
+        Decision::deny("frozen")
+    }));
+    let report = resume(denies, suspended.clone(), yes.clone()).await;
+    assert_eq!(content(&report, 0), "frozen");
+
+    let rewrites = || decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 7)));
+    let changed = pay.clone().approval_required().layered(rewrites());
+    let report = resume(changed.clone(), suspended, yes).await;
+    assert_eq!(words(&report), ["deferred"]);
+    let again = report.into_suspended().unwrap();
+    let requests = again.requests();
+    assert_eq!(requests.approvals[0].args()["n"], 7, "it shows what would run now");
+    assert!(requests.changed("c1").unwrap().contains("the arguments"));
+    let yes = requests.answer().approve("c1").build().unwrap();
+    assert_eq!(words(&resume(changed, again, yes).await), ["returned"]);
+    assert_eq!(pay.ran()[0].args["n"], 7);
+    assert_eq!(pay.ran().len(), 1);
+}
+
+#[tokio::test]
+async fn an_approval_is_for_one_tool_with_its_schema() {
+    // A1: … one leaf tool (identity and schema).
+    let definition =
+        |schema| countersign::ToolDefinition::new("pay", schema).kind(ToolKind::Unapproved);
+    let before = Recorder::of([definition(json!({"type": "object"}))]);
+    let after = Recorder::of([definition(
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+    )]);
+    let suspended = suspend(before).await;
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let report = resume(after.clone(), suspended, yes).await;
+    assert_eq!(words(&report), ["deferred"]);
+    assert!(report.deferred().unwrap().changed("c1").unwrap().contains("the tool is not the one"));
+    assert!(after.ran().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_asked_in_the_first_walk_stays_asked_in_the_second() {
+    // D3: … the turn walks the stack again from the changed args …; what was asked stays asked.
+    let pay = Recorder::new(["pay"]);
+    let tools = pay
+        .clone()
+        .layered(decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 2))))
+        .layered(decide_fn(|call: &ToolCall| match call.args()["n"].as_u64() {
+            Some(1) => Decision::ask("one?"),
+            _ => Decision::allow(),
+        }));
+    let suspended = suspend(tools.clone()).await;
+    let requests = suspended.requests();
+    assert_eq!(requests.questions("c1")[0].reason(), "one?");
+    assert_eq!(requests.approvals[0].args()["n"], 2);
+    let yes = requests.answer().approve("c1").build().unwrap();
+    assert_eq!(words(&resume(tools, suspended, yes).await), ["returned"]);
+    assert_eq!(pay.ran()[0].args["n"], 2);
+}
+
+#[tokio::test]
+async fn a_denial_sees_what_a_layer_inside_makes_of_the_arguments() {
+    // D3: Every middleware decides on the args that will run (by us or by a foreign layer).
+    let guard = || {
+        decide_fn(|call: &ToolCall| match call.args().str("path") {
+            Some("/etc/passwd") => Decision::deny("not /etc"),
+            _ => Decision::allow(),
+        })
+    };
+    let evil = |call: ToolCall| {
+        let args = call.args().clone().with("path", "/etc/passwd");
+        call.with_args(args)
+    };
+    let pay = Recorder::new(["pay"]);
+    let foreign = pay.clone().layered(tower::util::MapRequestLayer::new(evil)).layered(guard());
+    let ours = pay
+        .clone()
+        .layered(decide_fn(move |call: &ToolCall| evil(call.clone()).args().clone()))
+        .layered(guard());
+    for tools in [foreign, ours] {
+        let report = Turn::new(tools).run(one()).await.unwrap();
+        assert_eq!(content(&report, 0), "not /etc");
+    }
+    assert!(pay.ran().is_empty());
+}
+
+#[tokio::test]
+async fn arguments_that_change_again_are_denied_naming_the_layers() {
+    // D3: … args that change again are denied, naming the layers.
+    let pay = Recorder::new(["pay"]);
+    let grows = decide_fn(|call: &ToolCall| {
+        Decision::from(call.args().clone().with("n", call.args()["n"].as_u64().unwrap_or(0) + 1))
+    });
+    let tools = pay.clone().layered(grows.named("grows")).layered(decide_fn(|_| Decision::allow()));
+    let report = Turn::new(tools).run(one()).await.unwrap();
+    assert_eq!(words(&report), ["denied"]);
+    assert!(content(&report, 0).as_str().unwrap().contains("`grows`"));
+    assert!(pay.ran().is_empty());
+}
+
+#[tokio::test]
+async fn layer_made_arguments_that_do_not_fit_are_that_layers_error() {
+    // T5: Args a layer made are validated at the gate: invalid is that layer's error (D4).
+    let pay = Recorder::new(["pay"]);
+    let breaks =
+        decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("invalid", 1)))
+            .named("breaks");
+    let report = Turn::new(pay.clone().layered(breaks)).run(one()).await.unwrap();
+    assert_eq!(words(&report), ["denied"]);
+    assert!(content(&report, 0).as_str().unwrap().contains("`breaks`"));
+    assert!(pay.ran().is_empty());
+}
+
+#[tokio::test]
+async fn edited_arguments_run_as_typed_or_are_asked_about_again() {
+    // A2: `override_args` replace the model's args and go through the whole stack; … if the stack changes them the
+    // call is asked again, never run as something nobody typed.
+    let pay = Recorder::new(["pay"]);
+    let tools = pay.clone().approval_required();
+    let suspended = suspend(tools.clone()).await;
+    let edit = |suspended: &SuspendedTurn, args| {
+        suspended.requests().answer().approve_with("c1", args).build().unwrap()
+    };
+    let report = resume(tools, suspended.clone(), edit(&suspended, Args::new().with("n", 5))).await;
+    assert_eq!(pay.ran()[0].args, Args::new().with("n", 5));
+    assert_eq!(report.calls()[0].call().args()["n"], 1, "the history keeps what the model sent");
+    assert_eq!(report.calls()[0].answered().unwrap().word(), "edited");
+
+    let sandbox = pay.clone().approval_required().layered(decide_fn(|call: &ToolCall| match call
+        .args()["n"]
+        .as_u64()
+    {
+        Some(n) if n < 10 => Decision::from(call.args().clone().with("n", n + 10)),
+        _ => Decision::allow(),
+    }));
+    let suspended = suspend(sandbox.clone()).await;
+    let report =
+        resume(sandbox.clone(), suspended.clone(), edit(&suspended, Args::new().with("n", 5)))
+            .await;
+    assert_eq!(words(&report), ["deferred"]);
+    let again = report.into_suspended().unwrap();
+    assert_eq!(again.requests().approvals[0].args()["n"], 15);
+    let yes = again.requests().answer().approve("c1").build().unwrap();
+    assert_eq!(words(&resume(sandbox, again, yes).await), ["returned"]);
+    assert_eq!(pay.ran().last().unwrap().args["n"], 15);
+}
+
+#[tokio::test]
+async fn edited_arguments_are_validated_before_anything_executes() {
+    // A2: they are validated when answers are applied, before anything executes.
+    let pay = Recorder::new(["pay"]);
+    let turn = Turn::new(pay.clone().approval_required());
+    let calls = vec![call("c1", "pay", json!({})), call("c2", "pay", json!({}))];
+    let suspended = turn.run(calls).await.unwrap().into_suspended().unwrap();
+    let requests = suspended.requests();
+    let answers =
+        requests.answer().approve("c1").approve_with("c2", Args::new().with("invalid", 1));
+    let error = turn.resume(suspended.clone(), answers.build().unwrap()).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), countersign::ErrorKind::User(UserError::InvalidOverride { id, .. }) if id == "c2")
+    );
+    assert!(pay.ran().is_empty());
+    assert_eq!(error.suspended(), Some(&suspended), "bad input loses nothing");
+}
+
+#[tokio::test]
+async fn metadata_reaches_the_tool_only_through_the_answers() {
+    // A5: No metadata passes from request to execution by itself; only `DeferredToolResults.metadata` reaches the tool.
+    let pay = Recorder::new(["pay"]);
+    let tools = pay
+        .clone()
+        .layered(
+            decide_fn(|_| Decision::ask("inner").metadata("k", "inner").metadata("inner", 1))
+                .named("I"),
+        )
+        .layered(decide_fn(|_| Decision::ask("outer").metadata("k", "outer")).named("O"));
+    let suspended = suspend(tools.clone()).await;
+    let requests = suspended.requests();
+    assert_eq!(
+        requests.metadata["c1"]["k"], "outer",
+        "outermost first, first writer of a key wins"
+    );
+    assert_eq!(requests.metadata["c1"]["inner"], 1);
+    assert_eq!(requests.questions("c1")[1].metadata()["k"], "inner", "each entry knows its author");
+
+    let yes = requests.answer().approve("c1").build().unwrap();
+    resume(tools.clone(), suspended.clone(), yes.clone()).await;
+    resume(tools, suspended, yes.copy_metadata(&requests)).await;
+    assert_eq!(pay.ran()[0].metadata, None);
+    assert_eq!(pay.ran()[1].metadata, Some(json!({"k": "outer", "inner": 1})));
+}
+
+#[tokio::test]
+async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
+    // A5: `approval_policy: blocked` from anyone denies in every ready-made handler, the approve-all one too.
+    let pay = Recorder::new(["pay"]);
+    let tools = pay
+        .clone()
+        .layered(
+            decide_fn(|_| {
+                Decision::ask("frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED)
+            })
+            .named("I"),
+        )
+        .layered(
+            decide_fn(|_| {
+                Decision::ask("").metadata(metadata::APPROVAL_POLICY, metadata::NEEDS_APPROVAL)
+            })
+            .named("O"),
+        );
+    let approves = countersign::permission_handler(async |_, _, _| true);
+    let (channel, batches) = countersign::channel(1);
+    let turns = [
+        Turn::new(tools.clone()).handler(countersign::danger_approve_all()),
+        Turn::new(tools.clone()).handler(approves),
+        Turn::new(tools.clone()).handler(countersign::DenyAll::default()),
+        Turn::new(tools).handler(channel),
+    ];
+    for turn in turns {
+        let report = turn.run(one()).await.unwrap();
+        assert_eq!(words(&report), ["denied"], "{turn:?}");
+        assert_eq!(content(&report, 0), "Blocked by policy: frozen");
+    }
+    assert!(pay.ran().is_empty());
+    assert!(batches.is_empty(), "nobody is asked");
+}
+
+#[tokio::test]
+async fn answers_for_another_batch_are_refused_and_bare_ones_can_be() {
+    // A6: each request carries its fingerprint and batch id, `requests.answer()` puts them into the results.
+    let pay = Recorder::new(["pay"]);
+    let tools = pay.clone().approval_required();
+    let first = suspend(tools.clone()).await;
+    let second =
+        Turn::new(tools.clone()).run(vec![call("c1", "pay", json!({"n": 9999}))]).await.unwrap();
+    let second = second.into_suspended().unwrap();
+    let late = first.requests().answer().approve("c1").build().unwrap();
+    let error = Turn::new(tools.clone()).resume(second.clone(), late).await.unwrap_err();
+    assert!(
+        matches!(
+            error.kind(),
+            countersign::ErrorKind::User(UserError::AnswersForOtherBatch { .. })
+        ),
+        "{error}"
+    );
+
+    let bare = DeferredToolResults::new().approve("c1");
+    let strict = Turn::new(tools.clone()).require_bound_answers();
+    let error = strict.resume(second.clone(), bare.clone()).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), countersign::ErrorKind::User(UserError::AnswersNotBound)),
+        "{error}"
+    );
+    assert!(pay.ran().is_empty());
+    assert_eq!(words(&resume(tools, second, bare).await), ["returned"]);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Update {
+    path: String,
+}
+
+async fn update_file(cx: RunContext, args: Update) -> Result<String, ToolError> {
+    if args.path == ".env" {
+        cx.approved_for("protected file")?;
+    }
+    Ok(format!("updated {}", args.path))
+}
+
+#[tokio::test]
+async fn a_tool_asks_its_own_question_until_exactly_that_was_shown() {
+    // A7: a tool body asks its own question by `cx.approved_for("protected file")?`, which defers until exactly that
+    // was shown.
+    let tools = FunctionToolset::new().tool(tool_fn("update_file", "Updates a file", update_file));
+    let tools = tools.layered(decide_fn(|_| Decision::ask("any file")).named("Files"));
+    let turn = Turn::new(tools);
+    let calls = vec![
+        call("c1", "update_file", json!({"path": ".env"})),
+        call("c2", "update_file", json!({"path": "a"})),
+    ];
+    let suspended = turn.run(calls).await.unwrap().into_suspended().unwrap();
+    let yes = suspended.requests().answer().approve("c1").approve("c2").build().unwrap();
+    let report = turn.resume(suspended, yes).await.unwrap();
+    assert_eq!(
+        words(&report),
+        ["deferred", "returned"],
+        "an approval for another reason opens nothing"
+    );
+    let again = report.into_suspended().unwrap();
+    let asked: Vec<_> =
+        again.requests().questions("c1").iter().map(|it| it.reason().to_owned()).collect();
+    assert_eq!(asked, ["any file", "protected file"]);
+    let yes = again.requests().answer().approve("c1").build().unwrap();
+    assert_eq!(content(&turn.resume(again, yes).await.unwrap(), 0), "updated .env");
+}
+
+#[tokio::test]
+async fn a_call_is_deferred_at_most_so_many_times_and_then_denied() {
+    // D7: One call may be deferred at most 16 times (configurable), then it is denied, saying so.
+    let restless = Arc::new(AtomicU32::new(0));
+    let tools = Recorder::new(["pay"]).layered(decide_fn(move |_: &ToolCall| {
+        Decision::ask(format!("again {}", restless.fetch_add(1, Ordering::Relaxed)))
+    }));
+    for (turn, max) in
+        [(Turn::new(tools.clone()), 16), (Turn::new(tools.clone()).max_deferrals(3), 3)]
+    {
+        let mut report = turn.run(one()).await.unwrap();
+        let mut times = 0;
+        while let Some(suspended) = report.suspended().cloned() {
+            times += 1;
+            let yes = suspended.requests().answer().approve("c1").build().unwrap();
+            report = turn.resume(suspended, yes).await.unwrap();
+        }
+        assert_eq!(times, max);
+        assert_eq!(words(&report), ["denied"]);
+        assert!(content(&report, 0).as_str().unwrap().contains(&format!("deferred {max} times")));
+    }
+}
+
+#[tokio::test]
+async fn a_no_is_final() {
+    // A3: A NO is final for that call: no later predicate, handler or resume turns it into a run.
+    let pay = Recorder::new(["pay"]);
+    let suspended = suspend(pay.clone().approval_required()).await;
+    let no = suspended.requests().answer().deny("c1", "not today").build().unwrap();
+    // The predicate has changed its mind: nobody would ask now.
+    let report = resume(pay.clone(), suspended, no).await;
+    assert_eq!(content(&report, 0), "not today");
+
+    let chain = countersign::HandlerChain::new()
+        .with(countersign::handler_fn_sync(|_, requests| {
+            requests.answer().deny("c1", "no").build()
+        }))
+        .with(countersign::danger_approve_all());
+    let report =
+        Turn::new(pay.clone().approval_required()).handler(chain).run(one()).await.unwrap();
+    assert_eq!(content(&report, 0), "no");
+    assert!(pay.ran().is_empty());
+}
+
+#[tokio::test]
+async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_true() {
+    // A4: … a non-boolean approval … is an error.
+    for bad in [
+        "1",
+        "0",
+        "\"true\"",
+        "null",
+        "\"yes\"",
+        "{\"kind\":\"bogus\"}",
+        "{\"override_args\":{}}",
+        "[true]",
+    ] {
+        let text = format!("{{\"approvals\":{{\"c1\":{bad}}}}}");
+        assert!(serde_json::from_str::<DeferredToolResults>(&text).is_err(), "{bad}");
+    }
+    assert!(
+        serde_json::from_str::<DeferredToolResults>("{\"approvals\":{\"c1\":false,\"c1\":true}}")
+            .is_err()
+    );
+    for bad in [
+        "{\"kind\":\"model-retry\"}",
+        "{\"kind\":\"tool-failed\",\"message\":1}",
+        "{\"kind\":\"tool-return\"}",
+    ] {
+        let text = format!("{{\"calls\":{{\"c1\":{bad}}}}}");
+        assert!(serde_json::from_str::<DeferredToolResults>(&text).is_err(), "{bad}");
+    }
+    let ok: DeferredToolResults =
+        serde_json::from_str("{\"approvals\":{\"a\":true,\"b\":{\"kind\":\"tool-approved\"},\"c\":{\"kind\":\"tool-denied\"}}}")
+            .unwrap();
+    assert_eq!(ok.approvals["a"], true.into());
+    assert_eq!(ok.approvals["b"], ToolApproved::new().into());
+    assert_eq!(ok.approvals["c"], false.into());
+}

@@ -1,0 +1,426 @@
+//! Deciding: D1, D2, D4, D6, D8.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use countersign::{
+    Args, BoxError, Chain, Decision, Outcome, RunContext, ToolBlocked, ToolCall, ToolCallError,
+    ToolDecision, ToolFailed, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnReport,
+    danger_first_decision_wins, decide_fn, from_fn, when,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{Recorder, call, content, words};
+
+async fn run(tools: impl Into<Tools>) -> TurnReport {
+    Turn::new(tools).explain().run(vec![call("c1", "read", json!({"n": 1}))]).await.unwrap()
+}
+
+fn decision(kind: ToolDecision) -> Decision {
+    match kind {
+        ToolDecision::Allow => Decision::allow(),
+        ToolDecision::Ask => Decision::ask("sure?"),
+        ToolDecision::Deny => Decision::deny("no"),
+    }
+}
+
+fn word(kind: ToolDecision) -> &'static str {
+    match kind {
+        ToolDecision::Allow => "returned",
+        ToolDecision::Ask => "deferred",
+        ToolDecision::Deny => "denied",
+    }
+}
+
+fn kind() -> impl Strategy<Value = ToolDecision> {
+    prop_oneof![Just(ToolDecision::Allow), Just(ToolDecision::Ask), Just(ToolDecision::Deny)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // D1: The strictest decision of all middleware wins, in any order. ALLOW passes on; it never switches another
+    // layer off.
+    #[test]
+    fn the_strictest_decision_wins_in_any_order_and_in_every_composite(
+        kinds in prop::collection::vec(kind(), 0..6),
+        parallel: bool,
+    ) {
+        let strictest = kinds.iter().copied().max().unwrap_or(ToolDecision::Allow);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let recorder = Recorder::new(["read"]);
+        let layers = kinds.iter().fold(recorder.clone().into(), |tools: Tools, kind| {
+            let kind = *kind;
+            tools.layered(decide_fn(move |_| decision(kind)))
+        });
+        let chain = kinds.iter().fold(Chain::new(), |chain, kind| {
+            let kind = *kind;
+            chain.with(from_fn(move |_| std::future::ready(decision(kind))))
+        });
+        let chain = if parallel { chain.parallel() } else { chain };
+        for tools in [layers, recorder.clone().layered(chain.into_layer())] {
+            let report = runtime.block_on(run(tools));
+            prop_assert_eq!(words(&report), [word(strictest)]);
+        }
+        let runs = if strictest == ToolDecision::Allow { 2 } else { 0 };
+        prop_assert_eq!(recorder.ran().len(), runs, "D2: a DENY runs nothing inside it; an ASK runs nothing either");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_reaches_the_model_verbatim_and_nobody_is_asked() {
+    // D2: Its reason reaches the model verbatim, as a denied result, and the handler is not asked.
+    let tools = Recorder::new(["read"])
+        .layered(decide_fn(|_| Decision::ask("outer")))
+        .layered(decide_fn(|_| Decision::deny("  Not \u{1b}[31mtoday.\n")));
+    let handler = countersign::handler_fn_sync(|_, _| {
+        Err::<countersign::DeferredToolResults, _>("must not be asked")
+    });
+    let report =
+        Turn::new(tools).handler(handler).run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    assert_eq!(content(&report, 0), "  Not \u{1b}[31mtoday.\n");
+    assert!(report.calls()[0].denied_by().is_some());
+}
+
+#[tokio::test]
+async fn an_empty_reason_gives_the_default_text() {
+    let report = run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::deny("")))).await;
+    assert_eq!(content(&report, 0), "The tool call was denied.");
+}
+
+struct Hangs;
+
+impl ToolMiddleware for Hangs {
+    async fn before_tool_call(&self, _: &RunContext, _: &ToolCall) -> Decision {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_fails_open() {
+    // D4: A middleware that errors, panics or times out (`deciding_within`) …: the call is denied with a text that
+    // names the layer.
+    let recorder = Recorder::new(["read"]);
+    let fails = || Err::<Decision, BoxError>("the rules cannot be read".into());
+    let stacks: Vec<(&str, Tools)> = vec![
+        ("errs", recorder.clone().layered(decide_fn(move |_| fails()).named("errs"))),
+        (
+            "errs",
+            recorder.clone().layered(from_fn(move |_| std::future::ready(fails())).named("errs")),
+        ),
+        (
+            "panics",
+            recorder.clone().layered(decide_fn(|_| -> Decision { panic!("oh") }).named("panics")),
+        ),
+        (
+            "panics",
+            recorder
+                .clone()
+                .layered(from_fn(async |_| -> Decision { panic!("oh") }).named("panics")),
+        ),
+        (
+            "Hangs",
+            recorder.clone().layered(Hangs.deciding_within(Duration::from_secs(1)).into_layer()),
+        ),
+        (
+            "errs",
+            recorder
+                .clone()
+                .layered(Chain::new().with(decide_fn(move |_| fails()).named("errs")).into_layer()),
+        ),
+        (
+            "panics",
+            recorder.clone().layered(
+                Chain::new()
+                    .with(decide_fn(|_| -> Decision { panic!("oh") }).named("panics"))
+                    .parallel()
+                    .into_layer(),
+            ),
+        ),
+        (
+            "first",
+            recorder.clone().layered(
+                danger_first_decision_wins()
+                    .member("first", |_| -> Decision { panic!("oh") })
+                    .into_layer(),
+            ),
+        ),
+        (
+            "when(DecideFn, nothing)",
+            recorder.clone().layered(
+                when(|_, _| panic!("oh"), decide_fn(|_| Decision::allow()).named("DecideFn"))
+                    .into_layer(),
+            ),
+        ),
+    ];
+    for (name, tools) in stacks {
+        let report = run(tools).await;
+        assert_eq!(words(&report), ["denied"], "{name}");
+        let told = content(&report, 0).to_string();
+        assert!(told.contains(&format!("`{name}`")), "{name}: {told}");
+        assert!(!told.contains("cannot be read"), "details go to the host: {told}");
+    }
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn a_parallel_member_may_not_change_arguments() {
+    let rewrites = decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 2)))
+        .named("rewrites");
+    let allows = decide_fn(|_| Decision::allow());
+    let recorder = Recorder::new(["read"]);
+    let report = run(recorder
+        .clone()
+        .layered(Chain::new().with(allows).with(rewrites).parallel().into_layer()))
+    .await;
+    assert_eq!(words(&report), ["denied"]);
+    assert!(content(&report, 0).as_str().unwrap().contains("`rewrites`"));
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn a_parallel_denial_waits_for_nobody_to_be_masked_and_all_are_heard() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let member = |name: &'static str, kind: ToolDecision, yields: usize| {
+        let heard = Arc::clone(&heard);
+        from_fn(move |_| {
+            let heard = Arc::clone(&heard);
+            async move {
+                for _ in 0..yields {
+                    tokio::task::yield_now().await;
+                }
+                heard.lock().unwrap().push(name);
+                decision(kind)
+            }
+        })
+    };
+    let chain = Chain::new()
+        .with(member("fast allow", ToolDecision::Allow, 0))
+        .with(member("slow deny", ToolDecision::Deny, 5))
+        .with(member("slower ask", ToolDecision::Ask, 9));
+    let report = run(Recorder::new(["read"]).layered(chain.parallel().into_layer())).await;
+    assert_eq!(words(&report), ["denied"]);
+    assert_eq!(*heard.lock().unwrap(), ["fast allow", "slow deny", "slower ask"]);
+}
+
+#[tokio::test]
+async fn a_chain_decides_again_when_a_member_changes_what_earlier_ones_saw() {
+    // D3, inside one chain.
+    let guard = decide_fn(|call: &ToolCall| match call.args()["n"].as_u64() {
+        Some(9) => Decision::deny("not nine"),
+        _ => Decision::allow(),
+    });
+    let rewrite = decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 9)));
+    let recorder = Recorder::new(["read"]);
+    let report =
+        run(recorder.clone().layered(Chain::new().with(guard).with(rewrite).into_layer())).await;
+    assert_eq!(content(&report, 0), "not nine");
+
+    let counts = decide_fn(|call: &ToolCall| {
+        Decision::from(call.args().clone().with("n", call.args()["n"].as_u64().unwrap_or(0) + 1))
+    });
+    let chain = Chain::new().with(decide_fn(|_| Decision::allow())).with(counts.named("counts"));
+    let report = run(recorder.clone().layered(chain.into_layer())).await;
+    assert_eq!(words(&report), ["denied"]);
+    assert!(content(&report, 0).as_str().unwrap().contains("`counts`"));
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_returned_converts_to_a_decision() {
+    // D6: Plain args convert to ALLOW with those args, `ToolBlocked` to DENY.
+    let recorder = Recorder::new(["read"]);
+    run(recorder
+        .clone()
+        .layered(decide_fn(|call: &ToolCall| call.args().clone().with("audit", true))))
+    .await;
+    assert_eq!(recorder.ran()[0].args, Args::new().with("n", 1).with("audit", true));
+    let report =
+        run(recorder.clone().layered(decide_fn(|_| ToolBlocked::new("Not allowed")))).await;
+    assert_eq!(content(&report, 0), "Not allowed");
+    let report =
+        run(recorder.layered(decide_fn(|_| Err::<Decision, _>(ToolBlocked::new("Not allowed")))))
+            .await;
+    assert_eq!(content(&report, 0), "Not allowed");
+}
+
+#[tokio::test]
+async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
+    // D6: `None` and plain args go on; it ends this chain only.
+    let first = || {
+        danger_first_decision_wins()
+            .member("silent", |_| None::<Decision>)
+            .member("args", |call: &ToolCall| call.args().clone().with("seen", true))
+            .member_async("allows", async |_| Decision::allow())
+            .member("denies", |_| Decision::deny("never reached"))
+    };
+    let recorder = Recorder::new(["read"]);
+    let report = run(recorder.clone().layered(first().into_layer())).await;
+    assert_eq!(words(&report), ["returned"]);
+    assert_eq!(recorder.ran()[0].args["seen"], true);
+    let report = run(recorder
+        .clone()
+        .layered(decide_fn(|_| Decision::deny("inside")))
+        .layered(first().into_layer()))
+    .await;
+    assert_eq!(content(&report, 0), "inside", "an ALLOW of the chain switches no other layer off");
+}
+
+#[tokio::test]
+async fn a_condition_picks_the_branch_and_tools_can_be_picked_by_name() {
+    let by_args = |_: &RunContext, call: &ToolCall| call.args()["n"] == 1;
+    let policy = || {
+        when(by_args, decide_fn(|_| Decision::deny("then")))
+            .otherwise(decide_fn(|_| Decision::deny("else")))
+    };
+    let tools = Recorder::new(["read"]).layered(policy().into_layer());
+    let calls = vec![call("c1", "read", json!({"n": 1})), call("c2", "read", json!({"n": 2}))];
+    let report = Turn::new(tools).run(calls).await.unwrap();
+    assert_eq!([content(&report, 0), content(&report, 1)], ["then", "else"]);
+
+    let only = decide_fn(|_| Decision::deny("no")).for_tools(["write"]);
+    let tools = Recorder::new(["read", "write"]).layered(only.into_layer());
+    let calls = vec![call("c1", "read", json!({})), call("c2", "write", json!({}))];
+    assert_eq!(words(&Turn::new(tools).run(calls).await.unwrap()), ["returned", "denied"]);
+}
+
+#[tokio::test]
+async fn an_absent_middleware_allows_and_still_shows() {
+    let absent: Option<Hangs> = None;
+    let layer = absent.into_layer();
+    assert_eq!(format!("{layer:?}"), "MiddlewareLayer(Hangs (absent))");
+    let report = run(Recorder::new(["read"]).layered(layer)).await;
+    assert_eq!(words(&report), ["returned"]);
+    assert_eq!(report.calls()[0].said()[0].layer, "Hangs (absent)");
+}
+
+/// Notes which hooks ran, and changes what the model is told.
+#[derive(Clone, Default)]
+struct Hooks(Arc<Mutex<Vec<String>>>);
+
+impl ToolMiddleware for Hooks {
+    async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
+        self.0.lock().unwrap().push(format!("before {:?}", cx.phase()));
+        Decision::allow()
+    }
+
+    async fn after_tool_call(&self, _: &RunContext, _: &ToolCall, outcome: Outcome) -> Outcome {
+        self.0.lock().unwrap().push(format!("after {}", outcome.word()));
+        Outcome::denied("rewritten")
+    }
+
+    async fn on_tool_error(
+        &self,
+        _: &RunContext,
+        _: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        self.0.lock().unwrap().push(format!("error {:?}", error.execution.started()));
+        Ok(Outcome::failed("mended"))
+    }
+}
+
+impl Hooks {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn the_hook_after_a_call_sees_executions_only() {
+    // D8: `after_tool_call` sees outcomes of executions only and may change what the model is told, not the record.
+    // Denied and deferred pass all hooks untouched.
+    let hooks = Hooks::default();
+    let layer = || hooks.clone().into_layer();
+    let report = run(Recorder::new(["read"]).layered(layer())).await;
+    assert_eq!(hooks.take(), ["before First", "after returned"]);
+    assert_eq!(words(&report), ["returned"], "an execution cannot be turned into a denial");
+
+    run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::deny("no"))).layered(layer()))
+        .await;
+    assert_eq!(hooks.take(), ["before First"]);
+
+    let report =
+        run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("?"))).layered(layer()))
+            .await;
+    assert_eq!(hooks.take(), ["before First"]);
+    assert_eq!(words(&report), ["deferred"]);
+
+    let tools = Recorder::new(["read"]).body(|_, _| Err(ToolFailed::new("broken").into()));
+    run(tools.layered(layer())).await;
+    assert_eq!(hooks.take(), ["before First", "after failed"]);
+}
+
+#[tokio::test]
+async fn the_error_hook_sees_errors_of_layers_inside_it_with_the_record() {
+    // D8: `on_tool_error` sees errors of layers inside it, with the record.
+    let hooks = Hooks::default();
+    let tools = Recorder::new(["read"]).body(|_, _| Err(countersign::ToolError::fatal("broken")));
+    let report = run(tools.layered(hooks.clone().into_layer())).await;
+    assert_eq!(hooks.take(), ["before First", "error true"]);
+    assert_eq!(content(&report, 0), "mended");
+
+    let refuse = tower::ServiceBuilder::new()
+        .layer(hooks.clone().into_layer())
+        .filter(|_: ToolCall| Err::<ToolCall, BoxError>("refused".into()));
+    let report = run(Recorder::new(["read"]).layered(refuse)).await;
+    assert_eq!(hooks.take(), ["before First", "error false"]);
+    assert_eq!(content(&report, 0), "mended");
+}
+
+#[tokio::test]
+async fn an_after_hook_that_panics_withholds_the_result() {
+    struct Redacts;
+    impl ToolMiddleware for Redacts {
+        async fn after_tool_call(&self, _: &RunContext, _: &ToolCall, _: Outcome) -> Outcome {
+            panic!("cannot redact")
+        }
+    }
+    let report =
+        run(Recorder::new(["read"]).body(|_, _| Ok(json!("secret"))).layered(Redacts.into_layer()))
+            .await;
+    assert_eq!(words(&report), ["failed"]);
+    assert!(!content(&report, 0).to_string().contains("secret"));
+}
+
+#[tokio::test]
+async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question() {
+    // DESIGN §1: a question stays asked. But nobody is asked about what was denied or failed further inside.
+    let answers =
+        |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
+    let recorder = Recorder::new(["read"]);
+    let inner = || recorder.clone().layered(decide_fn(|_| Decision::deny("unused")));
+    let cases = [
+        (Outcome::returned("from a cache"), "denied"),
+        (Outcome::denied("by a foreign layer"), "denied"),
+    ];
+    for (outcome, word) in cases {
+        let report =
+            run(inner().layered(answers(outcome)).layered(decide_fn(|_| Decision::ask("?")))).await;
+        assert_eq!(words(&report), [word]);
+    }
+    let cache = tower::layer::layer_fn(|_: Tools| {
+        tower::service_fn(async |_: ToolCall| Ok::<_, BoxError>(Outcome::returned("from a cache")))
+    });
+    let refuses = tower::layer::layer_fn(|_: Tools| {
+        tower::service_fn(async |_: ToolCall| {
+            Ok::<_, BoxError>(Outcome::denied("by a foreign layer"))
+        })
+    });
+    let asks = || decide_fn(|_| Decision::ask("?"));
+    assert_eq!(words(&run(recorder.clone().layered(cache).layered(asks())).await), ["deferred"]);
+    assert_eq!(words(&run(recorder.clone().layered(refuses).layered(asks())).await), ["denied"]);
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
+    let recorder = Recorder::new(["read"]);
+    let turn = Turn::new(recorder.clone().filtered(|_, _| panic!("oh")));
+    let error = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap_err();
+    assert!(matches!(error.kind(), countersign::ErrorKind::Tools(_)), "{error:?}");
+    let report = run(recorder.clone().approval_required_if(|_, _| panic!("oh"))).await;
+    assert_eq!(words(&report), ["denied"]);
+    assert!(recorder.ran().is_empty());
+}

@@ -1,0 +1,6 @@
+//! Rules of the form "never", over random stacks, batches and answers.
+
+mod answers;
+pub(crate) mod foreign;
+mod model;
+mod never;

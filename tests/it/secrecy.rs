@@ -1,0 +1,185 @@
+//! S2: logs, spans, errors and `Debug` show names, types and lengths; argument values only when asked for.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use countersign::{
+    Args, Decision, DeferredToolResults, FunctionToolset, ModelRetry, Outcome, ToolCall, ToolError,
+    ToolFailed, Tools, ToolsExt, Turn, UserError, danger_approve_all, decide_fn, from_fn,
+    handler_fn_sync, schemars, tool_fn,
+};
+use serde_json::json;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::support::{Recorder, call};
+
+const MARKER: &str = "hunter2";
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Buffer {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Buffer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+fn subscriber(buffer: &Buffer) -> impl tracing::Subscriber + Send + Sync {
+    use tracing_subscriber::fmt::format::FmtSpan;
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(buffer.clone())
+        .finish()
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Typed {
+    n: u32,
+}
+
+/// A stack for every way to fail.
+fn stacks() -> Vec<(&'static str, Tools)> {
+    let tool = || Recorder::new(["tool"]);
+    let typed = tool_fn("tool", "", async |args: Typed| Ok::<_, ToolError>(args.n));
+    let evil = |call: ToolCall| {
+        call.clone().with_args(call.args().clone().with("secret", format!("{MARKER}{MARKER}")))
+    };
+    vec![
+        ("returns", tool().into()),
+        ("invalid arguments", FunctionToolset::new().tool(typed).into()),
+        (
+            "retry",
+            tool().body(|_, call| Err(ModelRetry::new(call.args().to_string()).into())).into(),
+        ),
+        (
+            "failed",
+            tool().body(|_, call| Err(ToolFailed::new(call.args().to_string()).into())).into(),
+        ),
+        ("panics", tool().body(|_, call| panic!("{}", call.args())).into()),
+        (
+            "middleware panics",
+            tool().layered(decide_fn(|call| -> Decision { panic!("{}", call.args()) })),
+        ),
+        (
+            "async middleware panics",
+            tool()
+                .layered(from_fn(async |call: ToolCall| -> Decision { panic!("{}", call.args()) })),
+        ),
+        ("denied", tool().layered(decide_fn(|_| Decision::deny("no")))),
+        (
+            "asked",
+            tool().layered(decide_fn(|call| {
+                Decision::ask("ok?").with_args(call.args().clone().with("x", MARKER))
+            })),
+        ),
+        (
+            "rewritten",
+            tool()
+                .layered(tower::util::MapRequestLayer::new(evil))
+                .layered(decide_fn(|_| Decision::allow())),
+        ),
+        (
+            "rebuilt",
+            tool().layered(tower::util::MapRequestLayer::new(|call: ToolCall| {
+                ToolCall::new("x", "tool", call.args().to_value())
+            })),
+        ),
+        ("unknown", Recorder::new(["other"]).into()),
+    ]
+}
+
+/// A test runs every failure with a marker in the args and greps.
+#[test]
+fn no_argument_value_reaches_a_log_an_error_or_debug() {
+    let buffer = Buffer::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut shown = String::new();
+    let sent = [
+        json!({"secret": MARKER, "n": MARKER}),
+        json!(format!("{{\"secret\": \"{MARKER}\"")),
+        json!([MARKER]),
+    ];
+    tracing::subscriber::with_default(subscriber(&buffer), || {
+        for (name, tools) in stacks() {
+            for args in &sent {
+                let forgets =
+                    handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
+                let turns = [
+                    Turn::new(tools.clone()),
+                    Turn::new(tools.clone()).handler(danger_approve_all()),
+                    Turn::new(tools.clone()).handler(forgets).explain(),
+                ];
+                for turn in turns {
+                    let call = call("c1", "tool", args.clone());
+                    let _ = writeln!(shown, "{name}: {call:?} {turn:?}");
+                    match runtime.block_on(turn.run(vec![call])) {
+                        Ok(report) => {
+                            let _ = write!(shown, "{report:?} {:?}", report.deferred());
+                        }
+                        Err(error) => {
+                            let _ = write!(
+                                shown,
+                                "{error} {error:?} {:?} {:?}",
+                                error.suspended(),
+                                error.report()
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    });
+    let log = buffer.text();
+    assert!(
+        log.contains("execute_tool") && log.contains("gen_ai.tool.call.id"),
+        "there is a span per call: {log}"
+    );
+    assert!(log.contains("decision=\"deny\""), "there is an event per decision: {log}");
+    assert!(!log.contains(MARKER), "{}", line(&log));
+    assert!(!shown.contains(MARKER), "{}", line(&shown));
+    let args = Args::new().with("secret", MARKER);
+    let types =
+        format!("{args:?} {:?} {:?}", Outcome::returned(MARKER), Decision::from(args.clone()));
+    assert!(!types.contains(MARKER), "{types}");
+}
+
+fn line(text: &str) -> &str {
+    text.lines().find(|line| line.contains(MARKER)).unwrap_or_default()
+}
+
+#[test]
+fn argument_values_are_traced_when_asked_for_and_answers_are_events() {
+    let buffer = Buffer::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(subscriber(&buffer), || {
+        let turn =
+            Turn::new(Recorder::new(["tool"]).approval_required()).handler(danger_approve_all());
+        let calls = vec![call("c1", "tool", json!({"secret": MARKER}))];
+        runtime.block_on(turn.danger_trace_arguments().run(calls)).unwrap();
+    });
+    let log = buffer.text();
+    assert!(log.contains(MARKER), "{log}");
+    assert!(log.contains("answer=\"approved\"") && log.contains("by=\"approve all\""), "{log}");
+}
