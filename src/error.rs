@@ -93,7 +93,7 @@ pub enum UserError {
         /// Where the second one comes from.
         second: String,
     },
-    /// A wrapper was asked to rename a tool onto a name that is taken, or one that is not there.
+    /// A wrapper was asked to rename a tool onto a name that is taken, or to rename one tool twice.
     #[error("cannot rename `{from}` to `{to}`: {problem}")]
     Rename {
         /// The name to change.

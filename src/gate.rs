@@ -119,7 +119,7 @@ impl<T: Toolset> Gate<T> {
 
     /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
     fn open_questions(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
-        let declared = pass.definition().get_kind() == ToolKind::Unapproved;
+        let declared = pass.definition().needs_approval();
         let questions =
             pass.questions(declared.then(|| Question::of(tool_layer(&leaf.name), "declared")));
         let changed = match pass.approval() {

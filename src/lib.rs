@@ -106,6 +106,7 @@ pub mod handler;
 pub mod layer;
 pub mod middleware;
 pub mod outcome;
+pub mod testing;
 pub mod tools;
 pub mod toolset;
 pub mod turn;

@@ -3,6 +3,7 @@
 
 mod message;
 mod model;
+mod result;
 mod run;
 mod suspended;
 
@@ -11,7 +12,8 @@ use std::sync::Arc;
 
 pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
 pub use model::{Model, ModelRequest, ModelResponse};
-pub use run::{Run, RunError, RunEvent, RunOutput, RunResult};
+pub use result::{RunError, RunEvent, RunOutput, RunResult};
+pub use run::Run;
 pub use suspended::SuspendedRun;
 
 use crate::call::Extensions;

@@ -27,7 +27,7 @@ pub enum Phase {
 ///
 /// Every middleware hook, predicate, handler and tool body gets one. In a handler there is no single call, so that
 /// the accessors about a call give `None` or `false`.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct RunContext {
     run: Arc<RunInfo>,
     call: Option<Arc<CallInfo>>,
@@ -97,9 +97,17 @@ impl RunContext {
         Self { run, call: Some(Arc::new(call)) }
     }
 
+    /// The same context with a dependency more, for tests of middleware and handlers; a run gets its dependencies from
+    /// its [turn](crate::Turn::deps) or [agent](crate::Agent::deps).
+    #[must_use]
+    pub fn with_deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        Arc::make_mut(&mut self.run).deps.insert(value);
+        self
+    }
+
     /// The context of a call outside a turn.
     pub(crate) fn empty() -> &'static Self {
-        static EMPTY: LazyLock<RunContext> = LazyLock::new(|| RunContext::of_run(Arc::default()));
+        static EMPTY: LazyLock<RunContext> = LazyLock::new(RunContext::default);
         &EMPTY
     }
 

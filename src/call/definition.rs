@@ -22,6 +22,17 @@ pub enum ToolKind {
     External,
 }
 
+impl ToolKind {
+    /// The one of both that lets less run here.
+    fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::External, _) | (_, Self::External) => Self::External,
+            (Self::Unapproved, _) | (_, Self::Unapproved) => Self::Unapproved,
+            (Self::Function, Self::Function) => Self::Function,
+        }
+    }
+}
+
 /// What a model and a stack know about a tool.
 ///
 /// ```
@@ -46,7 +57,16 @@ pub struct ToolDefinition {
     /// The tool behind it, put there by its gate. Wrappers change what is above, never this.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
+    /// A definition this one was made of needs an approval.
+    #[serde(skip)]
+    asks: bool,
+    /// The way there: which member of each combined set leads to it.
+    #[serde(skip)]
+    way: Vec<(SetId, usize)>,
 }
+
+/// Which combined set: its address, compared by identity.
+pub(crate) type SetId = Arc<()>;
 
 /// Checks arguments, or says what does not fit.
 pub(crate) type Validate = Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync>;
@@ -76,6 +96,8 @@ impl ToolDefinition {
             idempotent: false,
             metadata: Map::new(),
             leaf: None,
+            asks: false,
+            way: Vec::new(),
         }
     }
 
@@ -93,15 +115,15 @@ impl ToolDefinition {
         self
     }
 
-    /// How calls are executed. A wrapper can make a tool stricter, never laxer: the gate goes by the stricter of
-    /// this and what the toolset says.
+    /// How calls are executed. A wrapper can make a tool stricter, never laxer: the gate goes by the strictest that
+    /// the toolset and the wrappers say.
     #[must_use]
     pub fn kind(mut self, kind: ToolKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Calls of this tool never overlap other calls of the response (rule T1).
+    /// Calls of this tool never overlap other calls of the response (rule T1). What is sequential inside stays so.
     #[must_use]
     pub fn sequential(mut self, sequential: bool) -> Self {
         self.sequential = sequential;
@@ -142,15 +164,17 @@ impl ToolDefinition {
         &self.parameters
     }
 
-    /// How calls are executed: the stricter of what the toolset and the wrappers say.
+    /// How calls are executed: the strictest of what the toolset and the wrappers say.
     #[must_use]
     pub fn get_kind(&self) -> ToolKind {
-        match self.leaf.as_ref().map_or(ToolKind::Function, |leaf| leaf.kind) {
-            ToolKind::Function => self.kind,
-            ToolKind::External => ToolKind::External,
-            ToolKind::Unapproved if self.kind == ToolKind::External => ToolKind::External,
-            ToolKind::Unapproved => ToolKind::Unapproved,
-        }
+        self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
+    }
+
+    /// Whether calls need an approval: so declared by the toolset or by any wrapper, also when another one hands the
+    /// calls out.
+    pub(crate) fn needs_approval(&self) -> bool {
+        let declared = [Some(self.kind), self.leaf.as_ref().map(|leaf| leaf.kind)];
+        self.asks || declared.contains(&Some(ToolKind::Unapproved))
     }
 
     /// Whether calls overlap others.
@@ -184,14 +208,30 @@ impl ToolDefinition {
         self.leaf.as_ref()
     }
 
-    pub(crate) fn with_leaf(mut self, leaf: Option<Arc<Leaf>>) -> Self {
-        self.leaf = leaf;
+    /// What a wrapper made of a definition it was given: the same tool on the same way, and nothing laxer.
+    pub(crate) fn made_of(mut self, given: &Self) -> Self {
+        self.leaf.clone_from(&given.leaf);
+        self.way.clone_from(&given.way);
+        self.asks |= given.needs_approval();
+        self.kind = self.kind.stricter(given.kind);
+        self.sequential |= given.sequential;
         self
+    }
+
+    /// Calls go through this member of a combined set, and no other.
+    pub(crate) fn through(mut self, set: &SetId, member: usize) -> Self {
+        self.way.push((Arc::clone(set), member));
+        self
+    }
+
+    /// The member of a combined set that calls go through.
+    pub(crate) fn member(&self, set: &SetId) -> Option<usize> {
+        self.way.iter().find(|(known, _)| Arc::ptr_eq(known, set)).map(|(_, member)| *member)
     }
 
     /// The definition as its gate gives it out.
     pub(crate) fn at_gate(
-        self,
+        mut self,
         gate: &Arc<str>,
         toolset: &str,
         validate: Option<Validate>,
@@ -204,7 +244,8 @@ impl ToolDefinition {
             identity: identity(toolset, &self.name, &self.parameters),
             validate,
         };
-        self.with_leaf(Some(Arc::new(leaf)))
+        self.leaf = Some(Arc::new(leaf));
+        self
     }
 }
 

@@ -16,7 +16,7 @@ use crate::args::{Args, ArgsError};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
-pub(crate) use definition::{Leaf, Validate};
+pub(crate) use definition::{Leaf, SetId, Validate};
 pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
 pub(crate) use pass::{Closed, Pass, name_rewriters};

@@ -41,6 +41,12 @@ pub enum ToolDecision {
 /// assert_eq!(Decision::from(Args::new().with("audit", true)).decision(), ToolDecision::Allow);
 /// assert_eq!(Decision::from(ToolBlocked::new("not on fridays")), Decision::deny("not on fridays"));
 /// ```
+///
+/// There is no default: what decides says so.
+///
+/// ```compile_fail
+/// let decision = countersign::Decision::default(); // error: no function `default`
+/// ```
 #[derive(Clone, PartialEq)]
 #[must_use = "a decision does nothing until the middleware returns it"]
 pub struct Decision {
@@ -251,13 +257,6 @@ impl Decision {
             }
         }
         self
-    }
-}
-
-impl Default for Decision {
-    /// ALLOW, as a middleware without `before_tool_call` decides.
-    fn default() -> Self {
-        Self::allow()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::{Stack, Tools};
-use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::{BoxError, UserError};
 use crate::outcome::Outcome;
 
@@ -84,7 +84,7 @@ impl Redefined {
             .iter()
             .find(|known| known.name() == definition.name())
         {
-            Some(known) => Ok(definition.with_leaf(known.leaf().cloned())),
+            Some(known) => Ok(definition.made_of(known)),
             None => Err(UserError::PrepareAdded { name: definition.name().to_owned() }.into()),
         };
         changed.into_iter().map(tie).collect()
@@ -101,10 +101,6 @@ impl Stack for Redefined {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
         self.tools.0.call(call)
-    }
-
-    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
-        self.tools.0.leads_to(name, leaf)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -79,7 +79,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Renames tools: pairs of the new name and the old one. The others keep their names; a new name that is taken is
-    /// an error when the tools are listed.
+    /// an error when the tools are listed. A tool that is not there (a filter inside hides it) is not renamed.
     fn renamed<'a>(self, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::map(names)))
     }

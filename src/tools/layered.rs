@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service, ServiceExt as _};
 
 use super::{Stack, Tools};
-use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
@@ -36,16 +36,12 @@ where
         &'a self,
         cx: &'a RunContext,
     ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
-        self.inner.0.definitions(cx)
+        Box::pin(self.inner.definitions(cx))
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
         let service = self.service.get_or_init(|| self.layer.layer(self.inner.clone()));
         Box::pin(service.clone().oneshot(call).map_err(Into::into))
-    }
-
-    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
-        self.inner.0.leads_to(name, leaf)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,7 @@ mod ext;
 mod layered;
 mod names;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,8 +29,8 @@ use tower::Service;
 
 pub use ext::ToolsExt;
 
-use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
-use crate::error::BoxError;
+use crate::call::{RunContext, ToolCall, ToolDefinition};
+use crate::error::{BoxError, UserError};
 use crate::gate::Gate;
 use crate::outcome::Outcome;
 use crate::toolset::Toolset;
@@ -57,9 +58,6 @@ trait Stack: Send + Sync {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>>;
 
-    /// Whether a call of `name` ends at this tool.
-    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool;
-
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -75,12 +73,27 @@ impl Tools {
     /// # Errors
     /// What a toolset or a wrapper fails with: two tools of one name, a server that cannot be reached.
     pub async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
-        self.0.definitions(cx).await
+        let definitions = self.0.definitions(cx).await?;
+        one_of_each_name(&definitions)?;
+        Ok(definitions)
     }
 
     fn new(stack: impl Stack + 'static) -> Self {
         Self(Arc::new(stack))
     }
+}
+
+/// A call names its tool by its name alone.
+fn one_of_each_name(definitions: &[ToolDefinition]) -> Result<(), UserError> {
+    let mut known = BTreeMap::new();
+    for definition in definitions {
+        let from = definition.leaf().map_or("", |leaf| &*leaf.gate);
+        if let Some(first) = known.insert(definition.name(), from) {
+            let (first, second) = (format!("toolset `{first}`"), format!("toolset `{from}`"));
+            return Err(UserError::ToolConflict { name: definition.name().into(), first, second });
+        }
+    }
+    Ok(())
 }
 
 impl<T: Toolset> From<T> for Tools {
@@ -114,10 +127,6 @@ impl<T: Toolset> Stack for Gate<T> {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
         Box::pin(self.clone().enter(call))
-    }
-
-    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
-        self.is(leaf) && *leaf.name == *name
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

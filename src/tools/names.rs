@@ -6,7 +6,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 use super::{Stack, Tools};
-use crate::call::{Leaf, RunContext, ToolCall, ToolDefinition};
+use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::{BoxError, UserError};
 use crate::outcome::Outcome;
 
@@ -100,10 +100,6 @@ impl Stack for Renamed {
                 Box::pin(std::future::ready(Ok(unknown)))
             }
         }
-    }
-
-    fn leads_to(&self, name: &str, leaf: &Leaf) -> bool {
-        self.naming.inner(name).is_some_and(|name| self.tools.0.leads_to(name, leaf))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

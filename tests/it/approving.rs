@@ -464,3 +464,20 @@ async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_t
     assert_eq!(ok.approvals["b"], ToolApproved::new().into());
     assert_eq!(ok.approvals["c"], false.into());
 }
+
+#[tokio::test]
+async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
+    // D5: a wrapper that makes the tool external does not take the question away.
+    let pay = Recorder::of([countersign::ToolDefinition::new("pay", json!({"type": "object"}))
+        .kind(ToolKind::Unapproved)]);
+    let outside = |definitions: Vec<countersign::ToolDefinition>| {
+        definitions.into_iter().map(|it| it.kind(ToolKind::External)).collect()
+    };
+    let tools = pay.clone().prepared(move |_, definitions| outside(definitions));
+    let suspended = suspend(tools.clone()).await;
+    assert_eq!(suspended.requests().approvals.len(), 1);
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let report = resume(tools, suspended, yes).await;
+    assert_eq!(report.deferred().unwrap().calls.len(), 1, "approved, and now handed out");
+    assert!(pay.ran().is_empty());
+}

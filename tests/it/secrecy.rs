@@ -46,6 +46,8 @@ impl Buffer {
 
 fn subscriber(buffer: &Buffer) -> impl tracing::Subscriber + Send + Sync {
     use tracing_subscriber::fmt::format::FmtSpan;
+    // A callsite that a test without a subscriber reaches first would else be switched off for every test after it.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_span_events(FmtSpan::FULL)

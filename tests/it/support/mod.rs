@@ -1,12 +1,19 @@
-//! A toolset that records what ran, and short ways to make calls and turns.
+//! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
+
+mod layers;
+mod script;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use countersign::{
     Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
-    TurnReport,
+    Turn, TurnReport,
 };
 use serde_json::{Value, json};
+
+pub(crate) use layers::{Retries, by_name};
+pub(crate) use script::{Script, results};
 
 /// One execution of a tool body.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +30,11 @@ type Body = Arc<dyn Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Sen
 /// Tools that record what ran. Not called is asserted as strictly as called.
 #[derive(Clone)]
 pub(crate) struct Recorder {
+    id: String,
     ran: Arc<Mutex<Vec<Ran>>>,
+    ended: Arc<Mutex<Vec<String>>>,
+    running: Arc<Mutex<(usize, usize)>>,
+    takes: Option<Duration>,
     tools: Vec<ToolDefinition>,
     body: Body,
 }
@@ -38,7 +49,11 @@ impl Recorder {
 
     pub(crate) fn of(tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         Self {
+            id: "recorder".into(),
             ran: Arc::default(),
+            ended: Arc::default(),
+            running: Arc::default(),
+            takes: None,
             tools: tools.into_iter().collect(),
             body: Arc::new(|_, call| Ok(call.args().to_value())),
         }
@@ -51,6 +66,34 @@ impl Recorder {
     ) -> Self {
         self.body = Arc::new(body);
         self
+    }
+
+    /// Another name for the set.
+    pub(crate) fn id(mut self, id: &str) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Every body takes so long, by tokio's clock.
+    pub(crate) fn taking(mut self, takes: Duration) -> Self {
+        self.takes = Some(takes);
+        self
+    }
+
+    /// The ids of the calls whose bodies came to their end, in this order.
+    pub(crate) fn ended(&self) -> Vec<String> {
+        self.ended.lock().unwrap().clone()
+    }
+
+    /// How many bodies ran at the same time, at most.
+    pub(crate) fn peak(&self) -> usize {
+        self.running.lock().unwrap().1
+    }
+
+    fn count(&self, change: isize) {
+        let mut running = self.running.lock().unwrap();
+        running.0 = running.0.strict_add_signed(change);
+        running.1 = running.1.max(running.0);
     }
 
     pub(crate) fn ran(&self) -> Vec<Ran> {
@@ -67,7 +110,7 @@ impl Recorder {
 
 impl Toolset for Recorder {
     fn id(&self) -> &str {
-        "recorder"
+        &self.id
     }
 
     async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
@@ -88,7 +131,13 @@ impl Toolset for Recorder {
             metadata: cx.tool_call_metadata().map(|map| Value::Object(map.clone())),
         });
         let result = (self.body)(cx, permit.call());
-        tokio::task::yield_now().await;
+        self.count(1);
+        match self.takes {
+            Some(takes) => tokio::time::sleep(takes).await,
+            None => tokio::task::yield_now().await,
+        }
+        self.count(-1);
+        self.ended.lock().unwrap().push(permit.call().id().to_owned());
         result.map(ToolReturn::new)
     }
 }
@@ -105,4 +154,9 @@ pub(crate) fn words(report: &TurnReport) -> Vec<&'static str> {
 /// What the model is told of the call at this place.
 pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
     report.calls()[at].outcome().content().unwrap_or(Value::Null)
+}
+
+/// The report of a turn with this one call.
+pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
+    turn.run(vec![call]).await.unwrap()
 }

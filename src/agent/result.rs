@@ -1,0 +1,157 @@
+//! What a run comes to, and what happens on the way.
+
+use std::fmt;
+
+use super::message::Message;
+use super::suspended::SuspendedRun;
+use crate::call::ToolCall;
+use crate::error::ErrorKind;
+use crate::turn::TurnReport;
+
+/// What happens in a run, as it happens.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum RunEvent<'a> {
+    /// The model has responded.
+    Response {
+        /// Its text.
+        text: &'a str,
+        /// Its calls.
+        calls: &'a [ToolCall],
+    },
+    /// The calls of the response have come as far as they can now.
+    Turn(&'a TurnReport),
+}
+
+/// What a run came to.
+#[derive(Debug)]
+#[must_use]
+pub struct RunResult {
+    pub(super) output: RunOutput,
+    pub(super) history: Vec<Message>,
+    pub(super) run_id: String,
+    pub(super) turns: Vec<TurnReport>,
+}
+
+/// What a run ended with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunOutput {
+    /// The model's final answer.
+    Text(String),
+    /// Calls that nobody has answered.
+    Deferred(Box<SuspendedRun>),
+}
+
+impl RunResult {
+    /// What the run ended with.
+    #[must_use]
+    pub fn output(&self) -> &RunOutput {
+        &self.output
+    }
+
+    /// The final answer, if there is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.output {
+            RunOutput::Text(text) => Some(text),
+            RunOutput::Deferred(_) => None,
+        }
+    }
+
+    /// The run that waits, if it does.
+    #[must_use]
+    pub fn suspended(&self) -> Option<&SuspendedRun> {
+        match &self.output {
+            RunOutput::Deferred(suspended) => Some(suspended),
+            RunOutput::Text(_) => None,
+        }
+    }
+
+    /// The run that waits, if it does.
+    #[must_use]
+    pub fn into_suspended(self) -> Option<SuspendedRun> {
+        match self.output {
+            RunOutput::Deferred(suspended) => Some(*suspended),
+            RunOutput::Text(_) => None,
+        }
+    }
+
+    /// The conversation.
+    #[must_use]
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// What became of the calls, response by response.
+    #[must_use]
+    pub fn turns(&self) -> &[TurnReport] {
+        &self.turns
+    }
+}
+
+/// Why a run ended with an error, and everything that had happened by then.
+pub struct RunError(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    suspended: SuspendedRun,
+    turns: Vec<TurnReport>,
+}
+
+impl RunError {
+    pub(super) fn new(kind: ErrorKind, suspended: SuspendedRun, turns: Vec<TurnReport>) -> Self {
+        Self(Box::new(Inner { kind, suspended, turns }))
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The run as it stood, to resume from: what ran is settled and does not run again (rule T9).
+    #[must_use]
+    pub fn suspended(&self) -> &SuspendedRun {
+        &self.0.suspended
+    }
+
+    /// The run as it stood.
+    #[must_use]
+    pub fn into_suspended(self) -> SuspendedRun {
+        self.0.suspended
+    }
+
+    /// What became of the calls, response by response.
+    #[must_use]
+    pub fn turns(&self) -> &[TurnReport] {
+        &self.0.turns
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunError")
+            .field("kind", &self.0.kind)
+            .field("suspended", &self.0.suspended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.kind.source()
+    }
+}

@@ -1,0 +1,12 @@
+//! For tests of your own layers and middleware.
+//!
+//! | helper | finds |
+//! |---|---|
+//! | [`ReadyProbe`] | a layer that calls the service inside it without having polled its readiness |
+//! | [`rewrites_once`] | a middleware that changes arguments it has already changed, or changes them otherwise each time |
+
+mod ready_probe;
+mod rewrites_once;
+
+pub use ready_probe::{ReadyProbe, ReadyProbeService};
+pub use rewrites_once::rewrites_once;

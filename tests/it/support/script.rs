@@ -1,0 +1,62 @@
+//! A model that says what it was told to say, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use countersign::{
+    BoxError, Message, Model, ModelRequest, ModelResponse, RequestPart, ReturnKind, ToolCall,
+};
+use serde_json::Value;
+
+/// A model with a script. Asked for more than is in it, it fails.
+#[derive(Clone, Default)]
+pub(crate) struct Script {
+    says: Arc<Mutex<VecDeque<ModelResponse>>>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+/// One request that the model got.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) tools: Vec<String>,
+}
+
+impl Script {
+    /// Makes these calls, and then answers "done".
+    pub(crate) fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        Self::default().then(ModelResponse::calls(calls)).then(ModelResponse::text("done"))
+    }
+
+    pub(crate) fn then(self, says: ModelResponse) -> Self {
+        self.says.lock().unwrap().push_back(says);
+        self
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+impl Model for Script {
+    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
+        let tools = request.tools.iter().map(|tool| tool.name().to_owned()).collect();
+        self.heard.lock().unwrap().push(Heard { messages: request.messages.to_vec(), tools });
+        Ok(self.says.lock().unwrap().pop_front().ok_or("the script is at its end")?)
+    }
+}
+
+/// The results in the last request of a history: id, kind and content, in order.
+pub(crate) fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
+    let parts = history.iter().rev().find_map(|message| match message {
+        Message::Request { parts } => Some(parts),
+        _ => None,
+    });
+    let result = |part: &RequestPart| match part {
+        RequestPart::ToolReturn { tool_call_id, outcome, content, .. } => {
+            Some((tool_call_id.clone(), *outcome, content.clone()))
+        }
+        _ => None,
+    };
+    parts.into_iter().flatten().filter_map(result).collect()
+}
