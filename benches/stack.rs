@@ -1,2 +1,168 @@
-//! Placeholder until the benches are written.
-fn main() {}
+//! What layers cost: `cargo bench --bench stack`. Ends with the figures beside their targets.
+
+mod support;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use countersign::{Decision, ToolCall, Tools, ToolsExt as _, Turn, danger_approve_all, decide_fn};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
+use serde_json::json;
+use support::{DEPTHS, Leaf, OpenCall, Subject};
+use tokio::runtime::{Builder, Runtime};
+
+const BATCHES: [usize; 4] = [1, 10, 100, 1_000];
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    one_call(&mut criterion);
+    batches(&mut criterion);
+    criterion.final_summary();
+    let args: Vec<_> = std::env::args().collect();
+    let has = |flag| args.iter().any(|arg| arg == flag);
+    if has("--bench") && !has("--list") && !has("--profile-time") {
+        summary();
+    }
+}
+
+/// One allowed call through so many layers.
+fn one_call(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("one_call");
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
+    for (subject, layers) in subjects() {
+        let mut measured = Measured::new(subject, layers);
+        group.bench_function(BenchmarkId::new(subject.name(), layers), |bencher| {
+            bencher.iter(|| measured.open.send(&mut measured.stack));
+        });
+    }
+    group.finish();
+}
+
+fn subjects() -> Vec<(Subject, usize)> {
+    let layered = [Subject::PassThrough, Subject::DecideFn, Subject::Async, Subject::Chain];
+    let layered = layered.into_iter().flat_map(|it| DEPTHS.map(|layers| (it, layers)));
+    [(Subject::Gate, 0), (Subject::NoLayer, 0), (Subject::Match, 1)]
+        .into_iter()
+        .chain(layered)
+        .collect()
+}
+
+/// A stack, and a call that goes through it.
+struct Measured {
+    subject: Subject,
+    layers: usize,
+    stack: Tools,
+    open: OpenCall,
+    /// Nanoseconds per call.
+    times: Vec<f64>,
+}
+
+impl Measured {
+    fn new(subject: Subject, layers: usize) -> Self {
+        let tools = Tools::from(Leaf);
+        let stack = subject.build(&tools, layers);
+        Self { subject, layers, stack, open: OpenCall::new(&tools), times: Vec::new() }
+    }
+
+    fn time(&mut self, calls: u32) {
+        let begin = Instant::now();
+        for _ in 0..calls {
+            black_box(self.open.send(&mut self.stack));
+        }
+        self.times.push(begin.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
+    }
+
+    fn median(&mut self) -> f64 {
+        median(&mut self.times)
+    }
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// A response of so many calls; every second one is asked about, and approved inline.
+fn batches(criterion: &mut Criterion) {
+    let (runtime, turn) = batch_turn();
+    let mut group = criterion.benchmark_group("batch");
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    for size in BATCHES {
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+            bencher.iter_batched(
+                || calls(size),
+                |calls| runtime.block_on(turn.run(calls)),
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn batch_turn() -> (Runtime, Turn) {
+    let ask = decide_fn(|call: &ToolCall| match call.name() {
+        "delete_file" => Decision::ask("delete a file?"),
+        _ => Decision::allow(),
+    });
+    let turn = Turn::new(Leaf.layered(ask)).handler(danger_approve_all());
+    (Builder::new_current_thread().build().expect("a runtime"), turn)
+}
+
+fn calls(size: usize) -> Vec<ToolCall> {
+    let tools = ["delete_file", "read_file"];
+    let call = |n: usize| ToolCall::new(format!("c{n}"), tools[n % 2], json!({"path": "a.log"}));
+    (0..size).map(call).collect()
+}
+
+/// The figures beside their targets. Rounds take turns between the stacks, and medians are compared, so that a busy
+/// machine slows all of them.
+fn summary() {
+    let mut all: Vec<_> = subjects().into_iter().map(|it| Measured::new(it.0, it.1)).collect();
+    for _ in 0..101 {
+        all.iter_mut().for_each(|measured| measured.time(2_000));
+    }
+    println!("\none allowed call, medians of 101 rounds of 2 000 calls");
+    for measured in &mut all {
+        let (name, layers, median) = (measured.subject.name(), measured.layers, measured.median());
+        println!("  {name:<34} x{layers:<3} {median:>7.0} ns");
+    }
+    let mut ns = |subject, layers| {
+        let mut found = all.iter_mut().filter(|it| it.subject == subject && it.layers == layers);
+        found.next().expect("it was measured").median()
+    };
+    let none = ns(Subject::NoLayer, 0);
+    let mut each = |subject, layers| (ns(subject, layers) - none) / layers as f64;
+    let ratio = each(Subject::DecideFn, 16) / each(Subject::PassThrough, 16);
+    let [separate, chain] = [Subject::Async, Subject::Chain].map(|it| each(it, 16));
+    println!("beside the targets; a layer is the difference to no layer, divided by their number");
+    println!("  decide_fn / pass-through, a layer at 16   {ratio:>5.2}    at most 0.8");
+    println!("  async middleware, separate, a layer at 16 {separate:>5.0} ns at most 120");
+    println!("  async middleware, one chain, each of 16   {chain:>5.0} ns at most 30");
+    for subject in [Subject::DecideFn, Subject::Async, Subject::Chain] {
+        let growth = each(subject, 32) / each(subject, 4);
+        println!("  a layer at 32 / at 4, {:<34} {growth:>5.2} at most 1.4", subject.name());
+    }
+    let ratio = ns(Subject::DecideFn, 16) / ns(Subject::PassThrough, 16);
+    println!("  whole call, decide_fn / pass-through at 16 {ratio:>5.2}");
+    batch_summary();
+}
+
+fn batch_summary() {
+    let (runtime, turn) = batch_turn();
+    println!("a batch, half of it asked and approved inline, medians of 31");
+    for size in BATCHES {
+        let mut times: Vec<_> = (0..31)
+            .map(|_| {
+                let rounds = 1_000 / size;
+                let batches: Vec<_> = (0..rounds).map(|_| calls(size)).collect();
+                let begin = Instant::now();
+                for calls in batches {
+                    black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
+                }
+                begin.elapsed().as_secs_f64() * 1e6 / (rounds * size) as f64
+            })
+            .collect();
+        println!("  {size:>5} calls {:>6.2} µs a call", median(&mut times));
+    }
+}

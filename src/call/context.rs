@@ -221,6 +221,12 @@ impl RunContext {
         self.call.as_ref()?.approval.as_ref()
     }
 
+    /// Whether the turn is to explain.
+    #[inline]
+    pub(crate) fn explains(&self) -> bool {
+        self.run.explain
+    }
+
     /// Notes what a layer said, if the turn is to explain.
     pub(crate) fn note(
         &self,
@@ -228,7 +234,7 @@ impl RunContext {
         decision: &Decision,
         seen: &Args,
     ) {
-        let Some(call) = self.call.as_ref().filter(|_| self.run.explain) else { return };
+        let Some(call) = self.call.as_ref().filter(|_| self.explains()) else { return };
         call.said.lock().unwrap_or_else(PoisonError::into_inner).push(Said {
             layer: layer().into_owned(),
             phase: call.phase,

@@ -121,11 +121,14 @@ impl ToolCall {
     }
 
     /// The record of this walk. A call that was built rather than received has none.
+    #[inline]
     pub(crate) fn pass(&self) -> Result<&Arc<Pass>, UserError> {
-        self.head
-            .pass
-            .as_ref()
-            .ok_or_else(|| UserError::NoPass { id: self.id().into(), tool: self.name().into() })
+        self.head.pass.as_ref().ok_or_else(|| self.without_pass())
+    }
+
+    #[cold]
+    fn without_pass(&self) -> UserError {
+        UserError::NoPass { id: self.id().into(), tool: self.name().into() }
     }
 
     /// The call as it enters the stack.

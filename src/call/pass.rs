@@ -75,6 +75,7 @@ impl Pass {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[inline]
     pub(crate) fn context(&self) -> &RunContext {
         &self.cx
     }
@@ -87,6 +88,15 @@ impl Pass {
         self.cx.approval()
     }
 
+    /// Records that a middleware has nothing to say about the call, as most have most of the time: without a lock,
+    /// when the arguments are the ones that the first middleware passed on.
+    #[inline]
+    pub(crate) fn allowed(&self, seen: &Args) {
+        if !self.passed_on.get().is_some_and(|first| first.same(seen)) {
+            self.passes_on(seen, None);
+        }
+    }
+
     /// Records what a middleware decided. Gives the changed arguments to go on with, if any, or the denial.
     pub(crate) fn decided(
         &self,
@@ -94,16 +104,12 @@ impl Pass {
         seen: &Args,
         layer: impl FnOnce() -> Cow<'static, str>,
     ) -> Result<Option<Args>, Denial> {
-        if let (Verdict::Allow, None) = (&decision.verdict, &decision.args) {
-            self.passes_on(seen, None);
-            return Ok(None);
-        }
         let name = layer();
         let decision = decision.named(|| name.clone());
         match decision.verdict {
             Verdict::Allow => {}
             Verdict::Ask(questions) => self.ask(questions),
-            Verdict::Deny(denial) => return Err(self.deny(denial)),
+            Verdict::Deny(denial) => return Err(self.deny(*denial)),
         }
         let changed = decision.args.filter(|args| !args.equal(seen));
         self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some().then_some(name));

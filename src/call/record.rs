@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -82,6 +82,8 @@ pub(super) struct Record {
     changed: Notify,
     bodies: AtomicUsize,
     idle: Notify,
+    /// Whether an attempt has begun to execute, for layers to see without the lock.
+    started: AtomicBool,
 }
 
 struct Inner {
@@ -96,6 +98,7 @@ impl Record {
             changed: Notify::new(),
             bodies: AtomicUsize::new(0),
             idle: Notify::new(),
+            started: AtomicBool::new(false),
         }
     }
 
@@ -108,7 +111,7 @@ impl Record {
     }
 
     pub(super) fn started(&self) -> bool {
-        !matches!(self.lock().state, State::NotStarted)
+        self.started.load(Ordering::Acquire)
     }
 
     /// Closes the pass, for good.
@@ -193,6 +196,7 @@ impl Pass {
                 };
                 if go {
                     inner.state = State::Running;
+                    self.record.started.store(true, Ordering::Release);
                     return Claim::Go(Claimed { pass: Arc::clone(self), ended: false });
                 }
             }

@@ -58,7 +58,8 @@ pub struct Decision {
 pub(crate) enum Verdict {
     Allow,
     Ask(Vec<Question>),
-    Deny(Denial),
+    /// Boxed, as decisions are passed around much more often than they deny.
+    Deny(Box<Denial>),
 }
 
 /// Why a call was denied, and by which layer.
@@ -115,7 +116,7 @@ impl Decision {
 
     fn denial(reason: String, detail: Option<String>) -> Self {
         Self {
-            verdict: Verdict::Deny(Denial { layer: Cow::Borrowed(""), reason, detail }),
+            verdict: Verdict::Deny(Box::new(Denial { layer: Cow::Borrowed(""), reason, detail })),
             args: None,
         }
     }
@@ -201,6 +202,18 @@ impl Decision {
     /// Whether the call goes on with other arguments than these.
     pub(crate) fn changes(&self, seen: &Args) -> bool {
         self.args.as_ref().is_some_and(|args| !args.equal(seen))
+    }
+
+    /// Whether it is an ALLOW that says nothing about the arguments, as most decisions are.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self { verdict: Verdict::Allow, args: None })
+    }
+
+    /// The decision, or `None` for a plain ALLOW: a small value where many decisions are handed on.
+    #[inline]
+    pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
+        if self.is_plain() { None } else { Some(Box::new(self)) }
     }
 
     /// The reasons, for logs and explanations.

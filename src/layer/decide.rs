@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tower::Service;
+use tracing::level_filters::LevelFilter;
 
-use crate::args::Args;
 use crate::call::{Pass, ToolCall};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::BoxError;
@@ -63,24 +63,55 @@ where
     D: Into<Decision>,
 {
     let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
-    let decision = catch_unwind(AssertUnwindSafe(|| decide.decide(&call)));
-    let decision = decision.unwrap_or_else(|_| Decision::failed("panicked"));
-    match record(pass, &call, decision, || decide.layer_name()) {
-        Ok(None) => Ok(call),
-        Ok(Some(args)) => Ok(call.with_args(args)),
-        Err(denied) => Err(Box::new(Ok(denied))),
-    }
+    let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
+        Ok(None) if !is_heard(pass) => {
+            pass.allowed(call.args());
+            return Ok(call);
+        }
+        Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
+        Err(_) => Decision::failed("panicked"),
+    };
+    record(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
-/// Records what a layer decided. Gives the changed arguments to go on with, if any, or the denied outcome.
-pub(super) fn record(
-    pass: &Pass,
-    call: &ToolCall,
+/// Records what a layer decided. Gives the call to go on with, or the denied outcome.
+#[inline]
+pub(super) fn recorded(
+    call: ToolCall,
     decision: Decision,
     layer: impl Fn() -> Cow<'static, str>,
-) -> Result<Option<Args>, Outcome> {
-    report(pass, call, &decision, &layer);
-    pass.decided(decision, call.args(), layer).map_err(|denial| Outcome::denied(denial.reason))
+) -> Result<ToolCall, Box<Outcome>> {
+    if let Ok(pass) = call.pass()
+        && decision.is_plain()
+        && !is_heard(pass)
+    {
+        pass.allowed(call.args());
+        return Ok(call);
+    }
+    record(call, decision, layer)
+}
+
+/// Whether anybody listens to a plain ALLOW.
+#[inline]
+fn is_heard(pass: &Pass) -> bool {
+    LevelFilter::current() == LevelFilter::TRACE || pass.context().explains()
+}
+
+/// Records what is not a plain ALLOW, or is heard. Kept out of the way of all the others.
+#[cold]
+fn record(
+    call: ToolCall,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Result<ToolCall, Box<Outcome>> {
+    let denied = |reason| Box::new(Outcome::denied(reason));
+    let pass = call.pass().map_err(|error| denied(error.to_string()))?;
+    report(pass, &call, &decision, &layer);
+    match pass.decided(decision, call.args(), layer) {
+        Ok(None) => Ok(call),
+        Ok(Some(args)) => Ok(call.with_args(args)),
+        Err(denial) => Err(denied(denial.reason)),
+    }
 }
 
 /// Tells the subscriber and the explanation what a layer decided.

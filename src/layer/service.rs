@@ -1,20 +1,22 @@
 //! The service that runs a middleware around a stack.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use tower::{Layer, Service, ServiceExt as _};
+use tower::{Layer, Service};
 
-use crate::call::{Pass, ToolCall};
+use crate::call::ToolCall;
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::middleware::{ToolCallError, ToolMiddleware};
 use crate::outcome::Outcome;
 
-use super::decide::record;
+use super::decide::recorded;
 
 /// The layer of a [`ToolMiddleware`]; see [`into_layer`](crate::ToolMiddlewareExt::into_layer).
 pub struct MiddlewareLayer<M> {
@@ -38,7 +40,8 @@ impl<M, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        MiddlewareService { middleware: Arc::clone(&self.middleware), inner: Arc::new(inner) }
+        let middleware = Arc::clone(&self.middleware);
+        MiddlewareService { shared: Arc::new(Shared { middleware, inner }) }
     }
 }
 
@@ -47,14 +50,18 @@ impl<M, S> Layer<S> for MiddlewareLayer<M> {
 /// Always ready: readiness of the inner service is awaited after the decision, so that a slow decision never holds a
 /// slot of a limit inside.
 pub struct MiddlewareService<M, S> {
-    middleware: Arc<M>,
     /// Shared, so that cloning a deep stack clones one level.
-    inner: Arc<S>,
+    shared: Arc<Shared<M, S>>,
+}
+
+struct Shared<M, S> {
+    middleware: Arc<M>,
+    inner: S,
 }
 
 impl<M, S> Clone for MiddlewareService<M, S> {
     fn clone(&self) -> Self {
-        Self { middleware: Arc::clone(&self.middleware), inner: Arc::clone(&self.inner) }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -74,58 +81,64 @@ where
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let Self { middleware, inner } = self.clone();
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let pass = Arc::clone(call.pass()?);
-            let (cx, middleware) = (pass.context(), &*middleware);
-            let decision = caught(|| middleware.before_tool_call(cx, &call)).await;
+            let Shared { middleware, inner } = &*shared;
+            let pass = call.pass()?;
+            let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
             let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
-            let call = match record(&pass, &call, decision, || middleware.name()) {
-                Ok(None) => call,
-                Ok(Some(args)) => call.with_args(args),
-                Err(denied) => return Ok(denied),
+            let call = match recorded(call, decision, || middleware.name()) {
+                Ok(call) => call,
+                Err(denied) => return Ok(*denied),
             };
-            // `map_err` first: the inner error need not be `Send` across the await.
-            let result = S::clone(&inner).oneshot(call.clone());
-            let result = futures::TryFutureExt::map_err(result, Into::into).await;
-            afterwards(&pass, &call, result, middleware).await
+            let mut inner = inner.clone();
+            poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
+            let sent = inner.call(call.clone());
+            drop(inner);
+            match sent.await.map_err(Into::into) {
+                Ok(outcome) if is_told_of(&call, &outcome) => {
+                    let cx = call.context();
+                    let seen = outcome.clone();
+                    let told = caught(|| middleware.after_tool_call(cx, &call, seen)).await;
+                    Ok(after(told, outcome, &call, || middleware.name()))
+                }
+                Ok(outcome) => Ok(outcome),
+                Err(error) => {
+                    let execution = call.pass()?.execution();
+                    let error = ToolCallError { error, execution };
+                    let told = caught(|| middleware.on_tool_error(call.context(), &call, error));
+                    told.await.unwrap_or_else(|Caught(what)| {
+                        Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
+                    })
+                }
+            }
         })
     }
 }
 
-/// Runs the hooks that see what came of the call (rule D8).
-async fn afterwards<M: ToolMiddleware>(
-    pass: &Pass,
+/// Whether `after_tool_call` sees this: an outcome of an execution (rule D8).
+fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
+        && call.pass().is_ok_and(|pass| pass.started())
+}
+
+/// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
+fn after(
+    told: Result<Outcome, Caught>,
+    outcome: Outcome,
     call: &ToolCall,
-    result: Result<Outcome, BoxError>,
-    middleware: &M,
-) -> Result<Outcome, BoxError> {
-    let cx = pass.context();
-    match result {
-        Ok(outcome @ (Outcome::Denied(_) | Outcome::Deferred(_))) => Ok(outcome),
-        Ok(outcome) if !pass.started() => Ok(outcome),
-        Ok(outcome) => {
-            let told = caught(|| middleware.after_tool_call(cx, call, outcome.clone())).await;
-            Ok(match told {
-                Ok(Outcome::Denied(_) | Outcome::Deferred(_)) => outcome,
-                Ok(told) => told,
-                Err(Caught(what)) => {
-                    tracing::error!(layer = %middleware.name(), tool = call.name(), what, "after_tool_call failed");
-                    let name = middleware.name();
-                    Outcome::failed(format!(
-                        "The tool ran, but the layer `{name}` failed on its result, which is withheld."
-                    ))
-                }
-            })
-        }
-        Err(error) => {
-            let error = ToolCallError { error, execution: pass.execution() };
-            let told = caught(|| middleware.on_tool_error(cx, call, error)).await;
-            told.unwrap_or_else(|Caught(what)| {
-                Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
-            })
-        }
-    }
+    name: impl FnOnce() -> Cow<'static, str>,
+) -> Outcome {
+    let what = match told {
+        Ok(Outcome::Denied(_) | Outcome::Deferred(_)) => return outcome,
+        Ok(told) => return told,
+        Err(Caught(what)) => what,
+    };
+    let name = name();
+    tracing::error!(layer = %name, tool = call.name(), what, "after_tool_call failed");
+    Outcome::failed(format!(
+        "The tool ran, but the layer `{name}` failed on its result, which is withheld."
+    ))
 }
 
 impl<M> fmt::Debug for MiddlewareLayer<M>
@@ -143,6 +156,6 @@ where
     S: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} > {:?}", self.middleware.name(), self.inner)
+        write!(f, "{} > {:?}", self.shared.middleware.name(), self.shared.inner)
     }
 }

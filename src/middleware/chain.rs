@@ -58,12 +58,16 @@ impl Chain {
         self
     }
 
-    async fn one(member: &dyn Erased, cx: &RunContext, call: &ToolCall) -> Decision {
-        let decision = caught(|| member.before(cx, call)).await;
-        let decision =
-            decision.unwrap_or_else(|Caught(what)| Decision::failed(what)).named(|| member.name());
+    /// What one member says; `None` for a plain ALLOW.
+    async fn one(member: &dyn Erased, cx: &RunContext, call: &ToolCall) -> Option<Box<Decision>> {
+        let decision = match caught(|| member.before(cx, call)).await {
+            Ok(None) if !cx.explains() => return None,
+            Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
+            Err(Caught(what)) => Decision::failed(what),
+        };
+        let decision = decision.named(|| member.name());
         cx.note(|| member.name(), &decision, call.args());
-        decision
+        Some(Box::new(decision))
     }
 
     async fn in_parallel(&self, cx: &RunContext, call: &ToolCall) -> Decision {
@@ -71,11 +75,12 @@ impl Chain {
             join_all(self.members.iter().map(|member| Self::one(&**member, cx, call))).await;
         let mut sum = Sum::default();
         for (member, decision) in self.members.iter().zip(decisions) {
+            let Some(decision) = decision else { continue };
             let decision = match decision.changes(call.args()) {
                 true => Decision::failed(
                     "changed the arguments, which a member of a parallel chain may not",
                 ),
-                false => decision,
+                false => *decision,
             };
             sum.add(decision.named(|| member.name()));
         }
@@ -89,10 +94,13 @@ impl Chain {
             let mut decided = false;
             let mut mixed = None;
             for member in &self.members {
-                let mut decision = Self::one(&**member, cx, &current).await;
+                let Some(mut decision) = Self::one(&**member, cx, &current).await else {
+                    decided = true;
+                    continue;
+                };
                 let changed = decision.args.take().filter(|args| !args.equal(current.args()));
                 let denied = decision.decision() == ToolDecision::Deny;
-                sum.add(decision);
+                sum.add(*decision);
                 if denied {
                     return sum.into_decision(None);
                 }

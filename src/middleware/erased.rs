@@ -13,7 +13,12 @@ use crate::outcome::Outcome;
 /// The object-safe twin of [`ToolMiddleware`].
 pub(crate) trait Erased: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
-    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision>;
+    /// `None` for a plain ALLOW, which most answers are, and which is then not moved about.
+    fn before<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<Box<Decision>>>;
     fn after<'a>(
         &'a self,
         cx: &'a RunContext,
@@ -33,8 +38,12 @@ impl<M: ToolMiddleware> Erased for M {
         ToolMiddleware::name(self)
     }
 
-    fn before<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision> {
-        Box::pin(self.before_tool_call(cx, call))
+    fn before<'a>(
+        &'a self,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<Box<Decision>>> {
+        Box::pin(async move { self.before_tool_call(cx, call).await.unless_plain() })
     }
 
     fn after<'a>(

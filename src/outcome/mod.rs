@@ -19,6 +19,7 @@ pub const DENIED: &str = "The tool call was denied.";
 /// Exhaustive on purpose: whoever reports outcomes should notice a new one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
+#[repr(u64)] // A whole word tells the variants apart: every layer hands an outcome on, and taking single bytes out is slow.
 pub enum Outcome {
     /// The tool gave a value.
     #[serde(rename = "tool-return")]
