@@ -61,7 +61,7 @@ impl<T: Toolset> Gate<T> {
             });
             validate
         });
-        definition.at_gate(&self.id, &self.id, validate)
+        definition.at_gate(&self.id, validate)
     }
 
     /// Whether the tool is behind this gate.
@@ -169,7 +169,7 @@ fn not_covered(
     args: &Args,
     questions: &[Question],
 ) -> Option<String> {
-    if approval.tool != leaf.identity {
+    if approval.tool != leaf.identity() {
         return Some(
             "the tool is not the one that was approved: its set or its schema has changed"
                 .to_owned(),

@@ -1,7 +1,7 @@
 //! What is known about a tool.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ impl ToolKind {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct ToolDefinition {
     name: Arc<str>,
-    description: String,
+    description: Arc<str>,
     parameters: Arc<Value>,
     kind: ToolKind,
     sequential: bool,
@@ -73,14 +73,21 @@ pub(crate) type Validate = Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync
 
 /// One tool at its gate.
 pub(crate) struct Leaf {
-    /// Which gate: its address, compared by identity.
+    /// The id of the toolset. Its address tells gates apart.
     pub(crate) gate: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) kind: ToolKind,
     pub(crate) idempotent: bool,
-    /// Toolset, name and schema, for fingerprints (rule L0).
-    pub(crate) identity: String,
     pub(crate) validate: Option<Validate>,
+    schema: Arc<Value>,
+    identity: OnceLock<String>,
+}
+
+impl Leaf {
+    /// Toolset, name and schema: what an approval is bound to (rules A1, L0). Worked out when somebody is asked.
+    pub(crate) fn identity(&self) -> &str {
+        self.identity.get_or_init(|| identity(&self.gate, &self.name, &self.schema))
+    }
 }
 
 impl ToolDefinition {
@@ -89,7 +96,7 @@ impl ToolDefinition {
     pub fn new(name: impl Into<Arc<str>>, parameters: Value) -> Self {
         Self {
             name: name.into(),
-            description: String::new(),
+            description: "".into(),
             parameters: Arc::new(parameters),
             kind: ToolKind::Function,
             sequential: false,
@@ -103,7 +110,7 @@ impl ToolDefinition {
 
     /// What the model reads about the tool.
     #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
+    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
@@ -230,19 +237,15 @@ impl ToolDefinition {
     }
 
     /// The definition as its gate gives it out.
-    pub(crate) fn at_gate(
-        mut self,
-        gate: &Arc<str>,
-        toolset: &str,
-        validate: Option<Validate>,
-    ) -> Self {
+    pub(crate) fn at_gate(mut self, gate: &Arc<str>, validate: Option<Validate>) -> Self {
         let leaf = Leaf {
             gate: Arc::clone(gate),
             name: Arc::clone(&self.name),
             kind: self.kind,
             idempotent: self.idempotent,
-            identity: identity(toolset, &self.name, &self.parameters),
             validate,
+            schema: Arc::clone(&self.parameters),
+            identity: OnceLock::new(),
         };
         self.leaf = Some(Arc::new(leaf));
         self

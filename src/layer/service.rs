@@ -98,9 +98,8 @@ where
             match sent.await.map_err(Into::into) {
                 Ok(outcome) if is_told_of(&call, &outcome) => {
                     let cx = call.context();
-                    let seen = outcome.clone();
-                    let told = caught(|| middleware.after_tool_call(cx, &call, seen)).await;
-                    Ok(after(told, outcome, &call, || middleware.name()))
+                    let told = caught(|| middleware.after_tool_call(cx, &call, outcome)).await;
+                    Ok(after(told, &call, || middleware.name()))
                 }
                 Ok(outcome) => Ok(outcome),
                 Err(error) => {
@@ -125,12 +124,19 @@ fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
 /// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
 fn after(
     told: Result<Outcome, Caught>,
-    outcome: Outcome,
     call: &ToolCall,
     name: impl FnOnce() -> Cow<'static, str>,
 ) -> Outcome {
     let what = match told {
-        Ok(Outcome::Denied(_) | Outcome::Deferred(_)) => return outcome,
+        Ok(Outcome::Denied(denied)) => {
+            return Outcome::failed(format!(
+                "The tool ran. Its result is withheld: {}",
+                denied.message
+            ));
+        }
+        Ok(Outcome::Deferred(_)) => {
+            return Outcome::failed("The tool ran. Its result is withheld.");
+        }
         Ok(told) => return told,
         Err(Caught(what)) => what,
     };

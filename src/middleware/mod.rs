@@ -89,8 +89,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     /// - **When**: after an execution that this layer let through: returned, failed, retry or unknown. Denied and
     ///   deferred calls pass all hooks untouched (rule D8). A layer outside that gives up (a timeout) skips it.
     /// - **Sees**: the call as this layer passed it on, and the outcome.
-    /// - **May**: change the outcome that goes outward. The record of what ran stays; a call that ran cannot be turned
-    ///   into a denied or a deferred one.
+    /// - **May**: change the outcome that goes outward; the record of what ran stays. A call that ran cannot become a
+    ///   denied one: where this denies, the model is told that the tool ran and that its result is withheld, and why.
     /// - **On a panic**: the model is told that the tool ran and its result was withheld.
     fn after_tool_call(
         &self,

@@ -94,7 +94,7 @@ impl fmt::Debug for Tool {
 /// ```
 pub fn tool_fn<M, F: IntoToolFn<M>>(
     name: impl Into<Arc<str>>,
-    description: impl Into<String>,
+    description: impl Into<Arc<str>>,
     function: F,
 ) -> Tool {
     let function = Arc::new(function);
@@ -113,7 +113,7 @@ pub fn tool_fn<M, F: IntoToolFn<M>>(
 /// reported as "may have run".
 pub fn blocking_tool_fn<A, T, E, F>(
     name: impl Into<Arc<str>>,
-    description: impl Into<String>,
+    description: impl Into<Arc<str>>,
     function: F,
 ) -> Tool
 where
@@ -181,7 +181,7 @@ type Body<A> = dyn Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolEr
 
 fn typed<A: DeserializeOwned + JsonSchema + Send + 'static>(
     name: impl Into<Arc<str>>,
-    description: impl Into<String>,
+    description: impl Into<Arc<str>>,
     body: impl Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>>
     + Send
     + Sync

@@ -170,7 +170,8 @@ impl<'a> Together<'a> {
         deferrals: u32,
         pass: &Pass,
     ) -> Waiting {
-        let tool = pass.definition().leaf().map(|leaf| leaf.identity.clone()).unwrap_or_default();
+        let tool =
+            pass.definition().leaf().map(|leaf| leaf.identity().to_owned()).unwrap_or_default();
         let fingerprint = fingerprint(&Asked {
             run_id: &self.turn.info.run_id,
             response: self.turn.info.response,

@@ -335,7 +335,8 @@ async fn the_hook_after_a_call_sees_executions_only() {
     let layer = || hooks.clone().into_layer();
     let report = run(Recorder::new(["read"]).layered(layer())).await;
     assert_eq!(hooks.take(), ["before First", "after returned"]);
-    assert_eq!(words(&report), ["returned"], "an execution cannot be turned into a denial");
+    assert_eq!(words(&report), ["failed"], "an execution cannot be turned into a denial");
+    assert_eq!(content(&report, 0), "The tool ran. Its result is withheld: rewritten");
 
     run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::deny("no"))).layered(layer()))
         .await;
