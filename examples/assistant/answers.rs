@@ -40,15 +40,6 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
     Ok((chain.with(TerminalHandler::new()).with(nobody), None))
 }
 
-/// Answers outside of a run, for calls that a suspended run has brought along.
-pub(crate) async fn ask(
-    handler: &HandlerChain,
-    requests: &DeferredToolRequests,
-) -> Result<DeferredToolResults, BoxError> {
-    let nobody = ToolCall::new("", "", Value::Null);
-    handler.handle(nobody.context(), requests).await
-}
-
 /// One rule of `--answers`; `--help` explains it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 use clap::Parser as _;
 use countersign::{
-    Agent, DeferredToolResults, HandlerChain, Run, RunError, RunOutput, RunResult, SuspendedRun,
-    text,
+    Agent, DeferredToolHandler as _, DeferredToolResults, HandlerChain, Run, RunError, RunOutput,
+    RunResult, SuspendedRun, text,
 };
 
 use cli::Cli;
@@ -146,7 +146,9 @@ impl Session {
         let requests = run.requests();
         let answers = match requests.is_empty() {
             true => DeferredToolResults::new(),
-            false => answers::ask(&self.handler, &requests)
+            false => self
+                .handler
+                .handle(&run.context(), &requests)
                 .await
                 .map_err(|error| Failure::Run(error.to_string()))?,
         };

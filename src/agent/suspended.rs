@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::message::{Message, RequestPart};
+use crate::call::RunContext;
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::outcome::Outcome;
@@ -59,6 +60,12 @@ impl SuspendedRun {
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
         self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
+    }
+
+    /// A context of the run, for a handler that is asked outside of it.
+    #[must_use]
+    pub fn context(&self) -> RunContext {
+        self.turn.as_ref().map(SuspendedTurn::context).unwrap_or_default()
     }
 
     /// The conversation, up to and with the response whose calls wait.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::args::Args;
-use crate::call::{Execution, RunInfo, ToolCall};
+use crate::call::{Execution, RunContext, RunInfo, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
@@ -110,6 +111,15 @@ impl SuspendedTurn {
 
     pub(super) fn path(&self) -> &[String] {
         &self.0.path
+    }
+
+    /// A context of the run that waits, for a handler that is asked outside of it. It has no dependencies; add them
+    /// with [`with_deps`](RunContext::with_deps).
+    #[must_use]
+    pub fn context(&self) -> RunContext {
+        let (run_id, response, path) =
+            (self.0.run_id.clone(), self.0.response, self.0.path.clone());
+        RunContext::of_run(Arc::new(RunInfo { run_id, response, path, ..RunInfo::default() }))
     }
 
     /// The calls that wait, as the batch to answer.
