@@ -21,17 +21,17 @@ pub(super) enum Scope {
     All,
 }
 
-pub(super) const HELP: &str = "\
-  y        approve this call
-  n        deny it, as Enter alone does; `n TEXT` tells the model TEXT
-  m        deny it, and type what the model is told
-  e        edit the arguments, then approve
-  a, d     approve, deny every call that has no answer yet
-  t, x     approve, deny every such call of this tool
-  v        show this call in full
-  ?        this help
-  Esc, Ctrl-C or Ctrl-D deny every call that has no answer yet.
-  Nothing runs before the last answer. `d TEXT` and `x TEXT` work as `n TEXT` does.";
+pub(super) const HELP: &str = "Nothing runs before the last answer.
+  y      approve this call
+  n      deny it, as Enter alone does; `n TEXT` tells the model TEXT
+  m      deny it, and type what the model is told
+  e      edit the arguments, then approve
+  a, d   approve, deny every call that has no answer yet
+  t, x   approve, deny every such call of this tool
+  v      show this call in full
+  ?      this help
+  Esc, Ctrl-C and Ctrl-D deny every call that has no answer yet.
+  `d TEXT` and `x TEXT` work as `n TEXT` does.";
 
 impl Choice {
     /// Nothing typed means no. What is not understood decides nothing, and only an exact yes approves.

@@ -78,6 +78,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
                 text.push('\n');
             }
         }
+        text.push('\n');
         self.screen.show(&text)
     }
 
@@ -86,7 +87,9 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let several = self.items.len() > 1;
         if several {
             let view = CallView::of_call(call, Limits::default());
-            self.screen.show(&format!("{number}. {}", view.headline))?;
+            let number = format!("{number}. ");
+            let rows = show::wrap(&number, &view.headline, self.screen.width());
+            self.screen.show(&rows.join("\n"))?;
         }
         let label = match several {
             true => "Approve? [y,N,m,e,a,d,t,x,v,?] ",
@@ -157,7 +160,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     fn edit(&mut self, call: &ToolCall) -> Result<Option<Args>, Gone> {
         let mut text = show::json(call.args());
         self.screen.show(
-            "Edit the arguments. Enter when done, Esc to go back. Secrets are not masked here.",
+            "Edit the arguments: Enter when done, Esc to go back.\n(Secrets are not masked here.)",
         )?;
         loop {
             let prompt = Prompt { label: "args: ", initial: &text, kind: Kind::Args };
@@ -344,6 +347,7 @@ mod tests {
                 "5. scan()",
                 "     no arguments",
                 "     ! executed elsewhere",
+                "",
                 r#"1. delete(path: "a.log")"#,
             ]
         );

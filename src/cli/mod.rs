@@ -30,11 +30,21 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
 ///
-/// The whole batch is shown first: tool, final arguments, every reason, and who asks, made safe to read
-/// (rule S1, [`show`](crate::show)). Then each call is asked about: `y` approves it, `n` or Enter alone denies it, `n TEXT`
-/// denies it with a message for the model, `e` edits its arguments, `a` and `d` approve and deny everything that is open, `t`
-/// and `x` everything of this tool, `v` shows it in full, `?` helps. Esc, Ctrl-C and the end of the input deny what
-/// is not answered yet. A batch is answered as a whole: nothing runs before the last answer (rule T1).
+/// The whole batch is shown first: tool, final arguments, every reason, and who asks, made safe to read (rule S1,
+/// [`show`](crate::show)). Then each call is asked about:
+///
+/// | typed | does |
+/// |---|---|
+/// | `y` | approves the call |
+/// | `n`, or Enter alone | denies it; `n TEXT` tells the model the text, `m` lets it be typed |
+/// | `e` | edits the arguments, shows the call again, and approves it |
+/// | `a`, `d` | approves, denies every call that has no answer yet |
+/// | `t`, `x` | approves, denies every such call of this tool |
+/// | `v`, `?` | shows the call in full, helps |
+/// | Esc, Ctrl-C, the end of the input | denies every call that has no answer yet |
+///
+/// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
+/// or ask something else; then the call is asked about again (rules A1, A2).
 ///
 /// What was typed before a question was shown does not answer it: the input opens when no key was pressed for
 /// [a while](Self::arming). Pasted text answers no question.

@@ -49,6 +49,9 @@ fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<Found>) ->
     out
 }
 
+/// How far before a secret it can be said, in characters, that it is one.
+const NEAR: usize = 64;
+
 fn begins_word(before: &str) -> bool {
     !before.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
@@ -64,6 +67,9 @@ fn anywhere(_: &str, rest: &str) -> Option<Found> {
 /// In a command: only what is given to something as its credential, and ends as a word does. Everything else could be
 /// what is executed.
 fn credential(before: &str, rest: &str) -> Option<Found> {
+    // What matters is near, and reading all of it at every word would take too long.
+    let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);
+    let before = before.get(near..)?;
     let quoted = before.strip_suffix(['"', '\'']).unwrap_or(before);
     let found = if quoted.trim_end().ends_with(':') {
         header_token(rest).or_else(|| service_token(rest))

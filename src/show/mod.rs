@@ -35,6 +35,8 @@ mod view;
 
 use crate::args::Args;
 pub use field::{Field, Limits};
+#[cfg(feature = "cli")]
+pub(crate) use text::wrap;
 pub use view::{CallView, NoteView, QuestionView};
 
 use piece::{Style, join, pieces};

@@ -42,6 +42,15 @@ pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
     out.lines
 }
 
+/// One text as rows of at most so many columns, the first behind the prefix. The others begin with `:` behind an
+/// indent, which no row does otherwise.
+#[cfg(feature = "cli")]
+pub(crate) fn wrap(prefix: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Lines { width: width.max(NARROWEST), lines: Vec::new() };
+    lines.row(prefix, text);
+    lines.lines
+}
+
 struct Lines {
     width: usize,
     lines: Vec<String>,
@@ -63,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// One row, and the rows it goes on in: those begin with `:` behind the indent, which no row does otherwise.
+    /// One row, and the rows it goes on in.
     fn row(&mut self, prefix: &str, text: &str) {
         let indent = " ".repeat(prefix.len().max(2));
         let mut line = prefix.to_owned();

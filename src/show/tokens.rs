@@ -29,7 +29,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("pypi-", 24),
 ];
 
-/// No token or key is longer, in bytes.
+/// No key is longer, in bytes.
 const LONGEST: usize = 16 * 1024;
 
 /// A secret in a text: where it begins, how much of that is shown, and how long all of it is, in bytes.
@@ -59,18 +59,20 @@ pub(super) fn service_token(text: &str) -> Option<Found> {
     })
 }
 
+/// Three parts with dots between them.
 fn json_web_token(text: &str) -> Option<Found> {
     text.strip_prefix("eyJ")?;
-    // Bounded, as this is tried again behind each dot.
-    let length = text
-        .bytes()
-        .take(LONGEST)
-        .take_while(|byte| word_char(char::from(*byte)) || *byte == b'.')
-        .count();
+    let mut length = 0;
+    for least in [8, 8, 0] {
+        let part = span(text.get(length..)?, word_char);
+        length += part;
+        if part < least {
+            return None;
+        }
+        length += usize::from(least > 0 && text.get(length..)?.starts_with('.'));
+    }
     let token = text.get(..length)?;
-    let parts: Vec<_> = token.split('.').collect();
-    let fits = parts.len() == 3 && parts.iter().take(2).all(|part| part.len() >= 8);
-    fits.then_some(Found { shown: 3, length })
+    (token.matches('.').count() == 2).then_some(Found { shown: 3, length })
 }
 
 /// `Bearer …` and `Basic …`, as in a header.

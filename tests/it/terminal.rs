@@ -37,7 +37,7 @@ fn the_program_at_the_terminal() {
             "parallel" => return parallel().await,
             _ => {}
         }
-        turn(case != "").await
+        turn(!case.is_empty()).await
     });
     drop(runtime);
     std::fs::write(result, told.to_string()).unwrap();
@@ -288,6 +288,39 @@ fn parallel_runs_are_asked_about_one_after_the_other() {
     session.send("y\r").until("Approved: 1. Denied: 0.", 1).asked_behind("asks to run", 2);
     session.send("y\r").until("Approved: 1. Denied: 0.", 2);
     assert_eq!(session.result(), json!([true, true]));
+}
+
+/// The window is closed while the program, which outlives it, waits: what was not answered is denied.
+#[test]
+fn a_terminal_that_hangs_up_denies_what_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let result = dir.path().join("result.json");
+    let (mut pty, pts) = open().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(arguments())
+        .env(RESULT, &result)
+        .stdout(Stdio::null())
+        .spawn(pts)
+        .unwrap();
+    let (mut shown, mut buffer) = (String::new(), [0; 4096]);
+    while !shown.contains(PROMPT) {
+        let count = pty.read(&mut buffer).unwrap();
+        shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    drop(pty);
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > SCREEN {
+            child.kill().unwrap();
+            panic!("the program still waits");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let result = read(&result).unwrap();
+    assert_eq!(result["ran"], json!([]));
+    assert_eq!(result["told"][2][0], "denied");
 }
 
 /// "without a terminal on stdin it denies, saying so"
