@@ -5,3 +5,7 @@ pub mod rules {}
 
 #[doc = include_str!("../docs/ordering.md")]
 pub mod ordering {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub mod readme {}

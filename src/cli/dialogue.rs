@@ -330,22 +330,16 @@ mod tests {
                 "",
                 "root asks to run 3 tools:",
                 r#"1. delete(path: "a.log")"#,
-                r#"     path: "a.log""#,
                 "     ? Files asks: delete a.log?",
                 r#"2. move(from: "b", to: "c")"#,
-                r#"     from: "b""#,
-                r#"     to: "c""#,
                 "     ? Files asks: move b?",
                 r#"3. delete(path: "d.log")"#,
-                r#"     path: "d.log""#,
                 "     ? Files asks: delete d.log?",
                 "4. deploy()",
-                "     no arguments",
                 "     ! blocked by policy",
                 "     ? Freeze asks: frozen",
                 r#"     # Freeze says, not checked: approval_policy: blocked"#,
                 "5. scan()",
-                "     no arguments",
                 "     ! executed elsewhere",
                 "",
                 r#"1. delete(path: "a.log")"#,
@@ -398,7 +392,7 @@ mod tests {
         let (answers, seen) = run(&[Ok("e"), Ok(r#"{"path": "\u202eb.log"}"#), Ok("y"), Ok("d")]);
         assert_eq!(answers, ["c1 yes {\"path\":\"\u{202e}b.log\"}", "c2 no", "c3 no"]);
         assert!(seen.contains(&r#"> args: {"path":"a.log"}"#.to_owned()));
-        assert!(seen.contains(&r#"  path: "\u{202e}b.log""#.to_owned()));
+        assert!(seen.iter().any(|line| line.ends_with(r#"(path: "\u{202e}b.log")"#)));
     }
 
     #[test]

@@ -10,11 +10,10 @@ const NARROWEST: usize = 24;
 pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
     let mut out = Lines { width: width.max(NARROWEST), lines: Vec::new() };
     out.row("", &view.headline);
-    for field in &view.args {
-        out.field("", field);
-    }
-    if view.args.is_empty() {
-        out.row("  ", "no arguments");
+    if !says_all(view) {
+        for field in &view.args {
+            out.field("", field);
+        }
     }
     if view.args_left_out > 0 {
         out.row("  ", &format!("\\{{{} more left out}}", view.args_left_out));
@@ -33,13 +32,24 @@ pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
     for question in &view.questions {
         out.row("  ? ", &format!("{} asks: {}", question.asked_by, question.reason));
         for pin in &question.pins {
-            out.row("      ", &format!("about {} as of {}", pin.name, pin.value()));
+            out.row("      ", &format!("asks again if {} changes", pin.name));
         }
     }
     for note in &view.notes {
         out.field(&format!("# {} says, not checked: ", note.author), &note.field);
     }
     out.lines
+}
+
+/// Whether the headline shows every argument, in full.
+fn says_all(view: &CallView) -> bool {
+    let short = |field: &Field| match field.lines.as_slice() {
+        [line] if field.note.is_empty() => Some(format!("{}: {line}", field.name)),
+        _ => None,
+    };
+    let args: Option<Vec<_>> = view.args.iter().map(short).collect();
+    view.args_left_out == 0
+        && args.is_some_and(|args| view.headline == format!("{}({})", view.tool, args.join(", ")))
 }
 
 /// One text as rows of at most so many columns, the first behind the prefix. The others begin with `:` behind an

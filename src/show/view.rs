@@ -277,7 +277,7 @@ mod tests {
                 r#"  mode.tags: ["x", 1]"#,
                 "  ! approved before, but changed since: path",
                 "  ? FileAccess asks: write a.log?",
-                "      about a.log as of abc123",
+                "      asks again if a.log changes",
                 "  ? FileAccess asks: large",
                 "  # FileAccess says, not checked: approval_description:",
                 "    | Harmless.",
@@ -293,7 +293,7 @@ mod tests {
         let mut requests = DeferredToolRequests::new([], [call(json!({}))]);
         requests.metadata.entry("c1".into()).or_default().insert("task".into(), json!(7));
         let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
-        let text = "write_file()\n  no arguments\n  ! executed elsewhere\n  # tool `write_file` says, not checked: task: 7";
+        let text = "write_file()\n  ! executed elsewhere\n  # tool `write_file` says, not checked: task: 7";
         assert_eq!(view.to_string(), text);
         assert!(CallView::of(&requests, "c2", Limits::default()).is_none());
     }
