@@ -1,4 +1,4 @@
-//! A loop around [`Turn`](crate::Turn): ask the model, run its calls, tell it what became of them, until it answers
+//! A loop around [`Turn`]: ask the model, run its calls, tell it what became of them, until it answers
 //! with text.
 
 mod message;
