@@ -212,6 +212,17 @@ impl ErrorKind {
 }
 
 impl UserError {
+    /// Refuses stored state of another version than this build reads (rule L7).
+    pub(crate) fn check_version(found: u32, known: u32) -> Result<(), Self> {
+        if found == known {
+            return Ok(());
+        }
+        let problem = format!(
+            "it has version {found}, and this build reads version {known}: resume it with the version that wrote it"
+        );
+        Err(Self::StoredState { problem })
+    }
+
     /// The calls the error is about; empty when it is not about particular calls.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {

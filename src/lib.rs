@@ -140,8 +140,8 @@ pub use handler::{
 };
 pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};
 pub use middleware::{
-    Chain, DecideFn, DecidingWithin, FirstDecision, ForTools, FromFn, Named, Opinion,
-    ToolCallError, ToolMiddleware, When, danger_first_decision_wins, decide_fn, from_fn, when,
+    Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware, When,
+    danger_first_decision_wins, decide_fn, from_fn, when,
 };
 pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,

@@ -111,12 +111,7 @@ impl TryFrom<Stored> for SuspendedRun {
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        if stored.version != VERSION {
-            return problem(format!(
-                "it has version {}, and this build reads version {VERSION}: resume it with the version that wrote it",
-                stored.version
-            ));
-        }
+        UserError::check_version(stored.version, VERSION)?;
         let Stored { run_id, responses, history, turn, .. } = stored;
         if let Some(turn) = &turn {
             let last = history

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, UserError};
 use crate::handler::{DeferredToolHandler, deny_blocked};
@@ -171,7 +171,7 @@ impl Drop for Waiting {
 }
 
 /// The calls that a person is asked about.
-fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &crate::ToolCall> {
+fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
     requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }
 

@@ -7,6 +7,7 @@ use std::future::Future;
 use super::{DeferredToolHandler, deny_blocked};
 use crate::args::Args;
 use crate::call::RunContext;
+use crate::decision::Question;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
@@ -138,7 +139,7 @@ where
         let mut answers = deny_blocked(requests);
         for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
             let reasons: Vec<_> =
-                requests.questions(call.id()).iter().map(crate::Question::reason).collect();
+                requests.questions(call.id()).iter().map(Question::reason).collect();
             let reason = reasons
                 .into_iter()
                 .filter(|reason| !reason.is_empty())

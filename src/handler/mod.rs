@@ -31,6 +31,7 @@ pub use closure::{
 pub use ready_made::{ApproveAll, DenyAll, FailClosed, danger_approve_all};
 
 use crate::call::RunContext;
+use crate::decision::Question;
 use crate::deferred::{Answers, DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
@@ -116,8 +117,7 @@ pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
     for call in &requests.approvals {
         if requests.is_blocked(call.id()) {
             let questions = requests.questions(call.id());
-            let reason =
-                questions.iter().map(crate::Question::reason).find(|reason| !reason.is_empty());
+            let reason = questions.iter().map(Question::reason).find(|reason| !reason.is_empty());
             let message = reason.map_or("Blocked by policy.".to_owned(), |reason| {
                 format!("Blocked by policy: {reason}")
             });

@@ -14,7 +14,7 @@ use tower::Layer;
 pub use decide::{DecideFuture, DecideService};
 pub use service::{MiddlewareLayer, MiddlewareService};
 
-use crate::middleware::{DecideFn, DecidingWithin, ForTools, FromFn, Named, ToolMiddleware};
+use crate::middleware::{Adjusted, DecideFn, FromFn, ToolMiddleware};
 
 /// What every middleware can do.
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
@@ -30,19 +30,19 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// let writes = decide_fn(|_| Decision::ask("write?")).for_tools(["write_file", "move_file"]);
     /// # let _ = writes;
     /// ```
-    fn for_tools<I: Into<String>>(self, tools: impl IntoIterator<Item = I>) -> ForTools<Self> {
-        ForTools { inner: self, tools: tools.into_iter().map(Into::into).collect() }
+    fn for_tools<I: Into<String>>(self, tools: impl IntoIterator<Item = I>) -> Adjusted<Self> {
+        Adjusted::new(self).with_tools(tools.into_iter().map(Into::into).collect())
     }
 
     /// Limits the time the decision may take; a decision that comes later is a DENY that names this layer (rule D4).
     /// Unlike a timeout layer it does not measure the tool.
-    fn deciding_within(self, limit: Duration) -> DecidingWithin<Self> {
-        DecidingWithin { inner: self, limit }
+    fn deciding_within(self, limit: Duration) -> Adjusted<Self> {
+        Adjusted::new(self).with_limit(limit)
     }
 
     /// Gives the layer another name in questions, denials and explanations.
-    fn named(self, name: impl Into<Cow<'static, str>>) -> Named<Self> {
-        Named { inner: self, name: name.into() }
+    fn named(self, name: impl Into<Cow<'static, str>>) -> Adjusted<Self> {
+        Adjusted::new(self).with_name(name.into())
     }
 }
 

@@ -12,22 +12,22 @@
 //! | `Option<M>` | perhaps no middleware; what is absent still shows in an explanation |
 //! | [`danger_first_decision_wins`] | the first decision ends the chain, an ALLOW too |
 
+mod adjusted;
 mod chain;
 mod closure;
 mod conditional;
 mod erased;
 mod first;
-mod restrict;
 
 use std::borrow::Cow;
 use std::future::Future;
 
+pub use adjusted::Adjusted;
 pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
 pub(crate) use erased::Erased;
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
-pub use restrict::{DecidingWithin, ForTools, Named};
 
 use crate::call::{RunContext, ToolCall};
 use crate::decision::Decision;

@@ -146,7 +146,7 @@ where
 pub fn schema_tool_fn<F, Fut, T, E>(
     definition: ToolDefinition,
     function: F,
-) -> Result<Tool, crate::BoxError>
+) -> Result<Tool, crate::error::BoxError>
 where
     F: Fn(RunContext, Args) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<T, E>> + Send + 'static,

@@ -152,12 +152,7 @@ impl TryFrom<Stored> for SuspendedTurn {
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        if stored.version != VERSION {
-            return problem(format!(
-                "it has version {}, and this build reads version {VERSION}: resume it with the version that wrote it",
-                stored.version
-            ));
-        }
+        UserError::check_version(stored.version, VERSION)?;
         let mut ids = BTreeSet::new();
         for call in &stored.calls {
             if !ids.insert(call.call.id()) {

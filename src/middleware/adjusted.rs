@@ -1,0 +1,83 @@
+//! A middleware under another name, for some tools only, or with a time limit on its decision.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{ToolCallError, ToolMiddleware};
+use crate::call::{RunContext, ToolCall};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// A middleware with something changed about it; see [`named`](crate::ToolMiddlewareExt::named),
+/// [`for_tools`](crate::ToolMiddlewareExt::for_tools) and
+/// [`deciding_within`](crate::ToolMiddlewareExt::deciding_within).
+#[derive(Debug, Clone)]
+pub struct Adjusted<M> {
+    inner: M,
+    name: Option<Cow<'static, str>>,
+    tools: Option<Vec<String>>,
+    limit: Option<Duration>,
+}
+
+impl<M> Adjusted<M> {
+    pub(crate) fn new(inner: M) -> Self {
+        Self { inner, name: None, tools: None, limit: None }
+    }
+
+    pub(crate) fn with_name(mut self, name: Cow<'static, str>) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    pub(crate) fn with_tools(mut self, tools: Vec<String>) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    pub(crate) fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    fn applies(&self, call: &ToolCall) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == call.name()))
+    }
+}
+
+impl<M: ToolMiddleware> ToolMiddleware for Adjusted<M> {
+    fn name(&self) -> Cow<'static, str> {
+        self.name.clone().unwrap_or_else(|| self.inner.name())
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        if !self.applies(call) {
+            return Decision::allow();
+        }
+        let deciding = self.inner.before_tool_call(cx, call);
+        let Some(limit) = self.limit else { return deciding.await };
+        match tokio::time::timeout(limit, deciding).await {
+            Ok(decision) => decision,
+            Err(_) => Decision::failed(format_args!("did not decide within {limit:?}")),
+        }
+    }
+
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        match self.applies(call) {
+            true => self.inner.after_tool_call(cx, call, outcome).await,
+            false => outcome,
+        }
+    }
+
+    async fn on_tool_error(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        match self.applies(call) {
+            true => self.inner.on_tool_error(cx, call, error).await,
+            false => Err(error.error),
+        }
+    }
+}
