@@ -10,6 +10,7 @@ mod cancelling;
 mod compile_fail;
 mod deciding;
 mod deferring;
+mod functions;
 mod properties;
 mod secrecy;
 mod seeds;
