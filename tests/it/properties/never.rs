@@ -1,10 +1,12 @@
 //! What no stack, no batch and no answer may bring about.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use countersign::{
-    DeferralKind, DeferredToolRequests, DeferredToolResults, ErrorKind, SuspendedTurn,
-    ToolApproved, Turn,
+    DeferralKind, DeferredToolRequests, DeferredToolResults, ErrorKind, RunContext, SuspendedTurn,
+    ToolApproved, Turn, UserError, handler_fn_sync,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -54,10 +56,20 @@ struct Played {
     late: usize,
 }
 
-/// Plays a response: the first pass, then up to four rounds of answers, each from the stored form.
-fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer]) -> Played {
+/// Plays a response: the first pass, with a handler that answers inline or without one, then up to four rounds of
+/// answers, each from the stored form.
+fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer], inline: bool) -> Played {
     let log = Log::default();
-    let mut given = Vec::new();
+    let given = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let handler = {
+        let (log, given, asked, answers) =
+            (log.clone(), Arc::clone(&given), Arc::clone(&asked), answers.to_vec());
+        handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, UserError>(decide(requests, &answers, 3, &log, &mut given.lock().unwrap()))
+        })
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let late = runtime.block_on(async {
         let turn = Turn::new(model::build(&levels, &log)).max_deferrals(4);
@@ -67,12 +79,18 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer]) -> Played 
             .zip(&ids)
             .map(|((ends, n), id)| call(id, ends.tool(), json!({"n": n})))
             .collect();
-        let mut waiting = ended(&turn.run(response).await, &ids);
+        let first = if inline { turn.clone().handler(handler) } else { turn.clone() };
+        let mut waiting = ended(&first.run(response).await, &ids);
+        assert!(
+            asked.load(Ordering::Relaxed) <= 1,
+            "T2, T4: the handler is asked once per response"
+        );
         for round in 0..4 {
             let Some(suspended) = waiting else { break };
             let stored = serde_json::to_string(&suspended).unwrap();
             let suspended: SuspendedTurn = serde_json::from_str(&stored).unwrap();
-            let results = decide(&suspended.requests(), answers, round, &log, &mut given);
+            let results =
+                decide(&suspended.requests(), answers, round, &log, &mut given.lock().unwrap());
             waiting = ended(&turn.resume(suspended, results).await, &ids);
         }
         let before = log.executions().len();
@@ -81,6 +99,7 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer]) -> Played 
         }
         log.executions().len() - before
     });
+    let given = given.lock().unwrap().clone();
     Played { levels, executions: log.executions(), given, late }
 }
 
@@ -220,8 +239,9 @@ proptest! {
         levels in model::levels(),
         calls in model::calls(),
         answers in prop::collection::vec(answer(), 1..5),
+        inline: bool,
     ) {
-        let played = play(levels, &calls, &answers);
+        let played = play(levels, &calls, &answers, inline);
         for execution in &played.executions {
             was_allowed_or_approved(&played, execution);
         }
