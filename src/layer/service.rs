@@ -13,7 +13,7 @@ use crate::call::ToolCall;
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
-use crate::middleware::{ToolCallError, ToolMiddleware};
+use crate::middleware::{ToolCallError, ToolMiddleware, told};
 use crate::outcome::Outcome;
 
 use super::decide::recorded;
@@ -123,21 +123,12 @@ fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
 
 /// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
 fn after(
-    told: Result<Outcome, Caught>,
+    result: Result<Outcome, Caught>,
     call: &ToolCall,
     name: impl FnOnce() -> Cow<'static, str>,
 ) -> Outcome {
-    let what = match told {
-        Ok(Outcome::Denied(denied)) => {
-            return Outcome::failed(format!(
-                "The tool ran. Its result is withheld: {}",
-                denied.message
-            ));
-        }
-        Ok(Outcome::Deferred(_)) => {
-            return Outcome::failed("The tool ran. Its result is withheld.");
-        }
-        Ok(told) => return told,
+    let what = match result {
+        Ok(outcome) => return told(outcome),
         Err(Caught(what)) => what,
     };
     let name = name();

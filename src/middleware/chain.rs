@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::{Erased, ToolCallError, ToolMiddleware};
+use super::erased::{Erased, Slot};
+use super::{ToolCallError, ToolMiddleware, told};
 use crate::args::Args;
 use crate::call::{Execution, RunContext, ToolCall};
 use crate::caught::{Caught, caught};
-use crate::decision::{Decision, Question, ToolDecision, Verdict};
+use crate::decision::{Decision, Question, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
@@ -59,8 +60,13 @@ impl Chain {
     }
 
     /// What one member says; `None` for a plain ALLOW.
-    async fn one(member: &dyn Erased, cx: &RunContext, call: &ToolCall) -> Option<Box<Decision>> {
-        let decision = match caught(|| member.before(cx, call)).await {
+    async fn one<'a>(
+        member: &'a dyn Erased,
+        cx: &'a RunContext,
+        call: &'a ToolCall,
+        slot: &mut Slot<'a, Option<Box<Decision>>>,
+    ) -> Option<Box<Decision>> {
+        let decision = match caught(|| member.before(cx, call, slot)).await {
             Ok(None) if !cx.explains() => return None,
             Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
             Err(Caught(what)) => Decision::failed(what),
@@ -71,8 +77,10 @@ impl Chain {
     }
 
     async fn in_parallel(&self, cx: &RunContext, call: &ToolCall) -> Decision {
-        let decisions =
-            join_all(self.members.iter().map(|member| Self::one(&**member, cx, call))).await;
+        let decisions = join_all(
+            self.members.iter().map(async |member| Self::one(&**member, cx, call, &mut None).await),
+        )
+        .await;
         let mut sum = Sum::default();
         for (member, decision) in self.members.iter().zip(decisions) {
             let Some(decision) = decision else { continue };
@@ -91,35 +99,46 @@ impl Chain {
         let mut sum = Sum::default();
         let mut current = call.clone();
         for walk in 0..2 {
-            let mut decided = false;
             let mut mixed = None;
-            for member in &self.members {
-                let Some(mut decision) = Self::one(&**member, cx, &current).await else {
-                    decided = true;
-                    continue;
-                };
-                let changed = decision.args.take().filter(|args| !args.equal(current.args()));
-                let denied = decision.decision() == ToolDecision::Deny;
-                sum.add(*decision);
-                if denied {
-                    return sum.into_decision(None);
-                }
-                if let Some(args) = changed {
-                    current = current.with_args(args);
-                    if decided {
-                        mixed = Some(member.name());
-                    }
-                }
-                decided = true;
+            let mut next = 0;
+            while let Some((at, args)) = self.until_changed(next, cx, &current, &mut sum).await {
+                current = current.with_args(args);
+                mixed = self.members.get(at).filter(|_| at > 0).or(mixed);
+                next = at + 1;
             }
-            match mixed {
+            match mixed.filter(|_| sum.denied.is_none()) {
                 None => break,
-                Some(name) if walk == 1 => return changes_again(&name),
+                Some(member) if walk == 1 => return changes_again(&member.name()),
                 Some(_) => {}
             }
         }
         let args = (!current.args().same(call.args())).then(|| current.args().clone());
         sum.into_decision(args)
+    }
+
+    /// Asks the members from this one on, up to the first that changes the arguments: which one, and into what.
+    async fn until_changed(
+        &self,
+        first: usize,
+        cx: &RunContext,
+        call: &ToolCall,
+        sum: &mut Sum,
+    ) -> Option<(usize, Args)> {
+        let mut slot = None;
+        for (at, member) in self.members.iter().enumerate().skip(first) {
+            let Some(mut decision) = Self::one(&**member, cx, call, &mut slot).await else {
+                continue;
+            };
+            let changed = decision.args.take().filter(|args| !args.equal(call.args()));
+            sum.add(*decision);
+            if sum.denied.is_some() {
+                return None;
+            }
+            if let Some(args) = changed {
+                return Some((at, args));
+            }
+        }
+        None
     }
 }
 
@@ -173,8 +192,9 @@ impl ToolMiddleware for Chain {
         call: &ToolCall,
         mut outcome: Outcome,
     ) -> Outcome {
+        let mut slot = None;
         for member in self.members.iter().rev() {
-            outcome = member.after(cx, call, outcome).await;
+            outcome = told(member.after(cx, call, outcome, &mut slot).await);
         }
         outcome
     }
@@ -187,16 +207,16 @@ impl ToolMiddleware for Chain {
     ) -> Result<Outcome, BoxError> {
         let execution = error.execution;
         let mut result = Err(error.error);
+        let (mut afters, mut on_errors) = (None, None);
         for member in self.members.iter().rev() {
             result = match result {
                 // As in a stack: once a member inside has made an outcome of the error, the others see the outcome of
                 // an execution, or nothing if there was none.
                 Ok(outcome) if execution == Execution::NotStarted => Ok(outcome),
-                Ok(outcome) => Ok(member.after(cx, call, outcome).await),
+                Ok(outcome) => Ok(told(member.after(cx, call, outcome, &mut afters).await)),
                 Err(error) => {
-                    member
-                        .on_error(cx, call, ToolCallError { error, execution: execution.clone() })
-                        .await
+                    let error = ToolCallError { error, execution: execution.clone() };
+                    member.on_error(cx, call, error, &mut on_errors).await
                 }
             };
         }

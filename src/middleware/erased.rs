@@ -1,8 +1,9 @@
 //! Middleware behind a pointer, for composites that hold several.
 
 use std::borrow::Cow;
+use std::future::Future;
 
-use futures::future::BoxFuture;
+use tokio_util::sync::ReusableBoxFuture;
 
 use super::{ToolCallError, ToolMiddleware};
 use crate::call::{RunContext, ToolCall};
@@ -10,27 +11,39 @@ use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// The object-safe twin of [`ToolMiddleware`].
+/// Where the future of a hook runs: one member after the other uses the same place.
+pub(super) type Slot<'a, T> = Option<ReusableBoxFuture<'a, T>>;
+
+/// What runs in a slot.
+type Running<'s, 'a, T> = &'s mut ReusableBoxFuture<'a, T>;
+
+/// The object-safe twin of [`ToolMiddleware`]: each hook is started in a slot.
 pub(crate) trait Erased: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
+
     /// `None` for a plain ALLOW, which most answers are, and which is then not moved about.
-    fn before<'a>(
+    fn before<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
-    ) -> BoxFuture<'a, Option<Box<Decision>>>;
-    fn after<'a>(
+        slot: &'s mut Slot<'a, Option<Box<Decision>>>,
+    ) -> Running<'s, 'a, Option<Box<Decision>>>;
+
+    fn after<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
         outcome: Outcome,
-    ) -> BoxFuture<'a, Outcome>;
-    fn on_error<'a>(
+        slot: &'s mut Slot<'a, Outcome>,
+    ) -> Running<'s, 'a, Outcome>;
+
+    fn on_error<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
         error: ToolCallError,
-    ) -> BoxFuture<'a, Result<Outcome, BoxError>>;
+        slot: &'s mut Slot<'a, Result<Outcome, BoxError>>,
+    ) -> Running<'s, 'a, Result<Outcome, BoxError>>;
 }
 
 impl<M: ToolMiddleware> Erased for M {
@@ -38,29 +51,46 @@ impl<M: ToolMiddleware> Erased for M {
         ToolMiddleware::name(self)
     }
 
-    fn before<'a>(
+    fn before<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
-    ) -> BoxFuture<'a, Option<Box<Decision>>> {
-        Box::pin(async move { self.before_tool_call(cx, call).await.unless_plain() })
+        slot: &'s mut Slot<'a, Option<Box<Decision>>>,
+    ) -> Running<'s, 'a, Option<Box<Decision>>> {
+        start(slot, async move { self.before_tool_call(cx, call).await.unless_plain() })
     }
 
-    fn after<'a>(
+    fn after<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
         outcome: Outcome,
-    ) -> BoxFuture<'a, Outcome> {
-        Box::pin(self.after_tool_call(cx, call, outcome))
+        slot: &'s mut Slot<'a, Outcome>,
+    ) -> Running<'s, 'a, Outcome> {
+        start(slot, self.after_tool_call(cx, call, outcome))
     }
 
-    fn on_error<'a>(
+    fn on_error<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
         call: &'a ToolCall,
         error: ToolCallError,
-    ) -> BoxFuture<'a, Result<Outcome, BoxError>> {
-        Box::pin(self.on_tool_error(cx, call, error))
+        slot: &'s mut Slot<'a, Result<Outcome, BoxError>>,
+    ) -> Running<'s, 'a, Result<Outcome, BoxError>> {
+        start(slot, self.on_tool_error(cx, call, error))
+    }
+}
+
+/// Starts a future in a slot, in place of the one before it.
+fn start<'s, 'a, T>(
+    slot: &'s mut Slot<'a, T>,
+    future: impl Future<Output = T> + Send + 'a,
+) -> Running<'s, 'a, T> {
+    match slot {
+        Some(running) => {
+            running.set(future);
+            running
+        }
+        None => slot.insert(ReusableBoxFuture::new(future)),
     }
 }

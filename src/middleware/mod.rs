@@ -26,7 +26,6 @@ pub use adjusted::Adjusted;
 pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
-pub(crate) use erased::Erased;
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
 
 use crate::call::{RunContext, ToolCall};
@@ -127,6 +126,18 @@ pub struct ToolCallError {
     pub error: BoxError,
     /// What is known about the execution.
     pub execution: crate::call::Execution,
+}
+
+/// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred
+/// (rule D8).
+pub(crate) fn told(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Denied(denied) => {
+            Outcome::failed(format!("The tool ran. Its result is withheld: {}", denied.message))
+        }
+        Outcome::Deferred(_) => Outcome::failed("The tool ran. Its result is withheld."),
+        told => told,
+    }
 }
 
 /// The name of a type without its path and its parameters' paths.

@@ -425,3 +425,14 @@ async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
     assert_eq!(words(&report), ["denied"]);
     assert!(recorder.ran().is_empty());
 }
+
+#[tokio::test]
+async fn in_a_chain_too_what_ran_cannot_be_denied_by_a_hook() {
+    // D8, inside one chain: the members outside see an outcome of an execution, never a denial.
+    let (inner, outer) = (Hooks::default(), Hooks::default());
+    let chain = Chain::new().with(outer.clone()).with(inner.clone());
+    let report = run(Recorder::new(["read"]).layered(chain.into_layer())).await;
+    assert_eq!(inner.take(), ["before First", "after returned"]);
+    assert_eq!(outer.take(), ["before First", "after failed"]);
+    assert_eq!(content(&report, 0), "The tool ran. Its result is withheld: rewritten");
+}
