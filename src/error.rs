@@ -156,7 +156,7 @@ pub enum ErrorKind {
     /// The host wired something wrong.
     #[error(transparent)]
     User(#[from] UserError),
-    /// The model broke the rules: duplicate call ids, or too many failures in a row.
+    /// The model broke the rules: duplicate call ids, or failures beyond the [retries](crate::Agent::max_retries) of a tool.
     #[error("the model's response cannot be used: {problem} ({})", Ids(ids))]
     ModelBehavior {
         /// What it did.

@@ -119,11 +119,16 @@ impl<'a> Resolving<'a> {
         requests(&self.turn.info.run_id, self.turn.info.response, &self.slots)
     }
 
-    /// A fatal error of a call: its siblings are done, the handler is not asked, and the response ends (rule T8).
+    /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
+    /// response ends (rule T8).
     fn fail_if_broken(mut self) -> Result<Self, TurnError> {
         let Some(index) = self.slots.iter().position(|slot| matches!(slot.state, State::Broken(_)))
         else {
-            return Ok(self);
+            let retries = self.turn.retries.as_ref();
+            return match retries.and_then(|retries| retries.exceeded(&self.slots)) {
+                Some(kind) => Err(self.fail(kind)),
+                None => Ok(self),
+            };
         };
         let mut first = None;
         for (at, slot) in self.slots.iter_mut().enumerate() {

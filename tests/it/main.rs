@@ -11,6 +11,7 @@ mod compile_fail;
 mod deciding;
 mod deferring;
 mod properties;
+mod retries;
 mod secrecy;
 mod seeds;
 mod terminal;
