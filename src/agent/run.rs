@@ -17,7 +17,7 @@ use crate::deferred::DeferredToolResults;
 use crate::error::{ErrorKind, UserError};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::turn::{
-    Answered, CallReport, Retries, SuspendedTurn, Turn, TurnError, TurnReport, admit, new_run_id,
+    Answered, CallReport, Retries, SuspendedTurn, Turn, TurnError, TurnReport, admit,
 };
 
 /// A run that is about to start: set more, or await it.
@@ -35,8 +35,7 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn prompt(agent: &'a Agent, prompt: String) -> Self {
-        let state =
-            SuspendedRun { run_id: new_run_id(), responses: 0, history: Vec::new(), turn: None };
+        let state = SuspendedRun::from_trusted_history(Vec::new());
         Self { prompt: Some(prompt), ..Self::resume(agent, state, None) }
     }
 
