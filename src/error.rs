@@ -62,14 +62,12 @@ pub enum UserError {
         "the answers carry no fingerprints: build them with `requests.answer()`, as `require_bound_answers` demands"
     )]
     AnswersNotBound,
-    /// Arguments that an approver typed do not fit the tool.
-    #[error("the edited arguments of call `{}` do not fit tool `{}`: {problem}", id.escape_debug(), tool.escape_debug())]
+    /// Arguments that an approver typed do not fit their tools.
+    #[error("the edited arguments of {} do not fit: {problem}", Ids(ids))]
     InvalidOverride {
-        /// The call.
-        id: String,
-        /// The tool.
-        tool: String,
-        /// What does not fit.
+        /// The calls whose edited arguments do not fit.
+        ids: Vec<String>,
+        /// What does not fit which tool.
         problem: String,
     },
     /// Calls wait for an answer, nobody is there to give it, and the caller did not say that it can take them.
@@ -232,10 +230,9 @@ impl UserError {
             | Self::AnswersOfWrongKind { ids }
             | Self::AnswersContradict { ids }
             | Self::AnswersForOtherBatch { ids }
+            | Self::InvalidOverride { ids, .. }
             | Self::DeferredNotExpected { ids } => ids.clone(),
-            Self::InvalidOverride { id, .. }
-            | Self::NoPass { id, .. }
-            | Self::PassClosed { id } => vec![id.clone()],
+            Self::NoPass { id, .. } | Self::PassClosed { id } => vec![id.clone()],
             Self::AnswersNotBound
             | Self::ToolConflict { .. }
             | Self::Rename { .. }

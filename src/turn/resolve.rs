@@ -100,6 +100,7 @@ impl<'a> Resolving<'a> {
 
     /// Edited arguments are validated before anything executes (rule A2).
     fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        let (mut ids, mut problems) = (Vec::new(), Vec::new());
         for slot in &self.slots {
             let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
             else {
@@ -107,11 +108,14 @@ impl<'a> Resolving<'a> {
             };
             let Some(args) = &approved.override_args else { continue };
             if let Err(problem) = self.together.validate(slot.call.name(), args) {
-                let (id, tool) = (slot.call.id().to_owned(), slot.call.name().to_owned());
-                return Err(UserError::InvalidOverride { id, tool, problem });
+                ids.push(slot.call.id().to_owned());
+                problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
             }
         }
-        Ok(())
+        if ids.is_empty() {
+            return Ok(());
+        }
+        Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
     }
 
     /// The batch of what waits.
