@@ -48,6 +48,12 @@ pub enum UserError {
         /// The calls with several answers.
         ids: Vec<String>,
     },
+    /// Several things are wrong with the answers at once.
+    #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    AnswersWrong {
+        /// Each of them.
+        problems: Vec<Self>,
+    },
     /// The answers were made for other questions than the ones that wait (rule A6).
     #[error(
         "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
@@ -232,6 +238,7 @@ impl UserError {
             | Self::AnswersForOtherBatch { ids }
             | Self::InvalidOverride { ids, .. }
             | Self::DeferredNotExpected { ids } => ids.clone(),
+            Self::AnswersWrong { problems } => problems.iter().flat_map(Self::ids).collect(),
             Self::NoPass { id, .. } | Self::PassClosed { id } => vec![id.clone()],
             Self::AnswersNotBound
             | Self::ToolConflict { .. }

@@ -1,5 +1,6 @@
 //! One run of an agent.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -128,8 +129,8 @@ impl<'a> Run<'a> {
     fn check_start(&self) -> Result<(), UserError> {
         if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
             let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
-            let ids = ids.chain(answers.left().map(str::to_owned)).collect();
-            return Err(UserError::AnswersUnknown { ids });
+            let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
+            return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
         }
         if self.state.history.is_empty() && self.prompt.is_none() {
             return Err(UserError::History {

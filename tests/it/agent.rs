@@ -429,10 +429,10 @@ async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
     let history = agent.run("go").await.unwrap().history().to_vec();
     let suspended = SuspendedRun::from_trusted_history(history.clone());
     assert!(suspended.requests().is_empty());
-    let again = DeferredToolResults::new().approve("c2").result("c1", 1);
+    let again = DeferredToolResults::new().approve("c2").approve("c1").result("c1", 1);
     let error = agent.resume(suspended, again).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c2", "c1"])
+        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1", "c2"])
     );
     let suspended = error.into_suspended();
     assert_eq!(suspended.history(), history);
