@@ -8,6 +8,7 @@ mod assistant;
 mod basics;
 mod cancelling;
 mod compile_fail;
+mod conformance;
 mod deciding;
 mod deferring;
 mod properties;
