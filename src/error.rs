@@ -48,6 +48,12 @@ pub enum UserError {
         /// The calls with several answers.
         ids: Vec<String>,
     },
+    /// Several things are wrong with the answers at once.
+    #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    AnswersWrong {
+        /// Each of them.
+        problems: Vec<Self>,
+    },
     /// The answers were made for other questions than the ones that wait (rule A6).
     #[error(
         "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
@@ -62,14 +68,12 @@ pub enum UserError {
         "the answers carry no fingerprints: build them with `requests.answer()`, as `require_bound_answers` demands"
     )]
     AnswersNotBound,
-    /// Arguments that an approver typed do not fit the tool.
-    #[error("the edited arguments of call `{}` do not fit tool `{}`: {problem}", id.escape_debug(), tool.escape_debug())]
+    /// Arguments that an approver typed do not fit their tools.
+    #[error("the edited arguments of {} do not fit: {problem}", Ids(ids))]
     InvalidOverride {
-        /// The call.
-        id: String,
-        /// The tool.
-        tool: String,
-        /// What does not fit.
+        /// The calls whose edited arguments do not fit.
+        ids: Vec<String>,
+        /// What does not fit which tool.
         problem: String,
     },
     /// Calls wait for an answer, nobody is there to give it, and the caller did not say that it can take them.
@@ -156,7 +160,7 @@ pub enum ErrorKind {
     /// The host wired something wrong.
     #[error(transparent)]
     User(#[from] UserError),
-    /// The model broke the rules: duplicate call ids, or too many failures in a row.
+    /// The model broke the rules: duplicate call ids, or failures beyond the [retries](crate::Agent::max_retries) of a tool.
     #[error("the model's response cannot be used: {problem} ({})", Ids(ids))]
     ModelBehavior {
         /// What it did.
@@ -232,10 +236,10 @@ impl UserError {
             | Self::AnswersOfWrongKind { ids }
             | Self::AnswersContradict { ids }
             | Self::AnswersForOtherBatch { ids }
+            | Self::InvalidOverride { ids, .. }
             | Self::DeferredNotExpected { ids } => ids.clone(),
-            Self::InvalidOverride { id, .. }
-            | Self::NoPass { id, .. }
-            | Self::PassClosed { id } => vec![id.clone()],
+            Self::AnswersWrong { problems } => problems.iter().flat_map(Self::ids).collect(),
+            Self::NoPass { id, .. } | Self::PassClosed { id } => vec![id.clone()],
             Self::AnswersNotBound
             | Self::ToolConflict { .. }
             | Self::Rename { .. }

@@ -22,6 +22,9 @@ use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::tools::Tools;
 use crate::turn::Turn;
 
+/// How often a run lets the model try again with one tool.
+const MAX_RETRIES: u32 = 1;
+
 /// A model, its tools, and who answers for the calls that need somebody.
 ///
 /// ```
@@ -50,6 +53,7 @@ pub struct Agent {
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
     output: Output,
+    max_retries: u32,
     tell_edits: bool,
     watch: Option<Arc<Watch>>,
 }
@@ -66,6 +70,7 @@ impl Agent {
             handler: None,
             deps: Extensions::default(),
             output: text(),
+            max_retries: MAX_RETRIES,
             tell_edits: false,
             watch: None,
         }
@@ -93,6 +98,20 @@ impl Agent {
     /// answers are an error.
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
+        self
+    }
+
+    /// How often the model may try again with one tool within one run; 1 by default. The failure after that ends the
+    /// run with [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) about its call, when the other calls of
+    /// the response have settled and before anybody is asked about those that wait. The error carries the run, as
+    /// every error does (rule T9); resumed, it has its whole budget again.
+    ///
+    /// A failure is a call that the model is told to make otherwise: invalid arguments, an unknown tool, or a
+    /// [`ModelRetry`](crate::ModelRetry) of the tool. Several in one response count once per tool, as none of them is
+    /// a retry of another. Denials, calls that fail for good, deferrals, and what comes back for a call that was
+    /// executed elsewhere do not count.
+    pub fn max_retries(mut self, max: u32) -> Self {
+        self.max_retries = max;
         self
     }
 

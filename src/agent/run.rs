@@ -1,5 +1,6 @@
 //! One run of an agent.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,7 @@ use crate::deferred::DeferredToolResults;
 use crate::error::{ErrorKind, UserError};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::turn::{
-    Answered, CallReport, SuspendedTurn, Turn, TurnError, TurnReport, admit, new_run_id,
+    Answered, CallReport, Retries, SuspendedTurn, Turn, TurnError, TurnReport, admit,
 };
 
 /// A run that is about to start: set more, or await it.
@@ -30,12 +31,12 @@ pub struct Run<'a> {
     prompt: Option<String>,
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
+    retries: Retries,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn prompt(agent: &'a Agent, prompt: String) -> Self {
-        let state =
-            SuspendedRun { run_id: new_run_id(), responses: 0, history: Vec::new(), turn: None };
+        let state = SuspendedRun::from_trusted_history(Vec::new());
         Self { prompt: Some(prompt), ..Self::resume(agent, state, None) }
     }
 
@@ -45,7 +46,8 @@ impl<'a> Run<'a> {
         answers: Option<DeferredToolResults>,
     ) -> Self {
         let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
-        Self { agent, state, answers, prompt: None, handler, deps }
+        let retries = Retries::new(agent.max_retries);
+        Self { agent, state, answers, prompt: None, handler, deps, retries }
     }
 
     /// Answers deferred calls inline, in place of the agent's handler.
@@ -127,8 +129,8 @@ impl<'a> Run<'a> {
     fn check_start(&self) -> Result<(), UserError> {
         if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
             let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
-            let ids = ids.chain(answers.left().map(str::to_owned)).collect();
-            return Err(UserError::AnswersUnknown { ids });
+            let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
+            return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
         }
         if self.state.history.is_empty() && self.prompt.is_none() {
             return Err(UserError::History {
@@ -155,7 +157,8 @@ impl<'a> Run<'a> {
 
     fn turn(&self) -> Turn {
         let turn = self.agent.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
-        turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone())
+        let turn = turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone());
+        turn.with_retries(self.retries.clone())
     }
 
     async fn ask_model(&self) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
@@ -198,6 +201,7 @@ impl<'a> Run<'a> {
         turns: &mut Vec<TurnReport>,
     ) -> Option<Result<RunResult, RunError>> {
         self.notify(RunEvent::Turn(&report));
+        self.retries.spend(&report);
         let waiting = report.suspended().cloned();
         if waiting.is_none() {
             let parts = report.calls().iter().filter_map(|call| self.told(call));

@@ -9,7 +9,7 @@ use crate::call::RunContext;
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::outcome::Outcome;
-use crate::turn::SuspendedTurn;
+use crate::turn::{SuspendedTurn, new_run_id};
 
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
@@ -50,6 +50,17 @@ struct Stored {
 }
 
 impl SuspendedRun {
+    /// A run that has come as far as this history says, and of which nothing waits: answers to it are refused, by
+    /// their ids, and a prompt goes on with it. A history whose last calls have no results cannot be continued this
+    /// way; the suspended run they belong to can.
+    ///
+    /// Whoever writes the history chooses what the model believes to have happened: take it from nowhere but your own
+    /// store (rule A6).
+    #[must_use]
+    pub fn from_trusted_history(history: Vec<Message>) -> Self {
+        Self { run_id: new_run_id(), responses: 0, history, turn: None }
+    }
+
     /// The run.
     #[must_use]
     pub fn run_id(&self) -> &str {

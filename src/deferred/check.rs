@@ -20,8 +20,10 @@ pub(crate) fn check(
     check_answers(requests, results)?;
     if results.is_bound() {
         let differs = |id: &&str| results.fingerprint(id) != requests.fingerprint(id);
-        let ids = answered(results).filter(differs).map(str::to_owned).collect();
-        return none(ids, |ids| UserError::AnswersForOtherBatch { ids });
+        let ids: Vec<_> = answered(results).filter(differs).map(str::to_owned).collect();
+        if !ids.is_empty() {
+            return Err(UserError::AnswersForOtherBatch { ids });
+        }
     }
     Ok(())
 }
@@ -34,14 +36,6 @@ pub(super) fn check_answers(
     let approval = |id: &str| requests.approvals.iter().any(|call| call.id() == id);
     let external = |id: &str| requests.calls.iter().any(|call| call.id() == id);
 
-    let mut unknown: Vec<String> = Vec::new();
-    for id in answered(results).chain(results.left()) {
-        if !approval(id) && !external(id) && !unknown.iter().any(|known| known == id) {
-            unknown.push(id.to_owned());
-        }
-    }
-    none(unknown, |ids| UserError::AnswersUnknown { ids })?;
-
     let contradicts = |id: &str| {
         let ways = [
             results.approvals.contains_key(id),
@@ -50,16 +44,34 @@ pub(super) fn check_answers(
         ];
         ways.into_iter().filter(|way| *way).count() > 1
     };
-    none(ids(requests, contradicts), |ids| UserError::AnswersContradict { ids })?;
-
     let wrong = |id: &str| {
         results.approvals.contains_key(id) && !approval(id)
             || results.calls.contains_key(id) && !external(id)
     };
-    none(ids(requests, wrong), |ids| UserError::AnswersOfWrongKind { ids })?;
-
+    let given = answered(results).chain(results.left());
+    let mut unknown: Vec<_> =
+        given.filter(|id| !approval(id) && !external(id)).map(str::to_owned).collect();
+    unknown.sort();
+    unknown.dedup();
     let missing = requests.remaining(results).map(|rest| ids(&rest, |_| true)).unwrap_or_default();
-    none(missing, |ids| UserError::AnswersMissing { ids })
+    let mut found: Vec<UserError> = Vec::new();
+    for (mut ids, error) in [
+        (unknown, (|ids| UserError::AnswersUnknown { ids }) as fn(_) -> _),
+        (ids(requests, contradicts), |ids| UserError::AnswersContradict { ids }),
+        (ids(requests, wrong), |ids| UserError::AnswersOfWrongKind { ids }),
+        (missing, |ids| UserError::AnswersMissing { ids }),
+    ] {
+        // What is wrong with a call in two ways is said once.
+        ids.retain(|id| !found.iter().any(|error| error.ids().contains(id)));
+        if !ids.is_empty() {
+            found.push(error(ids));
+        }
+    }
+    match found.len() {
+        0 => Ok(()),
+        1 => found.pop().map_or(Ok(()), Err),
+        _ => Err(UserError::AnswersWrong { problems: found }),
+    }
 }
 
 fn answered(results: &DeferredToolResults) -> impl Iterator<Item = &str> {
@@ -73,8 +85,4 @@ fn ids(requests: &DeferredToolRequests, mut pick: impl FnMut(&str) -> bool) -> V
         .filter(|id| pick(id))
         .map(str::to_owned)
         .collect()
-}
-
-fn none(ids: Vec<String>, error: impl FnOnce(Vec<String>) -> UserError) -> Result<(), UserError> {
-    if ids.is_empty() { Ok(()) } else { Err(error(ids)) }
 }

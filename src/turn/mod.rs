@@ -16,6 +16,7 @@ mod checks;
 mod errors;
 mod report;
 mod resolve;
+mod retries;
 mod slot;
 mod suspended;
 mod together;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use admit::admit;
 pub use report::{Answered, CallReport, TurnError, TurnReport};
+pub(crate) use retries::Retries;
 pub use suspended::SuspendedTurn;
 
 use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
@@ -81,6 +83,8 @@ pub struct Turn {
     handler: Option<Arc<dyn ErasedHandler>>,
     error_outcome: ErrorOutcome,
     max_deferrals: u32,
+    /// A turn of its own has no budget: whoever has the loop counts.
+    retries: Option<Retries>,
     require_bound: bool,
     trace_args: bool,
 }
@@ -95,6 +99,7 @@ impl Turn {
             handler: None,
             error_outcome: Arc::new(errors::default_outcome),
             max_deferrals: MAX_DEFERRALS,
+            retries: None,
             require_bound: false,
             trace_args: false,
         }
@@ -244,6 +249,11 @@ impl Turn {
 
     pub(crate) fn shared_handler(mut self, handler: Option<Arc<dyn ErasedHandler>>) -> Self {
         self.handler = handler;
+        self
+    }
+
+    pub(crate) fn with_retries(mut self, retries: Retries) -> Self {
+        self.retries = Some(retries);
         self
     }
 

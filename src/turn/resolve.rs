@@ -100,6 +100,7 @@ impl<'a> Resolving<'a> {
 
     /// Edited arguments are validated before anything executes (rule A2).
     fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        let (mut ids, mut problems) = (Vec::new(), Vec::new());
         for slot in &self.slots {
             let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
             else {
@@ -107,11 +108,14 @@ impl<'a> Resolving<'a> {
             };
             let Some(args) = &approved.override_args else { continue };
             if let Err(problem) = self.together.validate(slot.call.name(), args) {
-                let (id, tool) = (slot.call.id().to_owned(), slot.call.name().to_owned());
-                return Err(UserError::InvalidOverride { id, tool, problem });
+                ids.push(slot.call.id().to_owned());
+                problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
             }
         }
-        Ok(())
+        if ids.is_empty() {
+            return Ok(());
+        }
+        Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
     }
 
     /// The batch of what waits.
@@ -119,11 +123,16 @@ impl<'a> Resolving<'a> {
         requests(&self.turn.info.run_id, self.turn.info.response, &self.slots)
     }
 
-    /// A fatal error of a call: its siblings are done, the handler is not asked, and the response ends (rule T8).
+    /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
+    /// response ends (rule T8).
     fn fail_if_broken(mut self) -> Result<Self, TurnError> {
         let Some(index) = self.slots.iter().position(|slot| matches!(slot.state, State::Broken(_)))
         else {
-            return Ok(self);
+            let retries = self.turn.retries.as_ref();
+            return match retries.and_then(|retries| retries.exceeded(&self.slots)) {
+                Some(kind) => Err(self.fail(kind)),
+                None => Ok(self),
+            };
         };
         let mut first = None;
         for (at, slot) in self.slots.iter_mut().enumerate() {

@@ -420,3 +420,32 @@ async fn a_watcher_that_panics_ends_nothing() {
     assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
+
+#[tokio::test]
+async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
+    // A4: "answers by id, strict and total: … an unknown id … is a `UserError` naming the ids". A6: "A bare history
+    // enters only by `SuspendedRun::from_trusted_history`".
+    let agent = Agent::new(Scripted::new([two()]), tools());
+    let history = agent.run("go").await.unwrap().history().to_vec();
+    let suspended = SuspendedRun::from_trusted_history(history.clone());
+    assert!(suspended.requests().is_empty());
+    let again = DeferredToolResults::new().approve("c2").approve("c1").result("c1", 1);
+    let error = agent.resume(suspended, again).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1", "c2"])
+    );
+    let suspended = error.into_suspended();
+    assert_eq!(suspended.history(), history);
+    let run = agent.resume(suspended, DeferredToolResults::new()).saying("more").await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+
+    let unanswered = vec![Message::user("go"), response_of(two())];
+    let run =
+        agent.resume(SuspendedRun::from_trusted_history(unanswered), DeferredToolResults::new());
+    let error = run.saying("more").await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
+}
+
+fn response_of(response: ModelResponse) -> Message {
+    Message::Response { parts: response.parts }
+}

@@ -246,12 +246,19 @@ async fn edited_arguments_are_validated_before_anything_executes() {
     let requests = suspended.requests();
     let answers =
         requests.answer().approve("c1").approve_with("c2", Args::new().with("invalid", 1));
+    let unfit = answers.clone();
     let error = turn.resume(suspended.clone(), answers.build().unwrap()).await.unwrap_err();
     assert!(
-        matches!(error.kind(), countersign::ErrorKind::User(UserError::InvalidOverride { id, .. }) if id == "c2")
+        matches!(error.kind(), countersign::ErrorKind::User(UserError::InvalidOverride { ids, .. }) if ids == &["c2"])
     );
     assert!(pay.ran().is_empty());
     assert_eq!(error.suspended(), Some(&suspended), "bad input loses nothing");
+    // A4: the error names the ids, all of them.
+    let both =
+        unfit.unchecked().approval("c1", ToolApproved::with_args(Args::new().with("invalid", 1)));
+    let error = turn.resume(suspended, both).await.unwrap_err();
+    assert_eq!(error.kind().ids(), ["c1", "c2"]);
+    assert!(pay.ran().is_empty());
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::example;
+
 /// In files that must not be read: no output and no file may ever show it.
 const SECRET: &str = "MARKER-that-nobody-may-see";
 
@@ -80,7 +82,7 @@ impl Place {
 
     /// Runs the example without a terminal. The paths of options are relative to the place.
     fn run(&self, args: &[&str]) -> Ended {
-        let ran = Command::new(binary())
+        let ran = Command::new(example("assistant"))
             .args(args)
             .current_dir(self.place.path())
             .stdin(Stdio::null())
@@ -118,15 +120,6 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         }
     }
     files
-}
-
-/// The example, which `cargo test` builds beside this binary.
-fn binary() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let name = format!("assistant{}", std::env::consts::EXE_SUFFIX);
-    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(name);
-    assert!(binary.exists(), "build it first: cargo build --example assistant");
-    binary
 }
 
 impl Ended {

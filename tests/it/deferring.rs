@@ -305,7 +305,7 @@ async fn a17_invalid_args_of_an_approval_tool_go_back_to_the_model_and_nobody_is
         .then(ModelResponse::calls([call("c2", "delete", json!([1, 2]))]))
         .then(ModelResponse::calls([call("c3", "delete", json!({"path": "a"}))]))
         .then(ModelResponse::text("done"));
-    let agent = agent(&model, recorder.clone()).deferred_tool_handler(handler);
+    let agent = agent(&model, recorder.clone()).max_retries(2).deferred_tool_handler(handler);
     let run = agent.run("go").await.unwrap();
     assert_eq!(run.text(), Some("done"));
     assert_eq!(asked.load(Ordering::Relaxed), 1, "asked about the valid call only");

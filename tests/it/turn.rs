@@ -89,6 +89,17 @@ async fn answers_are_strict_and_total() {
             answers().approve("d1").result("d2", 1).approve("s1"),
             UserError::AnswersOfWrongKind { ids: vec!["d2".into(), "s1".into()] },
         ),
+        (
+            answers().approve("zzz").result("d1", 1).approve("d2").leave("d2"),
+            UserError::AnswersWrong {
+                problems: vec![
+                    UserError::AnswersUnknown { ids: vec!["zzz".into()] },
+                    UserError::AnswersContradict { ids: vec!["d2".into()] },
+                    UserError::AnswersOfWrongKind { ids: vec!["d1".into()] },
+                    UserError::AnswersMissing { ids: vec!["s1".into()] },
+                ],
+            },
+        ),
     ];
     let tools = kinds();
     for (given, expected) in cases {

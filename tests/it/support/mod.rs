@@ -3,6 +3,7 @@
 mod layers;
 mod script;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +15,15 @@ use serde_json::{Value, json};
 
 pub(crate) use layers::{Retries, by_name};
 pub(crate) use script::{Script, results};
+
+/// An example, which `cargo test` builds beside this binary.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
+    assert!(binary.exists(), "build it first: cargo build --example {name}");
+    binary
+}
 
 /// One execution of a tool body.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,56 @@
+//! How often the model may be told to try again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::ErrorKind;
+use crate::outcome::Outcome;
+
+use super::report::{Answered, TurnReport};
+use super::slot::{Slot, State};
+
+/// What each tool may cost in retries within one run, and what it has cost so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Retries {
+    max: u32,
+    spent: BTreeMap<String, u32>,
+}
+
+impl Retries {
+    pub(crate) fn new(max: u32) -> Self {
+        Self { max, spent: BTreeMap::new() }
+    }
+
+    /// Counts what a response has cost. Calls of one response count once per tool: the model made them all before it
+    /// was told of the first failure, so that none is a retry of another.
+    pub(crate) fn spend(&mut self, report: &TurnReport) {
+        let failed = report
+            .calls()
+            .iter()
+            .filter(|call| counts(call.outcome(), call.answered(), call.settled_before()));
+        let tools: BTreeSet<&str> = failed.map(|call| call.call().name()).collect();
+        for tool in tools {
+            *self.spent.entry(tool.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The first call of the response that has failed once too often.
+    pub(super) fn exceeded(&self, slots: &[Slot]) -> Option<ErrorKind> {
+        let slot = slots.iter().find(|slot| {
+            let State::Settled(outcome) = &slot.state else { return false };
+            let spent = self.spent.get(slot.call.name()).copied().unwrap_or_default();
+            spent >= self.max && counts(outcome, slot.answered.as_ref(), slot.settled_before)
+        })?;
+        let (tool, max) = (slot.call.name().escape_debug(), self.max);
+        let problem = format!(
+            "tool `{tool}` has failed more often than it may be retried ({max}, see `Agent::max_retries`)"
+        );
+        Some(ErrorKind::ModelBehavior { problem, ids: vec![slot.call.id().to_owned()] })
+    }
+}
+
+/// Whether a call that was settled in this run sends the model back, by its own doing: the result of a call executed
+/// elsewhere is not.
+fn counts(outcome: &Outcome, answered: Option<&Answered>, settled_before: bool) -> bool {
+    let elsewhere = matches!(answered, Some(Answered::Result { .. }));
+    matches!(outcome, Outcome::Retry(_)) && !elsewhere && !settled_before
+}
