@@ -102,14 +102,14 @@ impl Agent {
     }
 
     /// How often the model may try again with one tool within one run; 1 by default. The failure after that ends the
-    /// run with [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) about its call, when the other calls of
-    /// the response have settled and before anybody is asked about those that wait. The error carries the run, as
-    /// every error does (rule T9); resumed, it has its whole budget again.
+    /// run with [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) about its call: before anything of the
+    /// response runs when the call itself cannot be used, else when its siblings have settled and before anybody is
+    /// asked. The error carries the run, as every error does (rule T9); resumed, it has its whole budget again.
     ///
     /// A failure is a call that the model is told to make otherwise: invalid arguments, an unknown tool, or a
     /// [`ModelRetry`](crate::ModelRetry) of the tool. Several in one response count once per tool, as none of them is
-    /// a retry of another. Denials, calls that fail for good, deferrals, and what comes back for a call that was
-    /// executed elsewhere do not count.
+    /// a retry of another, and a tool that succeeds has its whole budget again. Denials, calls that fail for good,
+    /// deferrals, and what comes back for a call that was executed elsewhere do not count.
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = max;
         self

@@ -37,6 +37,12 @@ impl<'a> Resolving<'a> {
         });
         let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
         let mut this = Self { turn, together, slots: slots.collect() };
+        this.together.refuse_unfit(&mut this.slots);
+        // A model that has spent its retries gets nothing of this response run.
+        let retries = turn.retries.as_ref();
+        if let Some(kind) = retries.and_then(|retries| retries.exceeded(&this.slots)) {
+            return Err(TurnError::before(kind));
+        }
         this.together.walk(&mut this.slots).await;
         this.fail_if_broken()
     }
@@ -94,6 +100,7 @@ impl<'a> Resolving<'a> {
         for slot in &mut self.slots {
             take_answer(slot, &mut answers);
         }
+        self.together.refuse_unfit(&mut self.slots);
         self.together.walk(&mut self.slots).await;
         Ok(self.fail_if_broken()?.finish())
     }

@@ -20,15 +20,18 @@ impl Retries {
         Self { max, spent: BTreeMap::new() }
     }
 
-    /// Counts what a response has cost. Calls of one response count once per tool: the model made them all before it
-    /// was told of the first failure, so that none is a retry of another.
+    /// Counts what a response has cost: once for each tool that failed, as the model made all calls before it was told
+    /// of the first failure. A tool that only succeeded has its whole budget again.
     pub(crate) fn spend(&mut self, report: &TurnReport) {
-        let failed = report
-            .calls()
-            .iter()
-            .filter(|call| counts(call.outcome(), call.answered(), call.settled_before()));
-        let tools: BTreeSet<&str> = failed.map(|call| call.call().name()).collect();
-        for tool in tools {
+        let new = || report.calls().iter().filter(|call| !call.settled_before());
+        let failed = new().filter(|call| counts(call.outcome(), call.answered(), false));
+        let failed: BTreeSet<&str> = failed.map(|call| call.call().name()).collect();
+        for call in new().filter(|call| call.outcome().is_returned()) {
+            if !failed.contains(call.call().name()) {
+                self.spent.remove(call.call().name());
+            }
+        }
+        for tool in failed {
             *self.spent.entry(tool.to_owned()).or_default() += 1;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use crate::args::Args;
-use crate::call::{Pass, ToolDefinition};
+use crate::call::{Pass, ToolCall, ToolDefinition};
 use crate::deferred::{Asked, fingerprint};
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
@@ -95,13 +95,7 @@ impl<'a> Together<'a> {
         else {
             return None;
         };
-        let definition = match self.enters(slot, &plan) {
-            Ok(definition) => definition,
-            Err(outcome) => {
-                slot.state = State::Settled(outcome);
-                return None;
-            }
-        };
+        let definition = Arc::clone(self.definitions.get(slot.call.name())?);
         let Plan { origin, approval, deferrals } = plan;
         let start = Start { call: slot.call.clone(), definition, args: origin.clone(), approval };
         let walked = self.walker.walk(start).await;
@@ -110,10 +104,19 @@ impl<'a> Together<'a> {
         Some(pass)
     }
 
-    /// Whether a call may enter the stack: a known tool, and arguments that fit. Otherwise the model is told to try
-    /// again before anybody is bothered (rule T5).
-    fn enters(&self, slot: &Slot, plan: &Plan) -> Result<Arc<ToolDefinition>, Outcome> {
-        let call = &slot.call;
+    /// Settles the planned calls that may not enter the stack, before anything runs and anybody is bothered: unknown
+    /// tools, and arguments that do not fit. The model is told to try again (rule T5).
+    pub(super) fn refuse_unfit(&self, slots: &mut [Slot]) {
+        for slot in slots {
+            if let State::Planned(plan) = &slot.state
+                && let Err(outcome) = self.enters(&slot.call, plan)
+            {
+                slot.state = State::Settled(outcome);
+            }
+        }
+    }
+
+    fn enters(&self, call: &ToolCall, plan: &Plan) -> Result<(), Outcome> {
         let Some(definition) = self.definitions.get(call.name()) else {
             let mut names: Vec<_> =
                 self.definitions.keys().map(|name| format!("`{name}`")).collect();
@@ -127,14 +130,12 @@ impl<'a> Together<'a> {
         if let Some(error) = call.unreadable() {
             return Err(Outcome::retry(format!("Not executed: {error}.")));
         }
-        match validate(definition, &plan.origin) {
-            Ok(()) => Ok(Arc::clone(definition)),
-            Err(problem) => {
-                let text =
-                    format!("Not executed: the arguments do not fit `{}`: {problem}", call.name());
-                Err(Outcome::retry(text))
-            }
-        }
+        validate(definition, &plan.origin).map_err(|problem| {
+            Outcome::retry(format!(
+                "Not executed: the arguments do not fit `{}`: {problem}",
+                call.name()
+            ))
+        })
     }
 
     fn settle(&self, slot: &mut Slot, origin: Args, deferrals: u32, walked: Walked) {

@@ -133,3 +133,36 @@ async fn an_approved_call_costs_as_any_other_and_a_resumed_run_counts_afresh() {
     let run = agent(1).resume(suspended, approve("c2")).await.unwrap();
     assert_eq!(run.text(), Some("done"));
 }
+
+// As PydanticAI counts: failures in a row.
+#[tokio::test]
+async fn a_tool_that_succeeds_has_its_budget_again() {
+    let recorder = || {
+        Recorder::new(["pick"]).body(|_, call| match call.args()["open"].as_bool() {
+            Some(true) => Ok(json!("opened")),
+            _ => Err(ModelRetry::new("it is locked").into()),
+        })
+    };
+    let pick = |id: &str, open: bool| call(id, "pick", json!({"open": open}));
+    let model = script([vec![pick("c1", false)], vec![pick("c2", true)], vec![pick("c3", false)]]);
+    assert_eq!(Agent::new(model, recorder()).run("go").await.unwrap().text(), Some("done"));
+    // One that succeeds and fails in the same response has failed.
+    let both = vec![pick("c2", true), pick("c3", false)];
+    let model = script([vec![pick("c1", false)], both]);
+    let error = Agent::new(model, recorder()).run("go").await.unwrap_err();
+    assert_eq!(exceeded_by(&error), ["c3"]);
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_used_ends_the_run_before_its_siblings_run() {
+    let recorder = tools();
+    let model = script([vec![open("c1"), call("c2", "nope", json!({}))]]);
+    let error = Agent::new(model, recorder.clone()).max_retries(0).run("go").await.unwrap_err();
+    assert_eq!(exceeded_by(&error), ["c2"]);
+    assert!(recorder.ran().is_empty());
+    assert_eq!(
+        error.suspended().history().len(),
+        1,
+        "the history is as it was before the response"
+    );
+}
