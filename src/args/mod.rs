@@ -98,14 +98,15 @@ impl Args {
     /// Reads the arguments as `T`.
     ///
     /// # Errors
-    /// Says which field does not fit, by its path. The text may quote the value: it is meant for the model, not for
-    /// a log.
+    /// Says which field does not fit, by its path, and what was expected, without the value (rule S2). What a
+    /// `Deserialize` of your own says is passed on as it is.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, String> {
         serde_path_to_error::deserialize(self.as_map()).map_err(|error| {
             let path = error.path().to_string();
+            let problem = without_value(&error.into_inner().to_string());
             match path.as_str() {
-                "." => error.into_inner().to_string(),
-                path => format!("`{path}`: {}", error.into_inner()),
+                "." => problem,
+                path => format!("`{path}`: {problem}"),
             }
         })
     }
@@ -118,6 +119,17 @@ impl Args {
     /// Whether both have the same canonical text, so that they are the same arguments to every reader.
     pub(crate) fn equal(&self, other: &Self) -> bool {
         self.same(other) || self.to_string() == other.to_string()
+    }
+}
+
+/// What serde says of a value that does not fit, without the value.
+fn without_value(message: &str) -> String {
+    let quotes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant "];
+    match message.split_once(", expected ") {
+        Some((found, expected)) if quotes.iter().any(|quote| found.starts_with(quote)) => {
+            format!("expected {expected}")
+        }
+        _ => message.to_owned(),
     }
 }
 

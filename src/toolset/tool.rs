@@ -161,8 +161,8 @@ where
         validate: Arc::new(move |args| {
             let problem =
                 |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-                    "" => error.to_string(),
-                    path => format!("`{path}`: {error}"),
+                    "" => error.masked().to_string(),
+                    path => format!("`{path}`: {}", error.masked()),
                 };
             let problems: Vec<_> = validator.iter_errors(&args.to_value()).map(problem).collect();
             if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }

@@ -12,7 +12,7 @@ use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 
 use super::Turn;
-use super::slot::{Plan, Slot, State, Waiting};
+use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
 use super::walk::{Start, Walked, Walker};
 
 /// Calls that walk at the same time; a call of a sequential tool is alone.
@@ -91,7 +91,7 @@ impl<'a> Together<'a> {
     /// Walks one call, if it may enter the stack. Gives the pass, to wait for a body that runs on.
     async fn walk_one(&self, slot: &mut Slot) -> Option<Arc<Pass>> {
         let State::Planned(plan) =
-            std::mem::replace(&mut slot.state, State::Settled(Outcome::failed("")))
+            std::mem::replace(&mut slot.state, State::Settled(Outcome::failed(INTERNAL_ERROR)))
         else {
             return None;
         };

@@ -172,6 +172,31 @@ fn line(text: &str) -> &str {
 }
 
 #[test]
+fn what_does_not_fit_is_said_without_its_value() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let typed = tool_fn("tool", "", async |args: Typed| Ok::<_, ToolError>(args.n));
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let known = countersign::ToolDefinition::new("tool", schema);
+    let known = countersign::schema_tool_fn(known, async |_, _| Ok::<_, ToolError>(1)).unwrap();
+    for tool in [typed, known] {
+        let turn = Turn::new(FunctionToolset::new().tool(tool.requires_approval()));
+        let calls =
+            vec![call("c1", "tool", json!({"n": 1})), call("c2", "tool", json!({"n": MARKER}))];
+        let report = runtime.block_on(turn.run(calls)).unwrap();
+        let told = report.calls()[1].outcome().content().unwrap().to_string();
+        assert!(told.contains("`n`") || told.contains("/n"), "{told}");
+        assert!(!told.contains(MARKER), "{told}");
+
+        let suspended = report.into_suspended().unwrap();
+        let requests = suspended.requests();
+        let edited =
+            requests.answer().approve_with("c1", Args::new().with("n", MARKER)).build().unwrap();
+        let error = runtime.block_on(turn.resume(suspended, edited)).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(MARKER), "{error} {error:?}");
+    }
+}
+
+#[test]
 fn argument_values_are_traced_when_asked_for_and_answers_are_events() {
     let buffer = Buffer::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
