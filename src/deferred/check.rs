@@ -1,6 +1,9 @@
 //! Whether answers fit what was asked: strict and total (rules A4, A6).
 
+use std::collections::HashSet;
+
 use super::{DeferredToolRequests, DeferredToolResults};
+use crate::call::ToolCall;
 use crate::error::UserError;
 
 /// Answers for exactly the requests, made for exactly what was shown.
@@ -33,8 +36,10 @@ pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
 ) -> Result<(), UserError> {
-    let approval = |id: &str| requests.approvals.iter().any(|call| call.id() == id);
-    let external = |id: &str| requests.calls.iter().any(|call| call.id() == id);
+    let approvals: HashSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
+    let externals: HashSet<_> = requests.calls.iter().map(ToolCall::id).collect();
+    let approval = |id: &str| approvals.contains(id);
+    let external = |id: &str| externals.contains(id);
 
     let contradicts = |id: &str| {
         let ways = [
@@ -79,10 +84,5 @@ fn answered(results: &DeferredToolResults) -> impl Iterator<Item = &str> {
 }
 
 fn ids(requests: &DeferredToolRequests, mut pick: impl FnMut(&str) -> bool) -> Vec<String> {
-    requests
-        .iter()
-        .map(crate::call::ToolCall::id)
-        .filter(|id| pick(id))
-        .map(str::to_owned)
-        .collect()
+    requests.iter().map(ToolCall::id).filter(|id| pick(id)).map(str::to_owned).collect()
 }

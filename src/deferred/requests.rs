@@ -1,6 +1,6 @@
 //! The calls of one response that wait for somebody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -190,7 +190,7 @@ impl DeferredToolRequests {
 
     /// Drops what is known about calls that are no longer in the lists.
     fn forget_others(&mut self) {
-        let ids: Vec<String> = self.iter().map(|call| call.id().to_owned()).collect();
+        let ids: HashSet<String> = self.iter().map(|call| call.id().to_owned()).collect();
         let kept = |id: &String| ids.contains(id);
         self.metadata.retain(|id, _| kept(id));
         self.kinds.retain(|id, _| kept(id));
