@@ -184,7 +184,7 @@ fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for folder in ["src", "examples", "benches", "docs", ".ci"] {
         if root().join(folder).exists() {
-            for path in files(folder, &[".rs", ".md", ".toml", "run"]) {
+            for path in files(folder, &[".rs", ".md", ".toml", "/run", "/test"]) {
                 texts.insert(path.clone(), read(&path));
             }
         }

@@ -83,13 +83,13 @@ impl<'a> Run<'a> {
     async fn go(mut self) -> Result<RunResult, RunError> {
         let mut turns = Vec::new();
         if let Some(turn) = self.state.turn.take() {
-            match self.take_up(turn.clone()).await {
+            match self.take_up(turn).await {
                 Ok(report) => {
                     if let Some(end) = self.after(report, &mut turns) {
                         return end;
                     }
                 }
-                Err(error) => return Err(self.fail(error, Some(turn), turns)),
+                Err(error) => return Err(self.fail(error, turns)),
             }
         } else if let Err(error) = self.check_start() {
             return Err(self.stop(ErrorKind::User(error), turns));
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
                         return end;
                     }
                 }
-                Err(error) => return Err(self.fail(error, None, turns)),
+                Err(error) => return Err(self.fail(error, turns)),
             }
         }
     }
@@ -210,10 +210,10 @@ impl<'a> Run<'a> {
         }
         turns.push(report);
         let waiting = waiting?;
-        let ids = waiting.requests().iter().map(|call| call.id().to_owned()).collect();
-        let state = SuspendedRun { turn: Some(waiting), ..self.state.clone() };
         let turns = std::mem::take(turns);
+        let state = SuspendedRun { turn: Some(waiting), ..self.state.clone() };
         if !self.agent.output.deferred {
+            let ids = state.requests().iter().map(|call| call.id().to_owned()).collect();
             let kind = ErrorKind::User(UserError::DeferredNotExpected { ids });
             return Some(Err(RunError::new(kind, state, turns)));
         }
@@ -246,19 +246,14 @@ impl<'a> Run<'a> {
     }
 
     /// The run ends with an error of a turn, and with the state to resume from.
-    fn fail(
-        self,
-        error: TurnError,
-        before: Option<SuspendedTurn>,
-        mut turns: Vec<TurnReport>,
-    ) -> RunError {
+    fn fail(self, error: TurnError, mut turns: Vec<TurnReport>) -> RunError {
         let (kind, suspended, report) = error.into_parts();
         self.notify(RunEvent::Turn(&report));
         turns.push(report);
         let mut state = self.state;
-        state.turn = suspended.or(before);
+        state.turn = suspended;
         if state.turn.is_none() {
-            // Nothing of the response ran: without it, the history is as it was before the request.
+            // A response that was taken up again always comes back with its state, so this one was new. Nothing of the response ran: without it, the history is as it was before the request.
             state.history.pop();
         }
         RunError::new(kind, state, turns)
