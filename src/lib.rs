@@ -106,7 +106,9 @@ pub mod error;
 pub mod gate;
 pub mod handler;
 pub mod layer;
+pub mod message;
 pub mod middleware;
+pub mod model;
 pub mod outcome;
 pub mod show;
 pub mod testing;
@@ -116,10 +118,7 @@ pub mod turn;
 
 pub use schemars;
 
-pub use agent::{
-    Agent, Message, Model, ModelRequest, ModelResponse, Output, RequestPart, ResponsePart,
-    ReturnKind, Run, RunError, RunEvent, RunOutput, RunResult, SuspendedRun, text,
-};
+pub use agent::{Agent, Output, Run, RunError, RunOutput, RunResult, SuspendedRun, text};
 pub use args::{Args, ArgsError};
 pub use call::{
     Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind,
@@ -139,10 +138,12 @@ pub use handler::{
     handler_fn_sync, permission_handler,
 };
 pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};
+pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
 pub use middleware::{
     Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware, When,
     danger_first_decision_wins, decide_fn, from_fn, when,
 };
+pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
 pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,
     ToolError, ToolFailed, ToolReturn, ToolUnknown,
@@ -153,4 +154,4 @@ pub use toolset::schema_tool_fn;
 pub use toolset::{
     ExternalToolset, FunctionToolset, IntoToolFn, Permit, Tool, Toolset, blocking_tool_fn, tool_fn,
 };
-pub use turn::{Answered, CallReport, SuspendedTurn, Turn, TurnError, TurnReport, admit};
+pub use turn::{Answered, CallReport, RunEvent, SuspendedTurn, Turn, TurnError, TurnReport, admit};

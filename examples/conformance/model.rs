@@ -17,9 +17,9 @@ pub(crate) struct Script {
 }
 
 impl Model for Script {
-    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let mut seen = self.log.lock();
-        seen.model_saw.push(new_parts(request.messages).collect());
+        seen.model_saw.push(new_parts(request.messages()).collect());
         let says = self.scenario.model.get(seen.responses);
         seen.responses += 1;
         Ok(match says {

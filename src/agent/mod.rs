@@ -1,8 +1,6 @@
 //! A loop around [`Turn`]: ask the model, run its calls, tell it what became of them, until it answers
 //! with text.
 
-mod message;
-mod model;
 mod result;
 mod run;
 mod suspended;
@@ -10,17 +8,16 @@ mod suspended;
 use std::fmt;
 use std::sync::Arc;
 
-pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
-pub use model::{Model, ModelRequest, ModelResponse};
-pub use result::{RunError, RunEvent, RunOutput, RunResult};
+pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use suspended::SuspendedRun;
 
 use crate::call::Extensions;
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
-use crate::turn::Turn;
+use crate::turn::{RunEvent, Turn};
 
 /// How often a run lets the model try again with one tool.
 const MAX_RETRIES: u32 = 1;
@@ -33,7 +30,7 @@ const MAX_RETRIES: u32 = 1;
 /// struct Polite;
 ///
 /// impl Model for Polite {
-///     async fn respond(&self, _: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
+///     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> {
 ///         Ok(ModelResponse::text("How do you do?"))
 ///     }
 /// }
@@ -47,18 +44,15 @@ const MAX_RETRIES: u32 = 1;
 #[derive(Clone)]
 #[must_use = "an agent does nothing until it runs"]
 pub struct Agent {
-    model: Arc<dyn model::ErasedModel>,
+    model: Arc<dyn ErasedModel>,
     turn: Turn,
-    instructions: Option<String>,
+    instructions: Option<Arc<str>>,
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
     output: Output,
     max_retries: u32,
     tell_edits: bool,
-    watch: Option<Arc<Watch>>,
 }
-
-type Watch = dyn Fn(RunEvent<'_>) + Send + Sync;
 
 impl Agent {
     /// An agent.
@@ -72,12 +66,11 @@ impl Agent {
             output: text(),
             max_retries: MAX_RETRIES,
             tell_edits: false,
-            watch: None,
         }
     }
 
     /// What the model is told it is there for.
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+    pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
@@ -135,9 +128,9 @@ impl Agent {
         self
     }
 
-    /// Watches every run: what the model said, and what became of it.
-    pub fn watch(mut self, watch: impl Fn(RunEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.watch = Some(Arc::new(watch));
+    /// Watches every run, as it happens. A run can be watched by one more: [`Run::watch`].
+    pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
+        self.turn = self.turn.watch(watch);
         self
     }
 

@@ -1,27 +1,11 @@
-//! What a run comes to, and what happens on the way.
+//! What a run comes to.
 
 use std::fmt;
 
-use super::message::Message;
 use super::suspended::SuspendedRun;
-use crate::call::ToolCall;
 use crate::error::ErrorKind;
+use crate::message::Message;
 use crate::turn::TurnReport;
-
-/// What happens in a run, as it happens.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum RunEvent<'a> {
-    /// The model has responded.
-    Response {
-        /// Its text.
-        text: &'a str,
-        /// Its calls.
-        calls: &'a [ToolCall],
-    },
-    /// The calls of the response have come as far as they can now.
-    Turn(&'a TurnReport),
-}
 
 /// What a run came to.
 #[derive(Debug)]

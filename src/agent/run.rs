@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::IntoFuture;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
 use super::Agent;
-use super::message::{Message, RequestPart, ResponsePart};
-use super::model::{ModelRequest, ModelResponse};
-use super::result::{RunError, RunEvent, RunOutput, RunResult};
+use super::result::{RunError, RunOutput, RunResult};
 use super::suspended::{SuspendedRun, results};
 use crate::call::{Extensions, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::{ErrorKind, UserError};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::message::{Message, RequestPart, ResponsePart};
+use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
 use crate::turn::{
-    Answered, CallReport, Retries, SuspendedTurn, Turn, TurnError, TurnReport, admit,
+    Answered, CallReport, Retries, RunEvent, SuspendedTurn, Turn, TurnError, TurnReport, Watchers,
+    admit,
 };
 
 /// A run that is about to start: set more, or await it.
@@ -32,6 +32,7 @@ pub struct Run<'a> {
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
     retries: Retries,
+    watchers: Watchers,
 }
 
 impl<'a> Run<'a> {
@@ -46,8 +47,9 @@ impl<'a> Run<'a> {
         answers: Option<DeferredToolResults>,
     ) -> Self {
         let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
+        let watchers = agent.turn.watchers().clone();
         let retries = Retries::new(agent.max_retries);
-        Self { agent, state, answers, prompt: None, handler, deps, retries }
+        Self { agent, state, answers, prompt: None, handler, deps, retries, watchers }
     }
 
     /// Answers deferred calls inline, in place of the agent's handler.
@@ -65,6 +67,12 @@ impl<'a> Run<'a> {
     /// Adds a dependency, or replaces the agent's of the same type.
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(value);
+        self
+    }
+
+    /// Watches this run, as it happens, beside whoever watches the agent.
+    pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
+        self.watchers.add(watch);
         self
     }
 
@@ -158,18 +166,30 @@ impl<'a> Run<'a> {
     fn turn(&self) -> Turn {
         let turn = self.agent.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
         let turn = turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone());
-        turn.with_retries(self.retries.clone())
+        turn.with_retries(self.retries.clone()).watched_by(self.watchers.clone())
     }
 
     async fn ask_model(&self) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
         let tools = self.turn().definitions().await?;
-        let request = ModelRequest {
-            instructions: self.agent.instructions.as_deref(),
-            messages: &self.state.history,
-            tools: &tools,
-        };
+        let mut request = ModelRequest::new(self.state.history.clone()).with_tools(tools.clone());
+        if let Some(instructions) = &self.agent.instructions {
+            request = request.with_instructions(Arc::clone(instructions));
+        }
+        if self.watchers.are_there() {
+            request = request.with_deltas(self.deltas());
+        }
         let response = self.agent.model.respond(request).await.map_err(ErrorKind::Model)?;
         Ok((response, tools))
+    }
+
+    fn deltas(&self) -> Deltas {
+        let watchers = self.watchers.clone();
+        Deltas::new(move |heard| {
+            watchers.tell(|| match heard {
+                Heard::Text(text) => RunEvent::TextDelta { text: text.to_owned() },
+                Heard::Again => RunEvent::ResponseRestarted,
+            });
+        })
     }
 
     /// Puts a response into the history. Gives its text and its calls.
@@ -189,8 +209,8 @@ impl<'a> Run<'a> {
             self.state.history.iter().flat_map(Message::tool_calls).map(ToolCall::id).collect();
         let calls = admit(calls, &used);
         parts.extend(calls.iter().cloned().map(ResponsePart::ToolCall));
+        self.watchers.tell(|| RunEvent::Response { parts: parts.clone() });
         self.state.history.push(Message::Response { parts });
-        self.notify(RunEvent::Response { text: &said, calls: &calls });
         (said, calls)
     }
 
@@ -200,7 +220,7 @@ impl<'a> Run<'a> {
         report: TurnReport,
         turns: &mut Vec<TurnReport>,
     ) -> Option<Result<RunResult, RunError>> {
-        self.notify(RunEvent::Turn(&report));
+        self.tell_done(&report);
         self.retries.spend(&report);
         let waiting = report.suspended().cloned();
         if waiting.is_none() {
@@ -235,20 +255,14 @@ impl<'a> Run<'a> {
         Some((result, beside))
     }
 
-    fn notify(&self, event: RunEvent<'_>) {
-        if let Some(watch) = &self.agent.watch {
-            // Whoever watches has no say: its panic does not end a run whose tools have run.
-            let watched = catch_unwind(AssertUnwindSafe(|| watch(event)));
-            if watched.is_err() {
-                tracing::error!(run_id = self.state.run_id, "the watcher of a run panicked");
-            }
-        }
+    fn tell_done(&self, report: &TurnReport) {
+        self.watchers.tell(|| RunEvent::ToolCallsDone { report: Arc::new(report.clone()) });
     }
 
     /// The run ends with an error of a turn, and with the state to resume from.
     fn fail(self, error: TurnError, mut turns: Vec<TurnReport>) -> RunError {
         let (kind, suspended, report) = error.into_parts();
-        self.notify(RunEvent::Turn(&report));
+        self.tell_done(&report);
         turns.push(report);
         let mut state = self.state;
         state.turn = suspended;

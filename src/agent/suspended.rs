@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::{Message, RequestPart};
 use crate::call::RunContext;
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
+use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{SuspendedTurn, new_run_id};
 

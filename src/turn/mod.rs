@@ -14,6 +14,7 @@
 mod admit;
 mod checks;
 mod errors;
+mod event;
 mod report;
 mod resolve;
 mod retries;
@@ -26,6 +27,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use admit::admit;
+pub use event::RunEvent;
+pub(crate) use event::Watchers;
 pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;
 pub use suspended::SuspendedTurn;
@@ -87,6 +90,7 @@ pub struct Turn {
     retries: Option<Retries>,
     require_bound: bool,
     trace_args: bool,
+    watchers: Watchers,
 }
 
 impl Turn {
@@ -102,6 +106,7 @@ impl Turn {
             retries: None,
             require_bound: false,
             trace_args: false,
+            watchers: Watchers::default(),
         }
     }
 
@@ -167,6 +172,12 @@ impl Turn {
         self
     }
 
+    /// Watches what happens, as it happens.
+    pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
+        self.watchers.add(watch);
+        self
+    }
+
     /// Takes the calls of one response through the stack: ordinary ones run, deferred ones are collected, answered by
     /// the handler if there is one, and run if they are approved.
     ///
@@ -206,7 +217,7 @@ impl Turn {
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers).await
+        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers, true).await
     }
 
     /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
@@ -255,6 +266,15 @@ impl Turn {
     pub(crate) fn with_retries(mut self, retries: Retries) -> Self {
         self.retries = Some(retries);
         self
+    }
+
+    pub(crate) fn watched_by(mut self, watchers: Watchers) -> Self {
+        self.watchers = watchers;
+        self
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.watchers
     }
 
     pub(crate) fn with_deps(mut self, deps: crate::call::Extensions) -> Self {

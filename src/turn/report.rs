@@ -15,7 +15,7 @@ use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 
 /// What one response came to: a report per call, in model order, and what still waits.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TurnReport {
     calls: Vec<CallReport>,
     suspended: Option<SuspendedTurn>,

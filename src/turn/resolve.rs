@@ -11,6 +11,7 @@ use crate::deferred::{
 use crate::error::{ErrorKind, UserError};
 use crate::outcome::{Outcome, ToolDenied};
 
+use super::event::RunEvent;
 use super::report::{Answered, TurnError, TurnReport};
 use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
 use super::suspended::SuspendedTurn;
@@ -38,6 +39,7 @@ impl<'a> Resolving<'a> {
         let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
         let mut this = Self { turn, together, slots: slots.collect() };
         this.together.refuse_unfit(&mut this.slots);
+        this.tell_calls();
         // A model that has spent its retries gets nothing of this response run.
         let retries = turn.retries.as_ref();
         if let Some(kind) = retries.and_then(|retries| retries.exceeded(&this.slots)) {
@@ -61,7 +63,12 @@ impl<'a> Resolving<'a> {
     /// Asks the handler, once, about everything that waits (rule T2).
     pub(super) async fn answer(self) -> Result<TurnReport, TurnError> {
         let requests = self.requests();
-        let Some(handler) = self.turn.handler.as_ref().filter(|_| !requests.is_empty()) else {
+        if requests.is_empty() {
+            return Ok(self.finish());
+        }
+        let watchers = &self.turn.watchers;
+        watchers.tell(|| RunEvent::DeferredToolRequests { requests: requests.clone() });
+        let Some(handler) = self.turn.handler.as_ref() else {
             return Ok(self.finish());
         };
         let (name, cx) = (handler.name(), self.turn.context());
@@ -80,13 +87,15 @@ impl<'a> Resolving<'a> {
                 );
             }
         };
-        self.apply(answers).await
+        watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
+        self.apply(answers, false).await
     }
 
-    /// Checks the answers as a whole, then applies them (rule A4).
+    /// Checks the answers as a whole, then applies them (rule A4). On a resume the answered calls are taken up anew.
     pub(super) async fn apply(
         mut self,
         mut answers: DeferredToolResults,
+        resumed: bool,
     ) -> Result<TurnReport, TurnError> {
         let requests = self.requests();
         if requests.is_empty() && answers.is_empty() {
@@ -97,8 +106,15 @@ impl<'a> Resolving<'a> {
         if let Err(error) = checked {
             return Err(self.fail(user(error)));
         }
+        let watchers = &self.turn.watchers;
         for slot in &mut self.slots {
-            take_answer(slot, &mut answers);
+            if take_answer(slot, &mut answers) {
+                if resumed {
+                    let approved = matches!(slot.state, State::Planned(_));
+                    slot.tell_call(watchers, approved.then_some(true));
+                }
+                slot.tell_result(watchers);
+            }
         }
         self.together.refuse_unfit(&mut self.slots);
         self.together.walk(&mut self.slots).await;
@@ -123,6 +139,16 @@ impl<'a> Resolving<'a> {
             return Ok(());
         }
         Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
+    }
+
+    /// Tells whoever watches of the calls of a new response.
+    fn tell_calls(&self) {
+        for slot in self.slots.iter().filter(|_| self.turn.watchers.are_there()) {
+            let fits = matches!(slot.state, State::Planned(_));
+            let looked = !fits || !self.together.is_external(slot);
+            slot.tell_call(&self.turn.watchers, looked.then_some(fits));
+        }
+        self.slots.iter().for_each(|slot| slot.tell_result(&self.turn.watchers));
     }
 
     /// The batch of what waits.
@@ -193,9 +219,10 @@ pub(super) fn requests(run_id: &str, response: u32, slots: &[Slot]) -> DeferredT
     DeferredToolRequests::of(batch, pending)
 }
 
-/// Settles a call that is answered without running, or plans its walk when it is approved.
-fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) {
-    let Some(waiting) = slot.waiting().cloned() else { return };
+/// Settles a call that is answered without running, or plans its walk when it is approved. Says whether it was
+/// answered.
+fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
+    let Some(waiting) = slot.waiting().cloned() else { return false };
     let id = slot.call.id();
     let by = answers.answered_by.remove(id);
     let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
@@ -211,11 +238,12 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) {
             )
         }
         (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
-        (None, None) => return,
+        (None, None) => return false,
     };
     answered.report(id, slot.call.name());
     slot.state = state;
     slot.answered = Some(answered);
+    true
 }
 
 /// The walk after an approval: from where the asking one began, or from the edited arguments, for exactly what was

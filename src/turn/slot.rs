@@ -4,8 +4,10 @@ use crate::args::Args;
 use crate::call::{Approval, Execution, Said, ToolCall};
 use crate::decision::Question;
 use crate::error::BoxError;
+use crate::message::RequestPart;
 use crate::outcome::{Deferral, Outcome};
 
+use super::event::{RunEvent, Watchers};
 use super::report::Answered;
 
 /// What the model is told of a call that an error which is not for it has ended.
@@ -81,6 +83,19 @@ impl Slot {
         match &self.state {
             State::Waiting(waiting) => Some(waiting),
             State::Planned(_) | State::Settled(_) | State::Broken(_) => None,
+        }
+    }
+
+    /// Tells whoever watches that the call was taken up.
+    pub(super) fn tell_call(&self, watchers: &Watchers, args_valid: Option<bool>) {
+        watchers.tell(|| RunEvent::FunctionToolCall { part: self.call.clone(), args_valid });
+    }
+
+    /// Tells whoever watches what became of the call, if it is settled.
+    pub(super) fn tell_result(&self, watchers: &Watchers) {
+        let State::Settled(outcome) = &self.state else { return };
+        if let Some(part) = RequestPart::result(&self.call, outcome) {
+            watchers.tell(|| RunEvent::FunctionToolResult { part });
         }
     }
 

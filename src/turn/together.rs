@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use crate::args::Args;
-use crate::call::{Pass, ToolCall, ToolDefinition};
+use crate::call::{Pass, ToolCall, ToolDefinition, ToolKind};
 use crate::deferred::{Asked, fingerprint};
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
@@ -74,6 +74,12 @@ impl<'a> Together<'a> {
         segments
     }
 
+    /// Whether the calls of the tool are executed elsewhere: nobody looks at their arguments here.
+    pub(super) fn is_external(&self, slot: &Slot) -> bool {
+        let definition = self.definitions.get(slot.call.name());
+        definition.is_some_and(|definition| definition.get_kind() == ToolKind::External)
+    }
+
     fn is_sequential(&self, slot: &Slot) -> bool {
         self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
     }
@@ -101,6 +107,7 @@ impl<'a> Together<'a> {
         let walked = self.walker.walk(start).await;
         let pass = Arc::clone(&walked.pass);
         self.settle(slot, origin, deferrals + 1, walked);
+        slot.tell_result(&self.turn.watchers);
         Some(pass)
     }
 

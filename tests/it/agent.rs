@@ -40,8 +40,8 @@ impl Scripted {
 }
 
 impl Model for Scripted {
-    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
-        self.seen.lock().unwrap().push(request.messages.to_vec());
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        self.seen.lock().unwrap().push(request.messages().to_vec());
         let next = self.responses.lock().unwrap().pop_front();
         next.unwrap_or_else(|| Ok(ModelResponse::text("done"))).map_err(Into::into)
     }
@@ -305,12 +305,8 @@ async fn a_run_can_be_watched_and_has_dependencies() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let watch = {
         let events = Arc::clone(&events);
-        move |event: RunEvent<'_>| {
-            events.lock().unwrap().push(match event {
-                RunEvent::Response { text, calls } => format!("{text:?} and {} calls", calls.len()),
-                RunEvent::Turn(report) => format!("{} outcomes", report.calls().len()),
-                _ => String::new(),
-            });
+        move |event: &RunEvent| {
+            events.lock().unwrap().push(serde_json::to_value(event).unwrap()["event_kind"].clone());
         }
     };
     let recorder = tools().body(|cx, _| Ok(cx.deps::<Db>()?.0.into()));
@@ -318,7 +314,16 @@ async fn a_run_can_be_watched_and_has_dependencies() {
         Agent::new(Scripted::new([two()]), recorder.clone()).deps(Db("agent's")).watch(watch);
     let run = agent.run("go").deps(Db("run's")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), "run's");
-    assert_eq!(*events.lock().unwrap(), ["\"\" and 2 calls", "2 outcomes", "\"done\" and 0 calls"]);
+    let expected = [
+        "response",
+        "function_tool_call",
+        "function_tool_call",
+        "function_tool_result",
+        "function_tool_result",
+        "tool_calls_done",
+        "response",
+    ];
+    assert_eq!(*events.lock().unwrap(), expected);
 
     let without = Agent::new(Scripted::new([two()]), recorder).run("go").await.unwrap_err();
     let source = std::error::Error::source(&without).unwrap().to_string();

@@ -16,8 +16,8 @@ use seen::Seen;
 pub(crate) struct Tidy;
 
 impl Model for Tidy {
-    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
-        let seen = Seen::of(request.messages);
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let seen = Seen::of(request.messages());
         let steps = [look, read, follow, tidy, summarise];
         let next = steps.iter().find_map(|step| step(&seen));
         Ok(next.unwrap_or_else(|| ModelResponse::text(plan::last_words(&seen))))

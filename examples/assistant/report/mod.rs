@@ -6,7 +6,9 @@ mod text;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use countersign::{Answered, Args, CallReport, Execution, Outcome, RunEvent, Said, ToolDecision};
+use countersign::{
+    Answered, Args, CallReport, Execution, Outcome, ResponsePart, RunEvent, Said, ToolDecision,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,13 +61,19 @@ impl Report {
     }
 
     /// What a run does, as the agent tells it.
-    pub(crate) fn event(&self, event: RunEvent<'_>) {
+    pub(crate) fn event(&self, event: &RunEvent) {
         match event {
             // The final answer comes with the result of the run.
-            RunEvent::Response { text, calls } if !calls.is_empty() => {
-                self.says(text);
+            RunEvent::Response { parts }
+                if parts.iter().any(|part| matches!(part, ResponsePart::ToolCall(_))) =>
+            {
+                let text = parts.iter().filter_map(|part| match part {
+                    ResponsePart::Text(text) => Some(text.as_str()),
+                    _ => None,
+                });
+                self.says(&text.collect::<String>());
             }
-            RunEvent::Turn(report) => self.turn(report.calls()),
+            RunEvent::ToolCallsDone { report } => self.turn(report.calls()),
             _ => {}
         }
     }

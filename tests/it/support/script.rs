@@ -39,9 +39,9 @@ impl Script {
 }
 
 impl Model for Script {
-    async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
-        let tools = request.tools.iter().map(|tool| tool.name().to_owned()).collect();
-        self.heard.lock().unwrap().push(Heard { messages: request.messages.to_vec(), tools });
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let tools = request.tools().iter().map(|tool| tool.name().to_owned()).collect();
+        self.heard.lock().unwrap().push(Heard { messages: request.messages().to_vec(), tools });
         Ok(self.says.lock().unwrap().pop_front().ok_or("the script is at its end")?)
     }
 }

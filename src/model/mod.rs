@@ -1,12 +1,22 @@
 //! The model behind an agent.
+//!
+//! [`Model`] has one method, so that any client fits behind it. Model calls are tower services too: see
+//! [`ModelExt::layered`].
+
+mod request;
+mod service;
 
 use std::future::Future;
 
 use futures::future::BoxFuture;
 
-use super::message::{Message, ResponsePart};
-use crate::call::{ToolCall, ToolDefinition};
+pub use request::ModelRequest;
+pub(crate) use request::{Deltas, Heard};
+pub use service::{LayeredModel, ModelExt, ModelService};
+
+use crate::call::ToolCall;
 use crate::error::BoxError;
+use crate::message::ResponsePart;
 
 /// Says what comes next: text, tool calls, or both. Small enough to put any client behind it.
 ///
@@ -16,8 +26,10 @@ use crate::error::BoxError;
 /// struct Echo;
 ///
 /// impl Model for Echo {
-///     async fn respond(&self, request: ModelRequest<'_>) -> Result<ModelResponse, BoxError> {
-///         Ok(ModelResponse::text(format!("I have {} tools.", request.tools.len())))
+///     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+///         // A client that streams passes on what it hears as it hears it; the others leave this out.
+///         request.text_delta("I have ");
+///         Ok(ModelResponse::text(format!("I have {} tools.", request.tools().len())))
 ///     }
 /// }
 /// ```
@@ -28,20 +40,8 @@ pub trait Model: Send + Sync + 'static {
     /// Whatever keeps the model from answering; the run ends with it, and can be resumed.
     fn respond(
         &self,
-        request: ModelRequest<'_>,
+        request: ModelRequest,
     ) -> impl Future<Output = Result<ModelResponse, BoxError>> + Send;
-}
-
-/// What a model is given.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct ModelRequest<'a> {
-    /// What the agent is there for.
-    pub instructions: Option<&'a str>,
-    /// The conversation so far.
-    pub messages: &'a [Message],
-    /// The tools as they are now.
-    pub tools: &'a [ToolDefinition],
 }
 
 /// What a model says.
@@ -73,18 +73,12 @@ impl ModelResponse {
 }
 
 /// The object-safe twin of [`Model`].
-pub(super) trait ErasedModel: Send + Sync {
-    fn respond<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-    ) -> BoxFuture<'a, Result<ModelResponse, BoxError>>;
+pub(crate) trait ErasedModel: Send + Sync {
+    fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
 }
 
 impl<M: Model> ErasedModel for M {
-    fn respond<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-    ) -> BoxFuture<'a, Result<ModelResponse, BoxError>> {
+    fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
         Box::pin(Model::respond(self, request))
     }
 }

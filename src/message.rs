@@ -99,8 +99,8 @@ impl Message {
 }
 
 impl RequestPart {
-    /// The result of a call, and what its tool added for the model to read. A call that waits has none.
-    pub(super) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
+    /// The result of a call; `None` while it waits.
+    pub(crate) fn result(call: &ToolCall, outcome: &Outcome) -> Option<Self> {
         let kind = match outcome {
             Outcome::Returned(_) => ReturnKind::Success,
             Outcome::Denied(_) => ReturnKind::Denied,
@@ -109,12 +109,17 @@ impl RequestPart {
             Outcome::Unknown(_) => ReturnKind::Interrupted,
             Outcome::Deferred(_) => return None,
         };
-        let result = Self::ToolReturn {
+        Some(Self::ToolReturn {
             tool_name: call.name().to_owned(),
             content: outcome.content()?,
             tool_call_id: call.id().to_owned(),
             outcome: kind,
-        };
+        })
+    }
+
+    /// The result of a call, and what its tool added for the model to read. A call that waits has none.
+    pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
+        let result = Self::result(call, outcome)?;
         let beside = match outcome {
             Outcome::Returned(value) => value.content.clone(),
             Outcome::Denied(_)

@@ -1,0 +1,107 @@
+//! Models as tower services, and tower's layers around models.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+use tower::{Layer, Service, ServiceExt as _};
+
+use super::{ErasedModel, Model, ModelRequest, ModelResponse};
+use crate::error::BoxError;
+
+/// What every model can do.
+pub trait ModelExt: Model + Sized {
+    /// Puts tower layers around the requests to the model: a timeout, retries, a rate limit, your own. The layer that
+    /// `ServiceBuilder` is given first is outermost. Nothing here ever measures a tool or a person.
+    ///
+    /// The layers are applied at the first request, inside the runtime. Requests take turns at being admitted and then
+    /// run side by side, so that services that cannot be cloned (`RateLimit`) need no `buffer`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::{BoxError, Model, ModelExt, ModelRequest, ModelResponse};
+    /// use tower::ServiceBuilder;
+    ///
+    /// # struct Remote;
+    /// # impl Model for Remote {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("")) }
+    /// # }
+    /// let model = Remote.layered(
+    ///     ServiceBuilder::new().rate_limit(60, Duration::from_secs(60)).timeout(Duration::from_secs(90)),
+    /// );
+    /// # let _ = model;
+    /// ```
+    fn layered<L>(self, layer: L) -> LayeredModel<L>
+    where
+        L: Layer<ModelService> + Send + Sync + 'static,
+        L::Service: Service<ModelRequest, Response = ModelResponse> + Send + 'static,
+        <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ModelRequest>>::Future: Send + 'static,
+    {
+        LayeredModel { model: ModelService(Arc::new(self)), layer, service: OnceLock::new() }
+    }
+}
+
+impl<M: Model> ModelExt for M {}
+
+/// A model as a [`tower::Service`]; always ready.
+#[derive(Clone)]
+pub struct ModelService(Arc<dyn ErasedModel>);
+
+impl ModelService {
+    /// This model as a service.
+    pub fn new(model: impl Model) -> Self {
+        Self(Arc::new(model))
+    }
+}
+
+impl Service<ModelRequest> for ModelService {
+    type Response = ModelResponse;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<ModelResponse, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ModelRequest) -> Self::Future {
+        let model = Arc::clone(&self.0);
+        Box::pin(async move { model.respond(request).await })
+    }
+}
+
+/// A model with layers around it; see [`ModelExt::layered`].
+pub struct LayeredModel<L: Layer<ModelService>> {
+    model: ModelService,
+    layer: L,
+    /// Applied at the first request: `buffer` spawns its worker when it is layered.
+    service: OnceLock<Mutex<L::Service>>,
+}
+
+impl<L> Model for LayeredModel<L>
+where
+    L: Layer<ModelService> + Send + Sync + 'static,
+    L::Service: Service<ModelRequest, Response = ModelResponse> + Send + 'static,
+    <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
+    <L::Service as Service<ModelRequest>>::Future: Send + 'static,
+{
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let service = self.service.get_or_init(|| Mutex::new(self.layer.layer(self.model.clone())));
+        let response = service.lock().await.ready().await.map_err(Into::into)?.call(request);
+        response.await.map_err(Into::into)
+    }
+}
+
+impl fmt::Debug for ModelService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ModelService")
+    }
+}
+
+impl<L: Layer<ModelService>> fmt::Debug for LayeredModel<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LayeredModel({})", std::any::type_name::<L>())
+    }
+}
