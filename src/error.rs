@@ -146,11 +146,34 @@ pub enum UserError {
         problem: String,
     },
     /// The history that a run should continue does not fit.
-    #[error("the history cannot be continued: {problem}")]
+    #[error("the history cannot be continued: {problem}{}", Behind(ids))]
     History {
         /// What is wrong with it and what to do.
         problem: String,
+        /// The calls it is about.
+        ids: Vec<String>,
     },
+    /// A blocking call was made where an async runtime runs.
+    #[error(
+        "this would block the async runtime it is called in: await the run instead, or call it on a thread of its own"
+    )]
+    InsideRuntime,
+    /// The system gave no runtime for a blocking call.
+    #[error("no async runtime could be started: {problem}")]
+    NoRuntime {
+        /// What the system says.
+        problem: String,
+    },
+}
+
+/// The run would use more than it may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the run may {what} {max} times and no more: raise the limit (`UsageLimits`) to resume it, or close it"
+)]
+pub struct UsageLimitExceeded {
+    pub(crate) what: &'static str,
+    pub(crate) max: u32,
 }
 
 /// Why a response, or the run around it, ended with an error.
@@ -191,6 +214,25 @@ pub enum ErrorKind {
         #[source]
         source: BoxError,
     },
+    /// The agent behind a tool cannot go on. The suspended run has it where it stopped.
+    #[error("agent `{}` cannot go on (call `{}`)", agent.escape_debug(), id.escape_debug())]
+    Agent {
+        /// The call it works on.
+        id: String,
+        /// The agent, by the name of its tool.
+        agent: String,
+        /// Why.
+        #[source]
+        source: Box<Self>,
+    },
+    /// The run may not use more.
+    #[error("{exceeded}")]
+    UsageLimit {
+        /// Which limit.
+        exceeded: UsageLimitExceeded,
+        /// The calls that were not executed.
+        ids: Vec<String>,
+    },
     /// The definitions of the tools could not be had.
     #[error("the tools could not be listed")]
     Tools(#[source] BoxError),
@@ -209,7 +251,8 @@ impl ErrorKind {
         match self {
             Self::User(error) => error.ids(),
             Self::ModelBehavior { ids, .. } => ids.clone(),
-            Self::Tool { id, .. } => vec![id.clone()],
+            Self::Tool { id, .. } | Self::Agent { id, .. } => vec![id.clone()],
+            Self::UsageLimit { ids, .. } => ids.clone(),
             Self::Model(_) | Self::Handler { .. } | Self::Tools(_) => Vec::new(),
         }
     }
@@ -237,6 +280,7 @@ impl UserError {
             | Self::AnswersContradict { ids }
             | Self::AnswersForOtherBatch { ids }
             | Self::InvalidOverride { ids, .. }
+            | Self::History { ids, .. }
             | Self::DeferredNotExpected { ids } => ids.clone(),
             Self::AnswersWrong { problems } => problems.iter().flat_map(Self::ids).collect(),
             Self::NoPass { id, .. } | Self::PassClosed { id } => vec![id.clone()],
@@ -246,7 +290,8 @@ impl UserError {
             | Self::PrepareAdded { .. }
             | Self::MissingDeps { .. }
             | Self::StoredState { .. }
-            | Self::History { .. } => Vec::new(),
+            | Self::InsideRuntime
+            | Self::NoRuntime { .. } => Vec::new(),
         }
     }
 }
@@ -261,6 +306,15 @@ impl fmt::Display for Ids<'_> {
             write!(f, "{}`{}`", if i == 0 { "" } else { ", " }, id.escape_debug())?;
         }
         Ok(())
+    }
+}
+
+/// Writes ids in brackets behind a sentence, if there are any.
+struct Behind<'a>(&'a [String]);
+
+impl fmt::Display for Behind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", Ids(self.0)) }
     }
 }
 

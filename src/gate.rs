@@ -102,6 +102,11 @@ impl<T: Toolset> Gate<T> {
                 Deferral::external(crate::outcome::DeferralKind::External, serde_json::Map::new());
             return Ok(Outcome::Deferred(pass.defer(deferral)));
         }
+        if leaf.behind.is_some() {
+            // An agent runs outside of the stack: the turn takes it from here (rule T7).
+            pass.delegate();
+            return Ok(Outcome::Deferred(Deferral::of_agent()));
+        }
         let rerun = Rerun { idempotent: leaf.idempotent, unasked: !asked };
         self.execute(&pass, call, rerun).await
     }
@@ -145,6 +150,13 @@ impl<T: Toolset> Gate<T> {
             Claim::Unknown => return Ok(Outcome::unknown(MAY_HAVE_RUN)),
             Claim::Closed => return Err(UserError::PassClosed { id: call.id().into() }.into()),
         };
+        let usage = Arc::clone(&pass.context().run().usage);
+        if claimed.is_first()
+            && let Err(exceeded) = usage.take_tool_call()
+        {
+            claimed.give_up();
+            return Err(exceeded.into());
+        }
         let tool = call.name().to_owned();
         let permit = Permit::new(call, pass.context().clone(), BodyToken::new(pass));
         let ended = match caught(|| self.toolset.run(permit)).await {
@@ -157,6 +169,9 @@ impl<T: Toolset> Gate<T> {
                 ))
             }
         };
+        if matches!(ended, Ok(Outcome::Deferred(_))) {
+            usage.give_tool_call_back();
+        }
         claimed.end(ended.clone());
         ended.map_err(Into::into)
     }

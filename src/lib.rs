@@ -118,10 +118,14 @@ pub mod turn;
 
 pub use schemars;
 
-pub use agent::{Agent, Output, Run, RunError, RunOutput, RunResult, SuspendedRun, text};
+pub use agent::{
+    Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
+    structured, text,
+};
 pub use args::{Args, ArgsError};
 pub use call::{
-    Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind,
+    Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind, Usage,
+    UsageLimits,
 };
 #[cfg(feature = "cli")]
 pub use cli::TerminalHandler;
@@ -130,7 +134,7 @@ pub use deferred::{
     Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,
     metadata,
 };
-pub use error::{BoxError, ErrorKind, UserError};
+pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
 pub use handler::{
     ApproveAll, Batch, ChannelHandler, DeferredToolHandler, DenyAll, FailClosed, HandlerChain,
@@ -154,4 +158,6 @@ pub use toolset::schema_tool_fn;
 pub use toolset::{
     ExternalToolset, FunctionToolset, IntoToolFn, Permit, Tool, Toolset, blocking_tool_fn, tool_fn,
 };
-pub use turn::{Answered, CallReport, RunEvent, SuspendedTurn, Turn, TurnError, TurnReport, admit};
+pub use turn::{
+    Answered, CallReport, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError, TurnReport, admit,
+};

@@ -1,23 +1,32 @@
 //! A loop around [`Turn`]: ask the model, run its calls, tell it what became of them, until it answers
 //! with text.
 
+mod asking;
+mod blocking;
+mod history;
+mod iter;
+mod output;
 mod result;
 mod run;
-mod suspended;
+mod running;
+mod stream;
+mod sub_agent;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use iter::{RunIter, RunStep};
+pub use output::{Output, structured, text};
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
-pub use suspended::SuspendedRun;
+pub use stream::{RunStream, RunStreamSync};
 
-use crate::call::Extensions;
+use crate::call::{Extensions, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
-use crate::turn::{RunEvent, Turn};
+use crate::turn::{RunEvent, SuspendedRun, Turn};
 
 /// How often a run lets the model try again with one tool.
 const MAX_RETRIES: u32 = 1;
@@ -51,6 +60,7 @@ pub struct Agent {
     deps: Extensions,
     output: Output,
     max_retries: u32,
+    limits: UsageLimits,
     tell_edits: bool,
 }
 
@@ -65,6 +75,7 @@ impl Agent {
             deps: Extensions::default(),
             output: text(),
             max_retries: MAX_RETRIES,
+            limits: UsageLimits::new(),
             tell_edits: false,
         }
     }
@@ -108,6 +119,13 @@ impl Agent {
         self
     }
 
+    /// What a run may use, with its sub-agents. A call that is one too many is not executed; the run ends with
+    /// [`ErrorKind::UsageLimit`](crate::ErrorKind::UsageLimit), when its siblings have settled, and can be resumed.
+    pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Sets what the turns of this agent do: how errors become outcomes, whether layers are explained, and so on.
     ///
     /// ```
@@ -139,6 +157,50 @@ impl Agent {
         Run::prompt(self, prompt.into())
     }
 
+    /// Runs to the end on this thread: `run(prompt).sync()`.
+    ///
+    /// # Errors
+    /// See [`Run::sync`].
+    pub fn run_sync(&self, prompt: impl Into<String>) -> Result<RunResult, RunError> {
+        self.run(prompt).sync()
+    }
+
+    /// Streams what happens, up to the first answer: `run(prompt).stream()`. See [`Run::stream`].
+    pub fn run_stream(&self, prompt: impl Into<String>) -> RunStream<'_> {
+        self.run(prompt).stream()
+    }
+
+    /// The same as an iterator, on this thread: `run(prompt).stream_sync()`.
+    ///
+    /// # Errors
+    /// See [`Run::stream_sync`].
+    pub fn run_stream_sync(
+        &self,
+        prompt: impl Into<String>,
+    ) -> Result<RunStreamSync<'_>, RunError> {
+        self.run(prompt).stream_sync()
+    }
+
+    /// Runs step by step: `run(prompt).iter()`.
+    ///
+    /// ```
+    /// # use countersign::{Agent, RunError, RunStep};
+    /// # async fn example(agent: Agent) -> Result<(), RunError> {
+    /// let mut run = agent.iter("Clean up the logs");
+    /// while let Some(step) = run.next().await? {
+    ///     match step {
+    ///         RunStep::ModelRequest => println!("asking, {} messages so far", run.history().len()),
+    ///         RunStep::ToolCalls(calls) => println!("{} calls are taken up next", calls.len()),
+    ///         RunStep::End(result) => println!("{:?}", result.text()),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn iter(&self, prompt: impl Into<String>) -> RunIter<'_> {
+        self.run(prompt).iter()
+    }
+
     /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
         Run::resume(self, suspended, Some(answers))
@@ -148,25 +210,6 @@ impl Agent {
     /// Without a handler, what waits is given back as it was, and the model is not asked.
     pub fn ask(&self, suspended: SuspendedRun) -> Run<'_> {
         Run::resume(self, suspended, None)
-    }
-}
-
-/// What a run may end with; see [`text`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub struct Output {
-    deferred: bool,
-}
-
-/// A run ends with text.
-pub fn text() -> Output {
-    Output { deferred: false }
-}
-
-impl Output {
-    /// Or with deferred calls that nobody has answered.
-    pub fn or_deferred(self) -> Self {
-        Self { deferred: true }
     }
 }
 

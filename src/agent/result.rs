@@ -1,20 +1,25 @@
 //! What a run comes to.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::suspended::SuspendedRun;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::call::Usage;
 use crate::error::ErrorKind;
 use crate::message::Message;
-use crate::turn::TurnReport;
+use crate::turn::{SuspendedRun, TurnReport};
 
 /// What a run came to.
 #[derive(Debug)]
 #[must_use]
 pub struct RunResult {
     pub(super) output: RunOutput,
-    pub(super) history: Vec<Message>,
+    pub(super) history: Arc<Vec<Message>>,
     pub(super) run_id: String,
     pub(super) turns: Vec<TurnReport>,
+    pub(super) usage: Usage,
 }
 
 /// What a run ended with.
@@ -23,6 +28,8 @@ pub struct RunResult {
 pub enum RunOutput {
     /// The model's final answer.
     Text(String),
+    /// The model's final answer, as JSON that fits the type.
+    Structured(Value),
     /// Calls that nobody has answered.
     Deferred(Box<SuspendedRun>),
 }
@@ -39,8 +46,23 @@ impl RunResult {
     pub fn text(&self) -> Option<&str> {
         match &self.output {
             RunOutput::Text(text) => Some(text),
-            RunOutput::Deferred(_) => None,
+            RunOutput::Structured(_) | RunOutput::Deferred(_) => None,
         }
+    }
+
+    /// The final answer as a value of this type; `None` when it is none, or not of this type.
+    #[must_use]
+    pub fn structured<T: DeserializeOwned>(&self) -> Option<T> {
+        match &self.output {
+            RunOutput::Structured(value) => T::deserialize(value).ok(),
+            RunOutput::Text(_) | RunOutput::Deferred(_) => None,
+        }
+    }
+
+    /// What the run has used, with its sub-agents, over all of its suspensions.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// The run that waits, if it does.
@@ -48,7 +70,7 @@ impl RunResult {
     pub fn suspended(&self) -> Option<&SuspendedRun> {
         match &self.output {
             RunOutput::Deferred(suspended) => Some(suspended),
-            RunOutput::Text(_) => None,
+            RunOutput::Text(_) | RunOutput::Structured(_) => None,
         }
     }
 
@@ -57,7 +79,7 @@ impl RunResult {
     pub fn into_suspended(self) -> Option<SuspendedRun> {
         match self.output {
             RunOutput::Deferred(suspended) => Some(*suspended),
-            RunOutput::Text(_) => None,
+            RunOutput::Text(_) | RunOutput::Structured(_) => None,
         }
     }
 
@@ -110,6 +132,11 @@ impl RunError {
     #[must_use]
     pub fn into_suspended(self) -> SuspendedRun {
         self.0.suspended
+    }
+
+    pub(super) fn into_parts(self) -> (ErrorKind, SuspendedRun, Vec<TurnReport>) {
+        let Inner { kind, suspended, turns } = *self.0;
+        (kind, suspended, turns)
     }
 
     /// What became of the calls, response by response.

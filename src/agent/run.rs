@@ -1,6 +1,5 @@
-//! One run of an agent.
+//! A run that is about to start.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -8,37 +7,51 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::Agent;
-use super::result::{RunError, RunOutput, RunResult};
-use super::suspended::{SuspendedRun, results};
-use crate::call::{Extensions, ToolCall, ToolDefinition};
+use super::blocking::block_on;
+use super::iter::RunIter;
+use super::output::Output;
+use super::result::{RunError, RunResult};
+use super::running::{Next, Running};
+use super::stream::{RunStream, RunStreamSync};
+use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
-use crate::error::{ErrorKind, UserError};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::message::{Message, RequestPart, ResponsePart};
-use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
-use crate::turn::{
-    Answered, CallReport, Retries, RunEvent, SuspendedTurn, Turn, TurnError, TurnReport, Watchers,
-    admit,
-};
+use crate::message::Message;
+use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
-/// A run that is about to start: set more, or await it.
+/// A run that is about to start: set more, then choose how to run it.
+///
+/// | | |
+/// |---|---|
+/// | `.await` | to its end |
+/// | [`sync`](Self::sync) | to its end, in a program without an async runtime |
+/// | [`stream`](Self::stream), [`stream_sync`](Self::stream_sync) | what happens, as it happens, up to the first streamed answer |
+/// | [`stream_events`](Self::stream_events) | what happens, as it happens, to the end of the run |
+/// | [`iter`](Self::iter) | step by step |
+///
+/// ```
+/// # use countersign::{Agent, DenyAll, RunError};
+/// # async fn example(agent: Agent) -> Result<(), RunError> {
+/// let run = agent.run("Clean up the logs").deferred_tool_handler(DenyAll::default()).deps(7_u32).await?;
+/// # let _ = run; Ok(()) }
+/// ```
 #[must_use = "a run does nothing until it is awaited"]
 pub struct Run<'a> {
     agent: &'a Agent,
     state: SuspendedRun,
-    /// `None` asks the handler.
     answers: Option<DeferredToolResults>,
-    prompt: Option<String>,
+    resumes: bool,
     handler: Option<Arc<dyn ErasedHandler>>,
     deps: Extensions,
-    retries: Retries,
+    output: Output,
     watchers: Watchers,
+    ends_with_text: bool,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn prompt(agent: &'a Agent, prompt: String) -> Self {
         let state = SuspendedRun::from_trusted_history(Vec::new());
-        Self { prompt: Some(prompt), ..Self::resume(agent, state, None) }
+        Self { resumes: false, ..Self::resume(agent, state, None) }.saying(prompt)
     }
 
     pub(super) fn resume(
@@ -47,9 +60,9 @@ impl<'a> Run<'a> {
         answers: Option<DeferredToolResults>,
     ) -> Self {
         let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
-        let watchers = agent.turn.watchers().clone();
-        let retries = Retries::new(agent.max_retries);
-        Self { agent, state, answers, prompt: None, handler, deps, retries, watchers }
+        let (output, watchers) = (agent.output.clone(), agent.turn.watchers().clone());
+        let (resumes, ends_with_text) = (true, false);
+        Self { agent, state, answers, resumes, handler, deps, output, watchers, ends_with_text }
     }
 
     /// Answers deferred calls inline, in place of the agent's handler.
@@ -70,212 +83,130 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// What this run may end with, in place of what the agent's may.
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
     /// Watches this run, as it happens, beside whoever watches the agent.
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.watchers.add(watch);
         self
     }
 
-    /// Goes on with this conversation.
+    /// Goes on with this conversation. It is checked: a call without a result, or a result without a call, is an
+    /// error that names it.
     pub fn history(mut self, history: Vec<Message>) -> Self {
-        self.state.history = history;
+        self.state.history = Arc::new(history);
         self
     }
 
-    /// Says something to the model; on a resume, behind the results of the answered calls.
+    /// Says something to the model; on a resume, behind the results of the answered calls. A run that ends with calls
+    /// that wait has not said it: say it again with their answers.
     pub fn saying(mut self, prompt: impl Into<String>) -> Self {
-        self.prompt = Some(prompt.into());
+        self.state.prompts.push(prompt.into());
         self
     }
 
-    async fn go(mut self) -> Result<RunResult, RunError> {
-        let mut turns = Vec::new();
-        if let Some(turn) = self.state.turn.take() {
-            match self.take_up(turn).await {
-                Ok(report) => {
-                    if let Some(end) = self.after(report, &mut turns) {
-                        return end;
-                    }
-                }
-                Err(error) => return Err(self.fail(error, turns)),
-            }
-        } else if let Err(error) = self.check_start() {
-            return Err(self.stop(ErrorKind::User(error), turns));
-        }
-        self.say_prompt();
-        loop {
-            let (response, shown) = match self.ask_model().await {
-                Ok(response) => response,
-                Err(kind) => return Err(self.stop(kind, turns)),
-            };
-            let (said, calls) = self.enter(response);
-            if calls.is_empty() {
-                self.state.responses += 1;
-                let SuspendedRun { history, run_id, .. } = self.state;
-                return Ok(RunResult { output: RunOutput::Text(said), history, run_id, turns });
-            }
-            match self.turn().run_with(calls, Some(shown)).await {
-                Ok(report) => {
-                    if let Some(end) = self.after(report, &mut turns) {
-                        return end;
-                    }
-                }
-                Err(error) => return Err(self.fail(error, turns)),
-            }
+    /// Runs to the end on this thread, for programs without an async runtime. Async handlers work.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// assert_eq!(agent.run("Hello").sync()?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As awaiting the run; [`UserError::InsideRuntime`](crate::UserError::InsideRuntime) within an async runtime.
+    pub fn sync(self) -> Result<RunResult, RunError> {
+        let running = self.start();
+        let state = running.state.clone();
+        block_on(running.to_its_end())
+            .unwrap_or_else(|error| Err(RunError::new(error.into(), state, Vec::new())))
+    }
+
+    /// Runs step by step: nothing happens between two calls of [`next`](RunIter::next).
+    pub fn iter(self) -> RunIter<'a> {
+        RunIter::new(self.start())
+    }
+
+    /// Streams what happens, up to the first answer: text ends the run as soon as the response it belongs to is over.
+    /// Ordinary calls beside it run; what would wait is not executed, nobody is asked, and the report
+    /// [names it](crate::CallReport::is_skipped). To hear everything of a run that goes on to its end, use
+    /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
+    ///
+    /// ```
+    /// # use countersign::{Agent, RunError, RunEvent};
+    /// use futures::StreamExt as _;
+    ///
+    /// # async fn example(agent: Agent) -> Result<(), RunError> {
+    /// let mut stream = agent.run("Tell me a story").stream();
+    /// while let Some(event) = stream.next().await {
+    ///     if let RunEvent::TextDelta { text } = event {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// let run = stream.finish().await?;
+    /// # let _ = run; Ok(()) }
+    /// ```
+    pub fn stream(mut self) -> RunStream<'a> {
+        self.ends_with_text = true;
+        self.stream_events()
+    }
+
+    /// Streams what happens in the whole run, which is the one that awaiting it would be: handlers are asked, approved
+    /// calls run, the model goes on.
+    pub fn stream_events(mut self) -> RunStream<'a> {
+        let events = RunStream::listen(&mut self.watchers);
+        RunStream::new(Box::pin(self.start().to_its_end()), events)
+    }
+
+    /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime.
+    ///
+    /// # Errors
+    /// [`UserError::InsideRuntime`](crate::UserError::InsideRuntime) within an async runtime.
+    pub fn stream_sync(self) -> Result<RunStreamSync<'a>, RunError> {
+        let state = self.state.clone();
+        RunStreamSync::new(self.stream())
+            .map_err(|error| RunError::new(error.into(), state, Vec::new()))
+    }
+
+    fn start(self) -> Running<'a> {
+        let turn = self.agent.turn.clone().shared_handler(self.handler.clone());
+        let turn = turn.with_deps(self.deps.clone());
+        self.start_with(turn, None)
+    }
+
+    /// Starts with this turn, counting for the run above as well.
+    pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
+        let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
+        let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
+        let turn = turn.with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
+        Running {
+            agent,
+            state,
+            answers,
+            resumes,
+            turn,
+            output,
+            ends_with_text,
+            watchers,
+            meter,
+            retries: Retries::new(agent.max_retries),
+            turns: Vec::new(),
+            next: Next::Start,
         }
     }
 
-    /// Applies the answers to the response that waits, or asks the handler for them.
-    async fn take_up(&mut self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
-        match self.answers.take() {
-            Some(answers) => self.turn().resume(suspended, answers).await,
-            None => self.turn().ask(suspended).await,
-        }
-    }
-
-    /// Nothing waits: answers must be none, and every call in the history must have its result.
-    fn check_start(&self) -> Result<(), UserError> {
-        if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
-            let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
-            let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
-            return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
-        }
-        if self.state.history.is_empty() && self.prompt.is_none() {
-            return Err(UserError::History {
-                problem: "it is empty, and there is no prompt".into(),
-            });
-        }
-        if self.state.history.last().is_some_and(|last| last.tool_calls().next().is_some()) {
-            let problem = "its last calls have no results: resume the suspended run they belong to, or `close` it first";
-            return Err(UserError::History { problem: problem.into() });
-        }
-        Ok(())
-    }
-
-    fn say_prompt(&mut self) {
-        let Some(prompt) = self.prompt.take() else { return };
-        match self.state.history.last_mut() {
-            // Results and a prompt are one request.
-            Some(Message::Request { parts }) => {
-                parts.push(RequestPart::UserPrompt { content: prompt.into() })
-            }
-            _ => self.state.history.push(Message::user(prompt)),
-        }
-    }
-
-    fn turn(&self) -> Turn {
-        let turn = self.agent.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
-        let turn = turn.shared_handler(self.handler.clone()).with_deps(self.deps.clone());
-        turn.with_retries(self.retries.clone()).watched_by(self.watchers.clone())
-    }
-
-    async fn ask_model(&self) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
-        let tools = self.turn().definitions().await?;
-        let mut request = ModelRequest::new(self.state.history.clone()).with_tools(tools.clone());
-        if let Some(instructions) = &self.agent.instructions {
-            request = request.with_instructions(Arc::clone(instructions));
-        }
-        if self.watchers.are_there() {
-            request = request.with_deltas(self.deltas());
-        }
-        let response = self.agent.model.respond(request).await.map_err(ErrorKind::Model)?;
-        Ok((response, tools))
-    }
-
-    fn deltas(&self) -> Deltas {
-        let watchers = self.watchers.clone();
-        Deltas::new(move |heard| {
-            watchers.tell(|| match heard {
-                Heard::Text(text) => RunEvent::TextDelta { text: text.to_owned() },
-                Heard::Again => RunEvent::ResponseRestarted,
-            });
-        })
-    }
-
-    /// Puts a response into the history. Gives its text and its calls.
-    fn enter(&mut self, response: ModelResponse) -> (String, Vec<ToolCall>) {
-        let (mut said, mut calls) = (String::new(), Vec::new());
-        let mut parts = Vec::new();
-        for part in response.parts {
-            match part {
-                ResponsePart::Text(text) => {
-                    said.push_str(&text);
-                    parts.push(ResponsePart::Text(text));
-                }
-                ResponsePart::ToolCall(call) => calls.push(call),
-            }
-        }
-        let used: Vec<&str> =
-            self.state.history.iter().flat_map(Message::tool_calls).map(ToolCall::id).collect();
-        let calls = admit(calls, &used);
-        parts.extend(calls.iter().cloned().map(ResponsePart::ToolCall));
-        self.watchers.tell(|| RunEvent::Response { parts: parts.clone() });
-        self.state.history.push(Message::Response { parts });
-        (said, calls)
-    }
-
-    /// Tells the model what became of its calls; or the run ends here, as some wait.
-    fn after(
-        &mut self,
-        report: TurnReport,
-        turns: &mut Vec<TurnReport>,
-    ) -> Option<Result<RunResult, RunError>> {
-        self.tell_done(&report);
-        self.retries.spend(&report);
-        let waiting = report.suspended().cloned();
-        if waiting.is_none() {
-            let parts = report.calls().iter().filter_map(|call| self.told(call));
-            self.state.history.push(results(parts));
-            self.state.responses += 1;
-        }
-        turns.push(report);
-        let waiting = waiting?;
-        let turns = std::mem::take(turns);
-        let state = SuspendedRun { turn: Some(waiting), ..self.state.clone() };
-        if !self.agent.output.deferred {
-            let ids = state.requests().iter().map(|call| call.id().to_owned()).collect();
-            let kind = ErrorKind::User(UserError::DeferredNotExpected { ids });
-            return Some(Err(RunError::new(kind, state, turns)));
-        }
-        let (history, run_id) = (state.history.clone(), state.run_id.clone());
-        Some(Ok(RunResult { output: RunOutput::Deferred(Box::new(state)), history, run_id, turns }))
-    }
-
-    /// What the model is told of a settled call, and what it reads beside the results.
-    fn told(&self, report: &CallReport) -> Option<(RequestPart, Vec<RequestPart>)> {
-        let (result, mut beside) = RequestPart::results(report.call(), report.outcome())?;
-        if self.agent.tell_edits
-            && matches!(report.answered(), Some(Answered::Approved { edited: true, .. }))
-        {
-            let (id, args) = (report.call().id(), report.args());
-            let note =
-                format!("A person changed the arguments of call {id} before it ran, to {args}.");
-            beside.push(RequestPart::UserPrompt { content: note.into() });
-        }
-        Some((result, beside))
-    }
-
-    fn tell_done(&self, report: &TurnReport) {
-        self.watchers.tell(|| RunEvent::ToolCallsDone { report: Arc::new(report.clone()) });
-    }
-
-    /// The run ends with an error of a turn, and with the state to resume from.
-    fn fail(self, error: TurnError, mut turns: Vec<TurnReport>) -> RunError {
-        let (kind, suspended, report) = error.into_parts();
-        self.tell_done(&report);
-        turns.push(report);
-        let mut state = self.state;
-        state.turn = suspended;
-        if state.turn.is_none() {
-            // A response that was taken up again always comes back with its state, so this one was new. Nothing of the response ran: without it, the history is as it was before the request.
-            state.history.pop();
-        }
-        RunError::new(kind, state, turns)
-    }
-
-    /// The run ends with an error between turns.
-    fn stop(self, kind: ErrorKind, turns: Vec<TurnReport>) -> RunError {
-        RunError::new(kind, self.state, turns)
+    pub(super) fn watched_by(mut self, watchers: Watchers) -> Self {
+        self.watchers = watchers;
+        self
     }
 }
 
@@ -284,7 +215,7 @@ impl<'a> IntoFuture for Run<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.go())
+        Box::pin(self.start().to_its_end())
     }
 }
 

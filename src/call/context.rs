@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Extensions, ToolDefinition};
+use super::{Extensions, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::error::UserError;
@@ -42,6 +43,7 @@ pub(crate) struct RunInfo {
     pub(crate) path: Vec<String>,
     pub(crate) deps: Extensions,
     pub(crate) explain: bool,
+    pub(crate) usage: Arc<Meter>,
 }
 
 pub(crate) struct CallInfo {
@@ -57,13 +59,14 @@ pub(crate) struct CallInfo {
 }
 
 /// What was approved: the call may run for exactly this.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Approval {
     /// The tool's identity at its gate.
     pub(crate) tool: String,
     pub(crate) args: Args,
     pub(crate) questions: Vec<Question>,
     /// What came with the answer, for the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
 }
 
@@ -249,6 +252,11 @@ impl RunContext {
         self.call.as_ref().map_or_else(Vec::new, |call| {
             std::mem::take(&mut *call.said.lock().unwrap_or_else(PoisonError::into_inner))
         })
+    }
+
+    /// What is known about the run, for a sub-agent to start from.
+    pub(crate) fn run(&self) -> &RunInfo {
+        &self.run
     }
 
     pub(crate) fn arrives(&self) {

@@ -1,5 +1,6 @@
 //! What is known about a tool.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -60,6 +61,9 @@ pub struct ToolDefinition {
     /// A definition this one was made of needs an approval.
     #[serde(skip)]
     asks: bool,
+    /// The agent behind the tool, if there is one.
+    #[serde(skip)]
+    behind: Option<Behind>,
     /// The way there: which member of each combined set leads to it.
     #[serde(skip)]
     way: Vec<(SetId, usize)>,
@@ -67,6 +71,9 @@ pub struct ToolDefinition {
 
 /// Which combined set: its address, compared by identity.
 pub(crate) type SetId = Arc<()>;
+
+/// A sub-agent, as the turn knows it.
+pub(crate) type Behind = Arc<dyn Any + Send + Sync>;
 
 /// Checks arguments, or says what does not fit.
 pub(crate) type Validate = Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync>;
@@ -79,6 +86,8 @@ pub(crate) struct Leaf {
     pub(crate) kind: ToolKind,
     pub(crate) idempotent: bool,
     pub(crate) validate: Option<Validate>,
+    /// A sub-agent: calls are not executed at the gate, but outside of the stack (rule T7).
+    pub(crate) behind: Option<Behind>,
     schema: Arc<Value>,
     identity: OnceLock<String>,
 }
@@ -104,6 +113,7 @@ impl ToolDefinition {
             metadata: Map::new(),
             leaf: None,
             asks: false,
+            behind: None,
             way: Vec::new(),
         }
     }
@@ -202,6 +212,12 @@ impl ToolDefinition {
         &self.metadata
     }
 
+    /// The tool is an agent.
+    pub(crate) fn agent(mut self, behind: Behind) -> Self {
+        self.behind = Some(behind);
+        self
+    }
+
     pub(crate) fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -244,6 +260,7 @@ impl ToolDefinition {
             kind: self.kind,
             idempotent: self.idempotent,
             validate,
+            behind: self.behind.clone(),
             schema: Arc::clone(&self.parameters),
             identity: OnceLock::new(),
         };

@@ -39,6 +39,16 @@ impl Extensions {
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.as_ref()?.get(&TypeId::of::<T>())?.value.downcast_ref()
     }
+
+    /// These values, and those of the others whose types are not among them.
+    pub(crate) fn over(mut self, others: &Self) -> Self {
+        let Some(others) = &others.0 else { return self };
+        let map = Arc::make_mut(self.0.get_or_insert_default());
+        for (id, entry) in others.iter() {
+            map.entry(*id).or_insert_with(|| entry.clone());
+        }
+        self
+    }
 }
 
 impl fmt::Debug for Extensions {

@@ -3,8 +3,10 @@
 mod context;
 mod definition;
 mod extensions;
+mod inherited;
 mod pass;
 mod record;
+mod usage;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +18,15 @@ use crate::args::{Args, ArgsError};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
-pub(crate) use definition::{Leaf, SetId, Validate};
+pub(crate) use definition::{Behind, Leaf, SetId, Validate};
 pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
+pub(crate) use inherited::{Decider, Inherited};
 pub(crate) use pass::{Closed, Pass, name_rewriters};
 pub use record::Execution;
 pub(crate) use record::{BodyToken, Claim, Rerun, SharedError};
+pub(crate) use usage::Meter;
+pub use usage::{Usage, UsageLimits};
 
 /// One call the model asks for: id, tool name, arguments, extensions, and (privately) its pass.
 ///

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::record::Record;
-use super::{Approval, Execution, RunContext, SharedError, ToolDefinition};
+use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolDefinition};
 use crate::args::Args;
 use crate::decision::{Decision, Denial, Question, Verdict};
 use crate::outcome::{Deferral, Outcome};
@@ -29,6 +29,10 @@ struct State {
     questions: Vec<Question>,
     denied: Option<Denial>,
     deferred: Option<Deferral>,
+    /// The gate hands the call to the agent behind its tool.
+    delegated: bool,
+    /// The layers it has passed, where an agent is behind its tool.
+    inherited: Vec<Inherited>,
     /// The arguments at the gate.
     at_gate: Option<Args>,
     /// The layers that changed the arguments, as far as they are ours.
@@ -44,6 +48,8 @@ pub(crate) struct Closed {
     pub(crate) questions: Vec<Question>,
     pub(crate) denied: Option<Denial>,
     pub(crate) deferred: Option<Deferral>,
+    pub(crate) delegated: bool,
+    pub(crate) inherited: Vec<Inherited>,
     pub(crate) again: Option<Args>,
     pub(crate) rewriters: Vec<Cow<'static, str>>,
     /// The arguments that ran or would run, as far as the walk got.
@@ -195,6 +201,25 @@ impl Pass {
         deferral
     }
 
+    /// Whether the call goes to a sub-agent, which inherits the layers it passes.
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.definition.leaf().is_some_and(|leaf| leaf.behind.is_some())
+    }
+
+    /// The call has passed this layer.
+    pub(crate) fn inherit(&self, layer: Inherited) {
+        let mut state = self.lock();
+        if !state.inherited.iter().any(|known| known.is(&layer)) {
+            state.inherited.push(layer);
+        }
+    }
+
+    /// The gate hands the call to the agent behind its tool.
+    pub(crate) fn delegate(&self) {
+        self.lock().delegated = true;
+    }
+
     /// The layers that changed the arguments, for a message.
     pub(crate) fn rewriters(&self) -> String {
         name_rewriters(&self.lock().rewriters)
@@ -209,6 +234,8 @@ impl Pass {
             questions: std::mem::take(&mut state.questions),
             denied: state.denied.take(),
             deferred: state.deferred.take(),
+            delegated: state.delegated,
+            inherited: std::mem::take(&mut state.inherited),
             again: state.again.take(),
             rewriters: std::mem::take(&mut state.rewriters),
             args: args.unwrap_or_else(|| self.valid.clone()),

@@ -195,9 +195,10 @@ impl Pass {
                     State::Finished(ended) => return Claim::Recorded(ended.clone()),
                 };
                 if go {
+                    let first = matches!(inner.state, State::NotStarted);
                     inner.state = State::Running;
                     self.record.started.store(true, Ordering::Release);
-                    return Claim::Go(Claimed { pass: Arc::clone(self), ended: false });
+                    return Claim::Go(Claimed { pass: Arc::clone(self), ended: false, first });
                 }
             }
             waited = true;
@@ -210,9 +211,22 @@ impl Pass {
 pub(crate) struct Claimed {
     pass: Arc<Pass>,
     ended: bool,
+    first: bool,
 }
 
 impl Claimed {
+    /// Whether nothing of the call was executed before.
+    pub(crate) fn is_first(&self) -> bool {
+        self.first
+    }
+
+    /// Nothing was executed.
+    pub(crate) fn give_up(mut self) {
+        self.ended = true;
+        self.pass.record.started.store(false, Ordering::Release);
+        self.pass.record.end(State::NotStarted);
+    }
+
     pub(crate) fn end(mut self, ended: Ended) {
         self.ended = true;
         self.pass.record.end(State::Finished(ended));

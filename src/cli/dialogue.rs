@@ -132,7 +132,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         for item in self.items.iter_mut().filter(|item| item.answer.is_none()) {
             let meant = match scope {
                 Scope::This => item.call.id() == call.id(),
-                Scope::Tool => item.call.name() == call.name(),
+                Scope::Tool => self.requests.path(item.call.id()) == self.requests.path(call.id()),
                 Scope::All => true,
             };
             if meant {
@@ -288,8 +288,10 @@ mod tests {
         ];
         let pending = calls.iter().map(|(id, tool, args, deferral)| Pending {
             call: ToolCall::new(*id, *tool, args.clone()),
-            deferral,
-            fingerprint: "f",
+            deferral: deferral.clone(),
+            fingerprint: "f".into(),
+            deferrals: 1,
+            agent: None,
         });
         DeferredToolRequests::of("batch".into(), pending)
     }

@@ -85,11 +85,13 @@ impl<'a> Answers<'a> {
     }
 
     /// Approves every call of this tool that has no answer yet and is not [blocked](DeferredToolRequests::is_blocked).
+    /// A sub-agent's tool is another one: it goes by its [path](DeferredToolRequests::path).
     pub fn approve_tool(mut self, tool: &str) -> Self {
         for call in &self.requests.approvals {
             let id = call.id();
             let open = !self.results.approvals.contains_key(id) && !self.results.is_left(id);
-            if call.name() == tool && open && !self.requests.is_blocked(id) {
+            let named = self.requests.path(id).is_some_and(|path| path == tool);
+            if named && open && !self.requests.is_blocked(id) {
                 self = self.approve(id);
             }
         }

@@ -49,13 +49,20 @@ struct Bound {
     questions: BTreeMap<String, Vec<Question>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     changed: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    agents: BTreeMap<String, String>,
 }
 
 /// A call that waits, as the turn knows it.
-pub(crate) struct Pending<'a> {
+pub(crate) struct Pending {
+    /// With the arguments that are shown. A sub-agent's call has its id behind the ids of the calls it works on.
     pub(crate) call: ToolCall,
-    pub(crate) deferral: &'a Deferral,
-    pub(crate) fingerprint: &'a str,
+    pub(crate) deferral: Deferral,
+    pub(crate) fingerprint: String,
+    /// How often the call was deferred, with this time.
+    pub(crate) deferrals: u32,
+    /// The sub-agent that makes the call: `root/cleaner`.
+    pub(crate) agent: Option<String>,
 }
 
 impl DeferredToolRequests {
@@ -72,24 +79,23 @@ impl DeferredToolRequests {
         }
     }
 
-    pub(crate) fn of<'a>(batch: String, pending: impl Iterator<Item = Pending<'a>>) -> Self {
+    pub(crate) fn of(batch: String, pending: impl IntoIterator<Item = Pending>) -> Self {
         let mut this = Self::default();
         let mut bound = Bound { batch, ..Bound::default() };
-        for Pending { call, deferral, fingerprint } in pending {
+        for Pending { call, deferral, fingerprint, agent, .. } in pending {
             let id = call.id().to_owned();
-            bound.fingerprints.insert(id.clone(), fingerprint.to_owned());
+            bound.fingerprints.insert(id.clone(), fingerprint);
             if !deferral.questions.is_empty() {
-                bound.questions.insert(id.clone(), deferral.questions.clone());
+                bound.questions.insert(id.clone(), deferral.questions);
             }
-            if let Some(changed) = &deferral.changed {
-                bound.changed.insert(id.clone(), changed.clone());
-            }
+            bound.changed.extend(deferral.changed.map(|changed| (id.clone(), changed)));
+            bound.agents.extend(agent.map(|agent| (id.clone(), agent)));
             if !deferral.metadata.is_empty() {
-                this.metadata.insert(id.clone(), deferral.metadata.clone());
+                this.metadata.insert(id.clone(), deferral.metadata);
             }
             match deferral.kind {
                 DeferralKind::Approval => this.approvals.push(call),
-                DeferralKind::External => this.calls.push(call),
+                DeferralKind::External | DeferralKind::Agent => this.calls.push(call),
                 DeferralKind::Question => {
                     this.kinds.insert(id, DeferralKind::Question);
                     this.calls.push(call);
@@ -136,6 +142,20 @@ impl DeferredToolRequests {
     #[must_use]
     pub fn changed(&self, id: &str) -> Option<&str> {
         self.bound.as_ref()?.changed.get(id).map(String::as_str)
+    }
+
+    /// The sub-agent that makes a call: `root/cleaner`; `None` for the run's own agent.
+    #[must_use]
+    pub fn agent(&self, id: &str) -> Option<&str> {
+        self.bound.as_ref()?.agents.get(id).map(String::as_str)
+    }
+
+    /// The tool of a call as people should see it: behind the agents that lead to it, where it is a sub-agent's
+    /// (`root/cleaner/delete_file`), else its name.
+    #[must_use]
+    pub fn path(&self, id: &str) -> Option<String> {
+        let name = self.get(id)?.name();
+        Some(self.agent(id).map_or_else(|| name.to_owned(), |agent| format!("{agent}/{name}")))
     }
 
     /// What an answer to this call is bound to (rule A6).
@@ -198,6 +218,7 @@ impl DeferredToolRequests {
             bound.fingerprints.retain(|id, _| kept(id));
             bound.questions.retain(|id, _| kept(id));
             bound.changed.retain(|id, _| kept(id));
+            bound.agents.retain(|id, _| kept(id));
         }
     }
 }

@@ -155,6 +155,43 @@ impl DeferredToolResults {
             .collect();
     }
 
+    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked.
+    pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
+        let mut own = Self::default();
+        own.bind(requests);
+        for call in requests.iter() {
+            let (id, full) = (call.id().to_owned(), format!("{prefix}{}", call.id()));
+            own.approvals.extend(self.approvals.remove(&full).map(|it| (id.clone(), it)));
+            own.calls.extend(self.calls.remove(&full).map(|it| (id.clone(), it)));
+            own.metadata.extend(self.metadata.remove(&full).map(|it| (id.clone(), it)));
+            own.answered_by.extend(self.answered_by.remove(&full).map(|it| (id.clone(), it)));
+            if self.extra.left.remove(&full) {
+                own.extra.left.insert(id);
+            }
+        }
+        own
+    }
+
+    /// Whether any call is answered, and not only left.
+    pub(crate) fn answers_any(&self) -> bool {
+        !self.approvals.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Takes every approval back: the calls are left.
+    pub(crate) fn leave_approved(mut self) -> Self {
+        let approved = |(id, answer): (&String, &ToolApproval)| {
+            matches!(answer, ToolApproval::Approved(_)).then(|| id.clone())
+        };
+        let ids: Vec<_> = self.approvals.iter().filter_map(approved).collect();
+        for id in ids {
+            self.approvals.remove(&id);
+            self.metadata.remove(&id);
+            self.answered_by.remove(&id);
+            self.extra.left.insert(id);
+        }
+        self
+    }
+
     /// Whether nothing is answered or left.
     #[must_use]
     pub fn is_empty(&self) -> bool {

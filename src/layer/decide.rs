@@ -5,35 +5,41 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::call::{Pass, ToolCall};
+use crate::call::{Inherited, Pass, ToolCall};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
 
 /// Decides by a closure and calls the inner service.
-#[derive(Clone)]
 pub struct DecideService<F, S> {
-    decide: DecideFn<F>,
+    decide: Arc<DecideFn<F>>,
     inner: S,
+}
+
+impl<F, S: Clone> Clone for DecideService<F, S> {
+    fn clone(&self) -> Self {
+        Self { decide: Arc::clone(&self.decide), inner: self.inner.clone() }
+    }
 }
 
 impl<F, S> DecideService<F, S> {
     pub(super) fn new(decide: DecideFn<F>, inner: S) -> Self {
-        Self { decide, inner }
+        Self { decide: Arc::new(decide), inner }
     }
 }
 
 impl<F, D, S> Service<ToolCall> for DecideService<F, S>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision>,
+    D: Into<Decision> + 'static,
     S: Service<ToolCall, Response = Outcome>,
     S::Error: Into<BoxError>,
 {
@@ -55,7 +61,7 @@ where
 
 /// Gives the call to go on with, or the result that ends the walk here.
 fn decide<F, D>(
-    decide: &DecideFn<F>,
+    decide: &Arc<DecideFn<F>>,
     call: ToolCall,
 ) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
 where
@@ -63,6 +69,10 @@ where
     D: Into<Decision>,
 {
     let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
+    if pass.is_inherited() {
+        let layer: Arc<DecideFn<F>> = Arc::clone(decide);
+        pass.inherit(Inherited::new(layer));
+    }
     let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
         Ok(None) if !is_heard(pass) => {
             pass.allowed(call.args());

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
-use crate::call::ToolCall;
+use crate::call::{Inherited, ToolCall};
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
@@ -91,6 +91,7 @@ where
                 Ok(call) => call,
                 Err(denied) => return Ok(*denied),
             };
+            pass_on(&call, middleware);
             let mut inner = inner.clone();
             poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
             let sent = inner.call(call.clone());
@@ -112,6 +113,17 @@ where
                 }
             }
         })
+    }
+}
+
+/// A call to a sub-agent takes the layer along.
+#[inline]
+fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
+    if let Ok(pass) = call.pass()
+        && pass.is_inherited()
+    {
+        let layer: Arc<M> = Arc::clone(middleware);
+        pass.inherit(Inherited::new(layer));
     }
 }
 

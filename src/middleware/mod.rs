@@ -18,6 +18,7 @@ mod closure;
 mod conditional;
 mod erased;
 mod first;
+mod inherited;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -27,6 +28,7 @@ pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
+pub(crate) use inherited::Ancestor;
 
 use crate::call::{RunContext, ToolCall};
 use crate::decision::Decision;

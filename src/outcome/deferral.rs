@@ -18,6 +18,8 @@ pub enum DeferralKind {
     External,
     /// Its result is a person's answer. Like [`External`](Self::External), shown as a question.
     Question,
+    /// It was handed to a sub-agent, and calls of that agent wait.
+    Agent,
 }
 
 /// Why a call waits: what for, and with which open questions.
@@ -42,6 +44,10 @@ impl Deferral {
 
     pub(crate) fn external(kind: DeferralKind, metadata: Map<String, Value>) -> Self {
         Self { kind, questions: Vec::new(), metadata, changed: None }
+    }
+
+    pub(crate) fn of_agent() -> Self {
+        Self::external(DeferralKind::Agent, Map::new())
     }
 
     /// What the call waits for.

@@ -20,7 +20,7 @@ pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
     }
     match view.kind {
         DeferralKind::Approval => {}
-        DeferralKind::External => out.row("  ! ", "executed elsewhere"),
+        DeferralKind::External | DeferralKind::Agent => out.row("  ! ", "executed elsewhere"),
         DeferralKind::Question => out.row("  ! ", "answered elsewhere"),
     }
     if view.blocked {

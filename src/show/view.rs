@@ -32,6 +32,8 @@ pub struct CallView {
     pub id: String,
     /// The name of the tool.
     pub tool: String,
+    /// The sub-agent that makes the call, behind its parents: `root/cleaner`.
+    pub agent: Option<String>,
     /// What it waits for.
     pub kind: DeferralKind,
     /// Whether somebody said that it must not be approved.
@@ -76,6 +78,11 @@ impl CallView {
     pub fn of(requests: &DeferredToolRequests, id: &str, limits: Limits) -> Option<Self> {
         let call = requests.get(id)?;
         let mut view = Self::of_call(call, limits);
+        if let Some(agent) = requests.agent(id) {
+            let agent = name(agent);
+            view.headline = format!("{agent}/{}", view.headline);
+            view.agent = Some(agent);
+        }
         view.kind = requests.kind(id)?;
         view.blocked = requests.is_blocked(id);
         let questions = requests.questions(id);
@@ -100,6 +107,7 @@ impl CallView {
             headline: headline(call.name(), &leaves),
             id: name(call.id()),
             tool: name(call.name()),
+            agent: None,
             kind: DeferralKind::Approval,
             blocked: false,
             args,
@@ -192,7 +200,9 @@ fn notes(
         .collect();
     let author = match kind {
         DeferralKind::Approval => "unknown author".to_owned(),
-        DeferralKind::External | DeferralKind::Question => format!("tool `{}`", name(call.name())),
+        DeferralKind::External | DeferralKind::Question | DeferralKind::Agent => {
+            format!("tool `{}`", name(call.name()))
+        }
     };
     written(&mut out, &author, &unsigned, limits);
     out
@@ -244,7 +254,8 @@ mod tests {
         });
         let mut deferral = Deferral::approval(questions.collect());
         deferral.changed = changed.map(str::to_owned);
-        let pending = Pending { call, deferral: &deferral, fingerprint: "f" };
+        let pending =
+            Pending { call, deferral, fingerprint: "f".into(), deferrals: 1, agent: None };
         DeferredToolRequests::of("batch".into(), [pending].into_iter())
     }
 

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::Permit;
 use crate::args::Args;
-use crate::call::{RunContext, ToolDefinition, ToolKind, Validate};
+use crate::call::{Behind, RunContext, ToolDefinition, ToolKind, Validate};
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 
 /// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and what is known about it.
@@ -55,6 +55,20 @@ impl Tool {
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
+    }
+
+    /// A tool that is an agent: it has no body, as the turn runs the agent outside of the stack (rule T7).
+    pub(crate) fn of_agent<A: DeserializeOwned + JsonSchema + Send + 'static>(
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        agent: Behind,
+    ) -> Self {
+        let mut tool = typed::<A>(name, description, |_, _| {
+            let error = ToolError::fatal("an agent is run by the turn, not by its toolset");
+            Box::pin(std::future::ready(Err(error)))
+        });
+        tool.definition = tool.definition.agent(agent);
+        tool
     }
 
     pub(super) fn validate(&self, args: &Args) -> Result<(), String> {

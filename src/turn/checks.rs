@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use super::child::JOINT;
+use super::slot::Slot;
 use crate::call::ToolCall;
 use crate::error::ErrorKind;
 
 /// Two calls of one response with one id cannot be told apart: neither runs.
-pub(super) fn unique_ids(calls: &[ToolCall]) -> Result<(), ErrorKind> {
+pub(super) fn unique_ids<'a>(calls: impl Iterator<Item = &'a ToolCall>) -> Result<(), ErrorKind> {
     let mut seen = HashSet::new();
     let mut ids: Vec<String> = Vec::new();
     for call in calls {
@@ -18,4 +20,16 @@ pub(super) fn unique_ids(calls: &[ToolCall]) -> Result<(), ErrorKind> {
         return Ok(());
     }
     Err(ErrorKind::ModelBehavior { problem: "calls of one response share an id".into(), ids })
+}
+
+/// Where a call may go to an agent, an id must not look like one of the agent's calls.
+pub(super) fn ids_of_agents(slots: &[Slot]) -> Result<(), ErrorKind> {
+    let ids: Vec<_> =
+        slots.iter().map(|slot| slot.call.id()).filter(|id| id.contains(JOINT)).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let problem = "`/` in an id joins a call and the calls of the agent behind it: give such calls other ids with `admit`";
+    let ids = ids.into_iter().map(str::to_owned).collect();
+    Err(ErrorKind::ModelBehavior { problem: problem.into(), ids })
 }

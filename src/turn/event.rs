@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::child::JOINT;
 use super::report::TurnReport;
 use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
@@ -82,6 +83,28 @@ pub(crate) struct Watchers(Vec<Arc<Watch>>);
 impl Watchers {
     pub(crate) fn add(&mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) {
         self.0.push(Arc::new(watch));
+    }
+
+    /// Tells of what happens in an agent that works on a call.
+    pub(crate) fn of_agent(&self, path: String, call: &str) -> Self {
+        if self.0.is_empty() {
+            return Self::default();
+        }
+        let (above, call) = (self.clone(), call.to_owned());
+        let mut watchers = Self::default();
+        watchers.add(move |event| {
+            above.tell(|| match event.clone() {
+                RunEvent::SubAgent { path, tool_call_id, event } => {
+                    let tool_call_id = format!("{call}{JOINT}{tool_call_id}");
+                    RunEvent::SubAgent { path, tool_call_id, event }
+                }
+                event => {
+                    let event = Box::new(event);
+                    RunEvent::SubAgent { path: path.clone(), tool_call_id: call.clone(), event }
+                }
+            });
+        });
+        watchers
     }
 
     /// Whether anybody watches.

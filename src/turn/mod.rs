@@ -12,14 +12,18 @@
 //! history.
 
 mod admit;
+mod apply;
 mod checks;
+mod child;
 mod errors;
 mod event;
+mod pending;
 mod report;
 mod resolve;
 mod retries;
 mod slot;
 mod suspended;
+mod suspended_run;
 mod together;
 mod walk;
 
@@ -27,20 +31,24 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use admit::admit;
+pub(crate) use child::{End, Ended, SubAgent, Task, behind};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;
 pub use suspended::SuspendedTurn;
+pub use suspended_run::SuspendedRun;
+pub(crate) use suspended_run::results;
 
-use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
+use crate::call::{Meter, RunContext, RunInfo, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::middleware::ToolCallError;
+use crate::layer::MiddlewareLayer;
+use crate::middleware::{Ancestor, ToolCallError};
 use crate::outcome::Outcome;
-use crate::tools::Tools;
+use crate::tools::{Tools, ToolsExt as _};
 
 /// How often one call may be deferred before it is denied (rule D7).
 const MAX_DEFERRALS: u32 = 16;
@@ -90,6 +98,8 @@ pub struct Turn {
     retries: Option<Retries>,
     require_bound: bool,
     trace_args: bool,
+    /// A final answer came beside these calls: nobody is asked.
+    beside_output: bool,
     watchers: Watchers,
 }
 
@@ -106,6 +116,7 @@ impl Turn {
             retries: None,
             require_bound: false,
             trace_args: false,
+            beside_output: false,
             watchers: Watchers::default(),
         }
     }
@@ -186,16 +197,17 @@ impl Turn {
     /// fatally, a handler that failed or answered wrongly. What has run is in the error, with the value to resume
     /// from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
-        self.run_with(calls, None).await
+        self.run_with(calls.into_iter().map(|call| (call, None)).collect(), None).await
     }
 
-    /// Like [`run`](Self::run), with the definitions that the model was shown.
+    /// Like [`run`](Self::run), with the outcome of calls that are settled already, and with the definitions that the
+    /// model was shown.
     pub(crate) async fn run_with(
         &self,
-        calls: Vec<ToolCall>,
+        calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<TurnReport, TurnError> {
-        if let Err(kind) = checks::unique_ids(&calls) {
+        if let Err(kind) = checks::unique_ids(calls.iter().map(|(call, _)| call)) {
             return Err(TurnError::before(kind));
         }
         let mut turn = self.clone();
@@ -217,7 +229,7 @@ impl Turn {
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        resolve::Resolving::from_suspended(&turn, suspended).await?.apply(answers, true).await
+        resolve::Resolving::from_suspended(&turn, suspended).await?.resume(answers).await
     }
 
     /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
@@ -265,6 +277,44 @@ impl Turn {
 
     pub(crate) fn with_retries(mut self, retries: Retries) -> Self {
         self.retries = Some(retries);
+        self
+    }
+
+    pub(crate) fn has_handler(&self) -> bool {
+        self.handler.is_some()
+    }
+
+    /// A final answer came beside the calls: what would wait is not executed, and nobody is asked.
+    pub(crate) fn beside_output(mut self) -> Self {
+        self.beside_output = true;
+        self
+    }
+
+    /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).
+    pub(crate) fn inside(mut self, task: &Task) -> Self {
+        let explain = self.info.explain || task.info.explain;
+        self.info = RunInfo { explain, ..task.info.clone() };
+        self.trace_args |= task.trace_args;
+        for layer in task.inherited.iter().rev() {
+            self.tools = self.tools.layered(MiddlewareLayer::new(Ancestor(layer.clone())));
+        }
+        self
+    }
+
+    /// Checks answers to what waits, without applying them.
+    pub(crate) async fn check(
+        &self,
+        suspended: SuspendedTurn,
+        answers: &DeferredToolResults,
+    ) -> Result<(), ErrorKind> {
+        let turn = self.taking_up(&suspended);
+        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await;
+        let resolving = resolving.map_err(|error| error.into_parts().0)?;
+        resolving.check_answers(&resolving.requests(), answers).await
+    }
+
+    pub(crate) fn with_usage(mut self, usage: Arc<Meter>) -> Self {
+        self.info.usage = usage;
         self
     }
 

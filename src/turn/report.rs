@@ -9,7 +9,7 @@ use crate::call::{Execution, Said, ToolCall};
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
 use crate::error::ErrorKind;
-use crate::outcome::Outcome;
+use crate::outcome::{Deferral, Outcome};
 
 use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
@@ -33,6 +33,8 @@ pub struct CallReport {
     execution: Execution,
     denied_by: Option<String>,
     settled_before: bool,
+    skipped: bool,
+    turns: Vec<TurnReport>,
 }
 
 /// How a call that waited was answered, and by whom as far as the answers say.
@@ -96,6 +98,15 @@ impl TurnReport {
         &self.calls
     }
 
+    /// Replaces the outcomes for which the function gives another one.
+    pub(crate) fn replace_outcomes(&mut self, other: impl Fn(&CallReport) -> Option<Outcome>) {
+        for call in &mut self.calls {
+            if let Some(outcome) = other(call) {
+                call.outcome = outcome;
+            }
+        }
+    }
+
     /// The calls that wait, as the batch to answer; `None` when every call is settled.
     #[must_use]
     pub fn deferred(&self) -> Option<DeferredToolRequests> {
@@ -120,6 +131,7 @@ impl From<Slot> for CallReport {
         let outcome = match slot.state {
             State::Settled(outcome) => outcome,
             State::Waiting(waiting) => Outcome::Deferred(waiting.deferral),
+            State::Delegated(_) => Outcome::Deferred(Deferral::of_agent()),
             State::Planned(_) | State::Broken(_) => Outcome::failed(INTERNAL_ERROR),
         };
         Self {
@@ -132,6 +144,8 @@ impl From<Slot> for CallReport {
             execution: slot.execution,
             denied_by: slot.denied_by,
             settled_before: slot.settled_before,
+            skipped: slot.skipped,
+            turns: slot.child.turns,
         }
     }
 }
@@ -183,6 +197,18 @@ impl CallReport {
     #[must_use]
     pub fn settled_before(&self) -> bool {
         self.settled_before
+    }
+
+    /// Whether it would have waited for somebody, and was not executed because a final answer came beside it.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        self.skipped
+    }
+
+    /// What became of the calls of the agent behind its tool since the run was last taken up, response by response.
+    #[must_use]
+    pub fn turns(&self) -> &[TurnReport] {
+        &self.turns
     }
 
     /// The layer that denied it, if one did; `None` when a person did.

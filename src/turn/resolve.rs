@@ -1,45 +1,50 @@
-//! Working through the calls of a response: asking, checking the answers, and applying them.
+//! Working through the calls of a response: walking, asking, and what comes of it.
 
-use serde_json::{Map, Value};
+use std::collections::HashSet;
 
-use crate::args::Args;
-use crate::call::{Approval, Execution, ToolCall, ToolDefinition};
-use crate::caught::{Caught, caught};
-use crate::deferred::{
-    DeferredToolRequests, DeferredToolResults, Pending, ToolApproval, batch_id, check,
-};
-use crate::error::{ErrorKind, UserError};
-use crate::outcome::{Outcome, ToolDenied};
-
+use super::checks;
 use super::event::RunEvent;
-use super::report::{Answered, TurnError, TurnReport};
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
+use super::pending::requests;
+use super::report::{TurnError, TurnReport};
+use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 use super::together::Together;
 use super::{Turn, user};
+use crate::call::{Execution, ToolCall, ToolDefinition};
+use crate::caught::{Caught, caught};
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
+use crate::error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
+use crate::outcome::Outcome;
 
 /// A response that is being worked on.
 pub(super) struct Resolving<'a> {
-    turn: &'a Turn,
-    together: Together<'a>,
-    slots: Vec<Slot>,
+    pub(super) turn: &'a Turn,
+    pub(super) together: Together<'a>,
+    pub(super) slots: Vec<Slot>,
+    /// The calls that somebody was asked about since the response was taken up: nobody is asked again (rule T4).
+    offered: HashSet<String>,
 }
 
 impl<'a> Resolving<'a> {
-    /// Walks the calls of a fresh response: ordinary ones run, deferred ones are known afterwards (rule T1).
+    /// Walks the calls of a fresh response: ordinary ones run, deferred ones are known afterwards (rule T1). A call
+    /// that comes with an outcome needs no walk.
     pub(super) async fn start(
         turn: &'a Turn,
-        calls: Vec<ToolCall>,
+        calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<Self, TurnError> {
-        let slots = calls.into_iter().map(|call| {
-            let plan = Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
-            Slot::new(call, State::Planned(plan))
-        });
         let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
-        let mut this = Self { turn, together, slots: slots.collect() };
+        let slots = calls.into_iter().map(|(call, outcome)| match outcome {
+            Some(outcome) => Slot::settled(call, outcome),
+            None => Slot::planned(call),
+        });
+        let mut this = Self { turn, together, slots: slots.collect(), offered: HashSet::default() };
+        if this.together.has_agents() {
+            checks::ids_of_agents(&this.slots).map_err(TurnError::before)?;
+        }
         this.together.refuse_unfit(&mut this.slots);
-        this.tell_calls();
+        let all: Vec<_> = (0..this.slots.len()).collect();
+        this.tell_calls(&all);
         // A model that has spent its retries gets nothing of this response run.
         let retries = turn.retries.as_ref();
         if let Some(kind) = retries.and_then(|retries| retries.exceeded(&this.slots)) {
@@ -55,210 +60,185 @@ impl<'a> Resolving<'a> {
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
         match Together::new(turn, None).await {
-            Ok(together) => Ok(Self { turn, together, slots: suspended.slots() }),
+            Ok(together) => {
+                Ok(Self { turn, together, slots: suspended.slots(), offered: HashSet::default() })
+            }
             Err(kind) => Err(TurnError::with_state(kind, suspended)),
         }
     }
 
-    /// Asks the handler, once, about everything that waits (rule T2).
-    pub(super) async fn answer(self) -> Result<TurnReport, TurnError> {
-        let requests = self.requests();
-        if requests.is_empty() {
+    /// Asks the handler, once, about everything that waits (rule T2). What an agent behind a call waits for after that
+    /// is another response, which it is asked about in turn.
+    pub(super) async fn answer(mut self) -> Result<TurnReport, TurnError> {
+        self = self.go_on().await?;
+        if self.turn.beside_output {
+            self.skip_open();
             return Ok(self.finish());
         }
-        let watchers = &self.turn.watchers;
-        watchers.tell(|| RunEvent::DeferredToolRequests { requests: requests.clone() });
-        let Some(handler) = self.turn.handler.as_ref() else {
-            return Ok(self.finish());
-        };
-        let (name, cx) = (handler.name(), self.turn.context());
-        let answers = match caught(|| handler.handle(&cx, &requests)).await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(error)) => {
-                let kind = match error.downcast() {
-                    Ok(error) => user(*error),
-                    Err(source) => ErrorKind::Handler { name: name.into_owned(), source },
-                };
-                return Err(self.fail(kind));
+        loop {
+            let requests = self.requests().only(|id| !self.offered.contains(id));
+            if requests.is_empty() {
+                return Ok(self.finish());
             }
-            Err(Caught(what)) => {
-                return Err(
-                    self.fail(ErrorKind::Handler { name: name.into_owned(), source: what.into() })
-                );
-            }
-        };
-        watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
-        self.apply(answers, false).await
+            self.offer(&requests);
+            let watchers = &self.turn.watchers;
+            watchers.tell(|| RunEvent::DeferredToolRequests { requests: requests.clone() });
+            let answers = match self.ask(&requests).await {
+                Some(Ok(answers)) => answers,
+                Some(Err(kind)) => return Err(self.fail(kind)),
+                None => return Ok(self.finish()),
+            };
+            watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
+            self = self.apply(&requests, answers, false).await?;
+        }
     }
 
-    /// Checks the answers as a whole, then applies them (rule A4). On a resume the answered calls are taken up anew.
-    pub(super) async fn apply(
+    /// Goes on with answers that were given elsewhere.
+    pub(super) async fn resume(
         mut self,
-        mut answers: DeferredToolResults,
-        resumed: bool,
+        answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
+        self = self.walk_planned().await?;
         let requests = self.requests();
-        if requests.is_empty() && answers.is_empty() {
-            return Ok(self.finish());
-        }
-        let checked = check(&requests, &answers, self.turn.require_bound)
-            .and_then(|()| self.check_overrides(&answers));
-        if let Err(error) = checked {
-            return Err(self.fail(user(error)));
-        }
-        let watchers = &self.turn.watchers;
-        for slot in &mut self.slots {
-            if take_answer(slot, &mut answers) {
-                if resumed {
-                    let approved = matches!(slot.state, State::Planned(_));
-                    slot.tell_call(watchers, approved.then_some(true));
-                }
-                slot.tell_result(watchers);
-            }
+        self.offer(&requests);
+        self = self.apply(&requests, answers, true).await?;
+        self.answer().await
+    }
+
+    fn offer(&mut self, requests: &DeferredToolRequests) {
+        self.offered.extend(requests.iter().map(|call| call.id().to_owned()));
+    }
+
+    async fn ask(
+        &self,
+        requests: &DeferredToolRequests,
+    ) -> Option<Result<DeferredToolResults, ErrorKind>> {
+        let handler = self.turn.handler.as_ref()?;
+        let (name, cx) = (handler.name().into_owned(), self.turn.context());
+        let failed = |source: BoxError| match source.downcast() {
+            Ok(error) => user(*error),
+            Err(source) => ErrorKind::Handler { name, source },
+        };
+        Some(match caught(|| handler.handle(&cx, requests)).await {
+            Ok(answers) => answers.map_err(failed),
+            Err(Caught(what)) => Err(failed(what.into())),
+        })
+    }
+
+    /// Walks the calls that nobody has decided about yet, and lets agents go on that wait for nobody.
+    async fn go_on(mut self) -> Result<Self, TurnError> {
+        self.wake_agents();
+        self.walk_planned().await
+    }
+
+    async fn walk_planned(mut self) -> Result<Self, TurnError> {
+        let planned = |(at, slot): (usize, &Slot)| slot.is_new().map(|new| (at, new));
+        let planned: Vec<_> = self.slots.iter().enumerate().filter_map(planned).collect();
+        if planned.is_empty() {
+            return Ok(self);
         }
         self.together.refuse_unfit(&mut self.slots);
+        let new = planned.into_iter().filter(|(_, new)| *new).map(|(at, _)| at);
+        self.tell_calls(&new.collect::<Vec<_>>());
         self.together.walk(&mut self.slots).await;
-        Ok(self.fail_if_broken()?.finish())
+        self.fail_if_broken()
     }
 
-    /// Edited arguments are validated before anything executes (rule A2).
-    fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
-        let (mut ids, mut problems) = (Vec::new(), Vec::new());
-        for slot in &self.slots {
-            let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
-            else {
-                continue;
-            };
-            let Some(args) = &approved.override_args else { continue };
-            if let Err(problem) = self.together.validate(slot.call.name(), args) {
-                ids.push(slot.call.id().to_owned());
-                problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
+    /// Agents that an error has stopped go on where they stopped.
+    pub(super) fn wake_agents(&mut self) {
+        for slot in &mut self.slots {
+            let idle = slot.child.run.as_ref().is_some_and(|run| run.requests().is_empty());
+            if let State::Delegated(plan) = &slot.state
+                && idle
+            {
+                slot.state = State::Planned(plan.clone());
             }
         }
-        if ids.is_empty() {
-            return Ok(());
-        }
-        Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
     }
 
-    /// Tells whoever watches of the calls of a new response.
-    fn tell_calls(&self) {
-        for slot in self.slots.iter().filter(|_| self.turn.watchers.are_there()) {
-            let fits = matches!(slot.state, State::Planned(_));
-            let looked = !fits || !self.together.is_external(slot);
-            slot.tell_call(&self.turn.watchers, looked.then_some(fits));
+    /// A final answer was given beside these calls: what waits is not executed, and nobody is asked.
+    fn skip_open(&mut self) {
+        let stopped = self.slots.iter_mut().filter(|slot| slot.is_open());
+        for slot in stopped {
+            let text = match slot.state {
+                State::Delegated(_) => "Stopped: a final answer was already given.",
+                _ => "Not executed: a final answer was already given.",
+            };
+            slot.state = State::Settled(Outcome::failed(text));
+            slot.skipped = true;
+            slot.tell_result(&self.turn.watchers);
         }
-        self.slots.iter().for_each(|slot| slot.tell_result(&self.turn.watchers));
+    }
+
+    /// Tells whoever watches of these calls, which are new.
+    fn tell_calls(&self, new: &[usize]) {
+        let watchers = &self.turn.watchers;
+        let new = || new.iter().filter_map(|at| self.slots.get(*at));
+        for slot in new().filter(|_| watchers.are_there()) {
+            let fits = !matches!(slot.state, State::Settled(Outcome::Retry(_)));
+            let looked = !fits || !self.together.is_external(slot);
+            slot.tell_call(watchers, looked.then_some(fits));
+        }
+        new().for_each(|slot| slot.tell_result(watchers));
     }
 
     /// The batch of what waits.
-    fn requests(&self) -> DeferredToolRequests {
+    pub(super) fn requests(&self) -> DeferredToolRequests {
         requests(&self.turn.info.run_id, self.turn.info.response, &self.slots)
     }
 
     /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
     /// response ends (rule T8).
-    fn fail_if_broken(mut self) -> Result<Self, TurnError> {
-        let Some(index) = self.slots.iter().position(|slot| matches!(slot.state, State::Broken(_)))
-        else {
-            let retries = self.turn.retries.as_ref();
-            return match retries.and_then(|retries| retries.exceeded(&self.slots)) {
-                Some(kind) => Err(self.fail(kind)),
-                None => Ok(self),
-            };
-        };
-        let mut first = None;
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            let ended = State::Settled(match slot.execution {
-                Execution::NotStarted => {
-                    Outcome::failed("The tool did not run: an error stopped it.")
-                }
-                _ => Outcome::failed(INTERNAL_ERROR),
-            });
-            if let State::Broken(_) = slot.state
-                && let State::Broken(error) = std::mem::replace(&mut slot.state, ended)
-                && at == index
-            {
-                first = Some(match error.downcast::<UserError>() {
-                    Ok(error) => user(*error),
-                    Err(source) => {
-                        let (id, tool) = (slot.call.id().to_owned(), slot.call.name().to_owned());
-                        ErrorKind::Tool { id, tool, source }
-                    }
-                });
-            }
-        }
-        match first {
+    pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
+        let errors: Vec<_> = self.slots.iter_mut().filter_map(|slot| broken(slot)).collect();
+        match errors.into_iter().next() {
             Some(kind) => Err(self.fail(kind)),
-            None => Ok(self),
+            None => {
+                let retries = self.turn.retries.as_ref();
+                match retries.and_then(|retries| retries.exceeded(&self.slots)) {
+                    Some(kind) => Err(self.fail(kind)),
+                    None => Ok(self),
+                }
+            }
         }
     }
 
-    fn fail(self, kind: ErrorKind) -> TurnError {
+    pub(super) fn fail(self, kind: ErrorKind) -> TurnError {
         let suspended = SuspendedTurn::new(&self.turn.info, &self.slots);
         TurnError::after(kind, suspended, self.finish())
     }
 
     fn finish(self) -> TurnReport {
-        let suspended = self.slots.iter().any(|slot| slot.waiting().is_some());
+        let suspended = self.slots.iter().any(Slot::is_open);
         let suspended = suspended.then(|| SuspendedTurn::new(&self.turn.info, &self.slots));
         TurnReport::new(self.slots, suspended)
     }
 }
 
-/// The batch of what waits among these calls.
-pub(super) fn requests(run_id: &str, response: u32, slots: &[Slot]) -> DeferredToolRequests {
-    let waiting = || slots.iter().filter_map(|slot| Some((&slot.call, slot.waiting()?)));
-    let ids = waiting().map(|(call, it)| (call.id(), it.fingerprint.as_str(), it.deferrals));
-    let batch = batch_id(run_id, response, ids);
-    let pending = waiting().map(|(call, it)| Pending {
-        call: call.clone().with_args(it.shown.clone()),
-        deferral: &it.deferral,
-        fingerprint: &it.fingerprint,
+/// Settles a call that has failed with an error that is not for the model, and gives the error. An agent that has
+/// failed stays where it stopped.
+fn broken(slot: &mut Slot) -> Option<ErrorKind> {
+    let id = slot.call.id().to_owned();
+    if let Some(kind) = slot.failed.take() {
+        let agent = slot.call.name().to_owned();
+        return Some(ErrorKind::Agent { id, agent, source: Box::new(kind) });
+    }
+    let State::Broken(_) = slot.state else { return None };
+    let ended = State::Settled(match slot.execution {
+        Execution::NotStarted => Outcome::failed("The tool did not run: an error stopped it."),
+        _ => Outcome::failed(INTERNAL_ERROR),
     });
-    DeferredToolRequests::of(batch, pending)
+    let State::Broken(error) = std::mem::replace(&mut slot.state, ended) else { return None };
+    Some(kind_of(id, slot.call.name(), error))
 }
 
-/// Settles a call that is answered without running, or plans its walk when it is approved. Says whether it was
-/// answered.
-fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
-    let Some(waiting) = slot.waiting().cloned() else { return false };
-    let id = slot.call.id();
-    let by = answers.answered_by.remove(id);
-    let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
-        (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
-            (State::Settled(Outcome::denied(message)), Answered::Denied { by })
-        }
-        (Some(ToolApproval::Approved(approved)), _) => {
-            let edited = approved.override_args.is_some();
-            let metadata = answers.metadata.remove(id);
-            (
-                State::Planned(approved_walk(waiting, approved.override_args, metadata)),
-                Answered::Approved { by, edited },
-            )
-        }
-        (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
-        (None, None) => return false,
+fn kind_of(id: String, tool: &str, error: BoxError) -> ErrorKind {
+    let error = match error.downcast::<UserError>() {
+        Ok(error) => return user(*error),
+        Err(error) => error,
     };
-    answered.report(id, slot.call.name());
-    slot.state = state;
-    slot.answered = Some(answered);
-    true
-}
-
-/// The walk after an approval: from where the asking one began, or from the edited arguments, for exactly what was
-/// shown (rules A1, A2).
-fn approved_walk(
-    waiting: Waiting,
-    edited: Option<Args>,
-    metadata: Option<Map<String, Value>>,
-) -> Plan {
-    let origin = edited.clone().unwrap_or(waiting.origin);
-    let approval = Approval {
-        tool: waiting.tool,
-        args: edited.unwrap_or(waiting.shown),
-        questions: waiting.deferral.questions,
-        metadata,
-    };
-    Plan { origin, approval: Some(approval), deferrals: waiting.deferrals }
+    match error.downcast::<UsageLimitExceeded>() {
+        Ok(exceeded) => ErrorKind::UsageLimit { exceeded: *exceeded, ids: vec![id] },
+        Err(source) => ErrorKind::Tool { id, tool: tool.to_owned(), source },
+    }
 }

@@ -36,6 +36,20 @@ impl Retries {
         }
     }
 
+    /// Counts one failure of a tool that no call stands for, or refuses it.
+    pub(crate) fn spend_on(&mut self, tool: &str) -> Result<(), ErrorKind> {
+        let spent = self.spent.entry(tool.to_owned()).or_default();
+        if *spent >= self.max {
+            let problem = format!(
+                "it has answered with text where `{tool}` has to be called, more often than it may be retried ({}, see `Agent::max_retries`)",
+                self.max
+            );
+            return Err(ErrorKind::ModelBehavior { problem, ids: Vec::new() });
+        }
+        *spent += 1;
+        Ok(())
+    }
+
     /// The first call of the response that has failed once too often.
     pub(super) fn exceeded(&self, slots: &[Slot]) -> Option<ErrorKind> {
         let slot = slots.iter().find(|slot| {

@@ -1,12 +1,15 @@
 //! One call of the response that a turn works on.
 
+use serde::{Deserialize, Serialize};
+
 use crate::args::Args;
 use crate::call::{Approval, Execution, Said, ToolCall};
 use crate::decision::Question;
-use crate::error::BoxError;
+use crate::error::{BoxError, ErrorKind};
 use crate::message::RequestPart;
 use crate::outcome::{Deferral, Outcome};
 
+use super::child::Child;
 use super::event::{RunEvent, Watchers};
 use super::report::Answered;
 
@@ -29,6 +32,12 @@ pub(super) struct Slot {
     pub(super) denied_by: Option<String>,
     /// It had its outcome when the response was taken up again.
     pub(super) settled_before: bool,
+    /// It would have waited, beside a final answer.
+    pub(super) skipped: bool,
+    /// The agent behind its tool, once it has begun.
+    pub(super) child: Child,
+    /// Why the agent behind its tool cannot go on.
+    pub(super) failed: Option<ErrorKind>,
 }
 
 pub(super) enum State {
@@ -36,11 +45,14 @@ pub(super) enum State {
     Planned(Plan),
     Settled(Outcome),
     Waiting(Waiting),
+    /// The agent behind its tool is at work, and waits or has stopped. The plan is the walk that leads to it.
+    Delegated(Plan),
     /// It failed with an error that is not for the model.
     Broken(BoxError),
 }
 
 /// A walk that is to be made: from where, and with which approval.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
     pub(super) origin: Args,
     pub(super) approval: Option<Approval>,
@@ -76,13 +88,38 @@ impl Slot {
             execution: Execution::NotStarted,
             denied_by: None,
             settled_before: false,
+            skipped: false,
+            child: Child::default(),
+            failed: None,
         }
+    }
+
+    /// A call that is about to walk, as the model made it.
+    pub(super) fn planned(call: ToolCall) -> Self {
+        let plan = Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
+        Self::new(call, State::Planned(plan))
+    }
+
+    /// A call that needs no walk.
+    pub(super) fn settled(call: ToolCall, outcome: Outcome) -> Self {
+        Self::new(call, State::Settled(outcome))
+    }
+
+    /// For a call that is about to walk: whether nobody has decided about it yet.
+    pub(super) fn is_new(&self) -> Option<bool> {
+        let State::Planned(plan) = &self.state else { return None };
+        Some(plan.approval.is_none() && plan.deferrals == 0 && self.child.run.is_none())
+    }
+
+    /// Whether it has no outcome yet, and somebody or something has to be waited for.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Waiting(_) | State::Delegated(_))
     }
 
     pub(super) fn waiting(&self) -> Option<&Waiting> {
         match &self.state {
             State::Waiting(waiting) => Some(waiting),
-            State::Planned(_) | State::Settled(_) | State::Broken(_) => None,
+            State::Planned(_) | State::Settled(_) | State::Delegated(_) | State::Broken(_) => None,
         }
     }
 

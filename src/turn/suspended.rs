@@ -14,9 +14,10 @@ use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind, Outcome};
 
+use super::SuspendedRun;
+use super::pending::requests;
 use super::report::Answered;
-use super::resolve::requests;
-use super::slot::{INTERNAL_ERROR, Slot, State, Waiting};
+use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
 use super::together::call_path;
 
 /// The version of the stored form (rule L7).
@@ -58,6 +59,9 @@ struct StoredCall {
     /// Whether its tool was started.
     #[serde(default)]
     started: bool,
+    /// Where the agent behind its tool stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<Box<SuspendedRun>>,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +69,10 @@ struct StoredCall {
 enum StoredState {
     Settled(Outcome),
     Waiting(StoredWaiting),
+    /// The agent behind its tool has begun.
+    Delegated(Plan),
+    /// Nobody has decided about it yet.
+    Planned(Plan),
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +99,22 @@ impl SuspendedTurn {
             path: info.path.clone(),
             calls,
         })
+    }
+
+    /// A response that nobody has decided about yet, with the outcomes that are known.
+    pub(crate) fn undecided(
+        run_id: &str,
+        response: u32,
+        calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
+    ) -> Self {
+        let slots = calls.into_iter().map(|(call, outcome)| match outcome {
+            Some(outcome) => Slot::settled(call, outcome),
+            None => Slot::planned(call),
+        });
+        let slots: Vec<_> = slots.collect();
+        let path = vec!["root".to_owned()];
+        let info = RunInfo { run_id: run_id.to_owned(), response, path, ..RunInfo::default() };
+        Self::new(&info, &slots)
     }
 
     pub(super) fn slots(&self) -> Vec<Slot> {
@@ -132,16 +156,20 @@ impl SuspendedTurn {
     pub fn calls(&self) -> impl Iterator<Item = (&ToolCall, Option<&Outcome>)> {
         self.0.calls.iter().map(|stored| match &stored.state {
             StoredState::Settled(outcome) => (&stored.call, Some(outcome)),
-            StoredState::Waiting(_) => (&stored.call, None),
+            _ => (&stored.call, None),
         })
     }
 
-    /// Gives every call that waits this outcome: the response is over.
-    pub(crate) fn close(mut self, outcome: &Outcome) -> Self {
+    /// Gives every call without an outcome one: the response is over.
+    pub(crate) fn close(mut self, reason: &str) -> Self {
         for stored in &mut self.0.calls {
-            if let StoredState::Waiting(_) = stored.state {
-                stored.state = StoredState::Settled(outcome.clone());
-            }
+            let text = match stored.state {
+                StoredState::Settled(_) => continue,
+                StoredState::Delegated(_) => "The agent was stopped before its end",
+                StoredState::Waiting(_) | StoredState::Planned(_) => "The tool did not run",
+            };
+            stored.state = StoredState::Settled(Outcome::failed(format!("{text}: {reason}.")));
+            stored.agent = None;
         }
         self
     }
@@ -189,9 +217,9 @@ impl From<&Slot> for StoredCall {
     fn from(slot: &Slot) -> Self {
         let state = match &slot.state {
             State::Settled(outcome) => StoredState::Settled(outcome.clone()),
-            State::Planned(_) | State::Broken(_) => {
-                StoredState::Settled(Outcome::failed(INTERNAL_ERROR))
-            }
+            State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
+            State::Planned(plan) => StoredState::Planned(plan.clone()),
+            State::Delegated(plan) => StoredState::Delegated(plan.clone()),
             State::Waiting(waiting) => StoredState::Waiting(StoredWaiting::from(waiting)),
         };
         Self {
@@ -202,6 +230,7 @@ impl From<&Slot> for StoredCall {
             answered: slot.answered.clone(),
             denied_by: slot.denied_by.clone(),
             started: slot.execution.started(),
+            agent: slot.child.run.clone(),
         }
     }
 }
@@ -211,11 +240,14 @@ impl From<&StoredCall> for Slot {
         let state = match &stored.state {
             StoredState::Settled(outcome) => State::Settled(outcome.clone()),
             StoredState::Waiting(waiting) => State::Waiting(Waiting::from(waiting)),
+            StoredState::Delegated(plan) => State::Delegated(plan.clone()),
+            StoredState::Planned(plan) => State::Planned(plan.clone()),
         };
         let mut slot = Self::new(stored.call.clone(), state);
         slot.asked.clone_from(&stored.asked);
         slot.answered.clone_from(&stored.answered);
         slot.denied_by.clone_from(&stored.denied_by);
+        slot.child.run.clone_from(&stored.agent);
         slot.settled_before = matches!(stored.state, StoredState::Settled(_));
         if let Some(args) = &stored.args {
             slot.args = args.clone();
@@ -227,6 +259,7 @@ impl From<&StoredCall> for Slot {
                 StoredState::Waiting(it) => {
                     Execution::Finished(Outcome::Deferred(Waiting::from(it).deferral))
                 }
+                StoredState::Delegated(_) | StoredState::Planned(_) => Execution::Unknown,
             };
         }
         if let Some(waiting) = slot.waiting() {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use crate::args::Args;
-use crate::call::{Pass, ToolCall, ToolDefinition, ToolKind};
+use crate::call::{Execution, Inherited, Pass, ToolCall, ToolDefinition, ToolKind};
+use crate::caught::caught;
 use crate::deferred::{Asked, fingerprint};
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 
 use super::Turn;
+use super::child::{End, Ended, SubAgent, Task, sub_agent};
 use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
 use super::walk::{Start, Walked, Walker};
 
@@ -80,6 +82,16 @@ impl<'a> Together<'a> {
         definition.is_some_and(|definition| definition.get_kind() == ToolKind::External)
     }
 
+    /// What is known about the tool of a call.
+    pub(super) fn definition(&self, slot: &Slot) -> Option<&Arc<ToolDefinition>> {
+        self.definitions.get(slot.call.name())
+    }
+
+    /// Whether there is an agent behind any tool.
+    pub(super) fn has_agents(&self) -> bool {
+        self.definitions.values().any(|definition| sub_agent(definition).is_some())
+    }
+
     fn is_sequential(&self, slot: &Slot) -> bool {
         self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
     }
@@ -102,13 +114,64 @@ impl<'a> Together<'a> {
             return None;
         };
         let definition = Arc::clone(self.definitions.get(slot.call.name())?);
-        let Plan { origin, approval, deferrals } = plan;
+        let Plan { origin, approval, deferrals } = plan.clone();
+        let agent = sub_agent(&definition);
         let start = Start { call: slot.call.clone(), definition, args: origin.clone(), approval };
-        let walked = self.walker.walk(start).await;
+        let mut walked = self.walker.walk(start).await;
         let pass = Arc::clone(&walked.pass);
-        self.settle(slot, origin, deferrals + 1, walked);
+        match agent.zip(walked.delegated.take()) {
+            Some((agent, inherited)) => {
+                slot.remember(walked.questions);
+                slot.said.extend(walked.said);
+                slot.args = walked.args;
+                self.run_agent(slot, plan, &*agent, inherited).await;
+            }
+            None => self.settle(slot, origin, deferrals + 1, walked),
+        }
         slot.tell_result(&self.turn.watchers);
         Some(pass)
+    }
+
+    /// Lets the agent behind a call work, outside of the stack (rule T7).
+    async fn run_agent(
+        &self,
+        slot: &mut Slot,
+        plan: Plan,
+        agent: &dyn SubAgent,
+        inherited: Vec<Inherited>,
+    ) {
+        let mut info = self.turn.info.clone();
+        info.path.push(slot.call.name().to_owned());
+        let watchers = self.turn.watchers.of_agent(info.path.join("/"), slot.call.id());
+        let answers = std::mem::take(&mut slot.child.answers);
+        let task = Task {
+            info,
+            args: slot.args.clone(),
+            inherited,
+            resume: slot.child.run.take().map(|run| (*run, answers)),
+            watchers,
+            trace_args: self.turn.trace_args,
+        };
+        slot.execution = Execution::Unknown;
+        let Ok(Ended { end, turns }) = caught(|| agent.run(task)).await else {
+            slot.state = State::Broken("the agent panicked".into());
+            return;
+        };
+        slot.child.turns.extend(turns);
+        slot.state = match end {
+            End::Done(outcome) => {
+                slot.execution = Execution::Finished(outcome.clone());
+                State::Settled(outcome)
+            }
+            End::Suspended(run) => {
+                slot.child.run = Some(run);
+                State::Delegated(plan)
+            }
+            End::Failed(kind, run) => {
+                (slot.child.run, slot.failed) = (Some(run), Some(kind));
+                State::Delegated(plan)
+            }
+        };
     }
 
     /// Settles the planned calls that may not enter the stack, before anything runs and anybody is bothered: unknown
@@ -146,7 +209,7 @@ impl<'a> Together<'a> {
     }
 
     fn settle(&self, slot: &mut Slot, origin: Args, deferrals: u32, walked: Walked) {
-        let Walked { end, questions, said, args, execution, denied_by, pass } = walked;
+        let Walked { end, questions, said, args, execution, denied_by, pass, .. } = walked;
         slot.remember(questions);
         slot.said.extend(said);
         slot.args = args;
@@ -156,6 +219,12 @@ impl<'a> Together<'a> {
         }
         slot.state = match end {
             Err(error) => State::Broken(error),
+            // Its agent has begun, so that nobody can say that nothing ran.
+            Ok(Outcome::Denied(denied)) if slot.child.run.take().is_some() => {
+                let text =
+                    format!("The agent had begun its work and was stopped: {}", denied.message);
+                State::Settled(Outcome::failed(text))
+            }
             Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
                 let times = self.turn.max_deferrals;
                 State::Settled(Outcome::denied(format!(

@@ -10,8 +10,8 @@ use tracing::Instrument as _;
 
 use crate::args::Args;
 use crate::call::{
-    Approval, CallInfo, Closed, Execution, Pass, Phase, RunContext, RunInfo, Said, ToolCall,
-    ToolDefinition, ToolKind, name_rewriters,
+    Approval, CallInfo, Closed, Execution, Inherited, Pass, Phase, RunContext, RunInfo, Said,
+    ToolCall, ToolDefinition, ToolKind, name_rewriters,
 };
 use crate::decision::Question;
 use crate::error::BoxError;
@@ -46,6 +46,8 @@ pub(super) struct Walked {
     pub(super) args: Args,
     pub(super) execution: Execution,
     pub(super) denied_by: Option<String>,
+    /// The call goes to an agent, which inherits these layers.
+    pub(super) delegated: Option<Vec<Inherited>>,
     /// To wait for bodies that run on.
     pub(super) pass: Arc<Pass>,
 }
@@ -121,7 +123,9 @@ impl Walker {
         said: Vec<Said>,
     ) -> Walked {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
+        let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
         let end = match &closed.execution {
+            _ if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             Execution::NotStarted => not_started(result, &pass, &closed, &self.error_outcome),
             execution => started(result, execution.clone(), &closed, &self.error_outcome),
         };
@@ -133,6 +137,7 @@ impl Walker {
             args: closed.args,
             execution: closed.execution,
             denied_by,
+            delegated: handed_on.then_some(closed.inherited),
             pass,
         }
     }

@@ -321,6 +321,7 @@ async fn a_run_can_be_watched_and_has_dependencies() {
         "function_tool_result",
         "function_tool_result",
         "tool_calls_done",
+        "text_delta",
         "response",
     ];
     assert_eq!(*events.lock().unwrap(), expected);
@@ -443,12 +444,6 @@ async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
     assert_eq!(suspended.history(), history);
     let run = agent.resume(suspended, DeferredToolResults::new()).saying("more").await.unwrap();
     assert_eq!(run.text(), Some("done"));
-
-    let unanswered = vec![Message::user("go"), response_of(two())];
-    let run =
-        agent.resume(SuspendedRun::from_trusted_history(unanswered), DeferredToolResults::new());
-    let error = run.saying("more").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
 }
 
 fn response_of(response: ModelResponse) -> Message {

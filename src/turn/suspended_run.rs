@@ -1,15 +1,15 @@
 //! A run that waits, as a value to store.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::RunContext;
+use super::{SuspendedTurn, new_run_id};
+use crate::call::{RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::message::{Message, RequestPart};
-use crate::outcome::Outcome;
-use crate::turn::{SuspendedTurn, new_run_id};
 
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
@@ -33,11 +33,14 @@ const VERSION: u32 = 1;
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct SuspendedRun {
-    pub(super) run_id: String,
-    pub(super) responses: u32,
-    pub(super) history: Vec<Message>,
+    pub(crate) run_id: String,
+    pub(crate) responses: u32,
+    pub(crate) history: Arc<Vec<Message>>,
+    /// What is to be said, where an error came before it was.
+    pub(crate) prompts: Vec<String>,
+    pub(crate) usage: Usage,
     /// The last response, if some of its calls have no result in the history yet.
-    pub(super) turn: Option<SuspendedTurn>,
+    pub(crate) turn: Option<SuspendedTurn>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -45,7 +48,11 @@ struct Stored {
     version: u32,
     run_id: String,
     responses: u32,
-    history: Vec<Message>,
+    history: Arc<Vec<Message>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<String>,
+    #[serde(default)]
+    usage: Usage,
     turn: Option<SuspendedTurn>,
 }
 
@@ -58,7 +65,20 @@ impl SuspendedRun {
     /// store (rule A6).
     #[must_use]
     pub fn from_trusted_history(history: Vec<Message>) -> Self {
-        Self { run_id: new_run_id(), responses: 0, history, turn: None }
+        Self {
+            run_id: new_run_id(),
+            responses: 0,
+            history: Arc::new(history),
+            prompts: Vec::new(),
+            usage: Usage::default(),
+            turn: None,
+        }
+    }
+
+    /// What the run has used so far, with its sub-agents.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// The run.
@@ -95,9 +115,9 @@ impl SuspendedRun {
     /// model is told that the calls were not executed, because of `reason`.
     #[must_use]
     pub fn close(self, reason: &str) -> Vec<Message> {
-        let mut history = self.history;
+        let mut history = Arc::unwrap_or_clone(self.history);
         if let Some(turn) = self.turn {
-            let turn = turn.close(&Outcome::failed(format!("The tool did not run: {reason}.")));
+            let turn = turn.close(reason);
             history.push(results(
                 turn.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?)),
             ));
@@ -107,7 +127,7 @@ impl SuspendedRun {
 }
 
 /// The message with the results of a response: all results first, then what tools added for the model to read.
-pub(super) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
+pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
     let (mut results, mut beside) = (Vec::new(), Vec::new());
     for (result, content) in parts {
         results.push(result);
@@ -123,7 +143,7 @@ impl TryFrom<Stored> for SuspendedRun {
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
         UserError::check_version(stored.version, VERSION)?;
-        let Stored { run_id, responses, history, turn, .. } = stored;
+        let Stored { run_id, responses, history, prompts, usage, turn, .. } = stored;
         if let Some(turn) = &turn {
             let last = history
                 .last()
@@ -135,14 +155,14 @@ impl TryFrom<Stored> for SuspendedRun {
                 );
             }
         }
-        Ok(Self { run_id, responses, history, turn })
+        Ok(Self { run_id, responses, history, prompts, usage, turn })
     }
 }
 
 impl From<SuspendedRun> for Stored {
     fn from(run: SuspendedRun) -> Self {
-        let SuspendedRun { run_id, responses, history, turn } = run;
-        Self { version: VERSION, run_id, responses, history, turn }
+        let SuspendedRun { run_id, responses, history, prompts, usage, turn } = run;
+        Self { version: VERSION, run_id, responses, history, prompts, usage, turn }
     }
 }
 

@@ -1,0 +1,154 @@
+//! Asking the model, and finding out what its response asks for.
+
+use std::sync::Arc;
+
+use super::result::{RunError, RunOutput, RunResult};
+use super::running::{Called, Next, Running};
+use crate::call::{ToolCall, ToolDefinition};
+use crate::error::{ErrorKind, UserError};
+use crate::message::{Message, ResponsePart};
+use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
+use crate::outcome::Outcome;
+use crate::turn::{RunEvent, admit};
+
+impl Running<'_> {
+    pub(super) async fn ask_model(
+        &mut self,
+    ) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
+        let mut tools = self.turn().definitions().await?;
+        if let Some(structured) = &self.output.structured {
+            if tools.iter().any(|tool| tool.name() == structured.name()) {
+                let (first, second) = ("the agent's tools".into(), "its output".into());
+                let name = structured.name().to_owned();
+                return Err(UserError::ToolConflict { name, first, second }.into());
+            }
+            tools.push(structured.definition());
+        }
+        let exceeded = |exceeded| ErrorKind::UsageLimit { exceeded, ids: Vec::new() };
+        self.meter.take_request().map_err(exceeded)?;
+        let mut request =
+            ModelRequest::new(Arc::clone(&self.state.history)).with_tools(tools.clone());
+        if let Some(instructions) = &self.agent.instructions {
+            request = request.with_instructions(Arc::clone(instructions));
+        }
+        let deltas = self.watchers.are_there().then(|| self.deltas());
+        if let Some(deltas) = &deltas {
+            request = request.with_deltas(deltas.clone());
+        }
+        let response = self.agent.model.respond(request).await.map_err(ErrorKind::Model)?;
+        if deltas.is_some_and(|deltas| !deltas.heard()) {
+            let text = said(&response.parts);
+            if !text.is_empty() {
+                self.watchers.tell(|| RunEvent::TextDelta { text });
+            }
+        }
+        Ok((response, tools))
+    }
+
+    fn deltas(&self) -> Deltas {
+        let watchers = self.watchers.clone();
+        Deltas::new(move |heard| {
+            watchers.tell(|| match heard {
+                Heard::Text(text) => RunEvent::TextDelta { text: text.to_owned() },
+                Heard::Again => RunEvent::ResponseRestarted,
+            });
+        })
+    }
+
+    /// Puts a response into the history, and finds out what it asks for.
+    pub(super) fn enter(
+        &mut self,
+        response: ModelResponse,
+        shown: Vec<ToolDefinition>,
+    ) -> Result<Option<RunResult>, RunError> {
+        let text = said(&response.parts);
+        let parts = self.admitted(response.parts);
+        let calls: Vec<_> = parts.iter().filter_map(call).cloned().collect();
+        self.watchers.tell(|| RunEvent::Response { parts: parts.clone() });
+        if !parts.is_empty() {
+            Arc::make_mut(&mut self.state.history).push(Message::Response { parts });
+        }
+        if calls.is_empty() {
+            self.state.responses += 1;
+            if self.output.text {
+                return Ok(Some(self.end(RunOutput::Text(text))));
+            }
+            return self.ask_for_answer();
+        }
+        let streamed = self.ends_with_text && self.output.text && !text.is_empty();
+        let mut answer = streamed.then_some(RunOutput::Text(text));
+        let calls = calls.into_iter().map(|call| {
+            let outcome = self.output_call(&call, &mut answer);
+            (call, outcome)
+        });
+        let calls = calls.collect();
+        let shown = shown.into_iter().filter(|tool| !self.is_output(tool.name())).collect();
+        self.next = Next::Call(Called { calls, shown, answer });
+        Ok(None)
+    }
+
+    /// The parts with ids that are new in this history, and without empty texts, which providers refuse.
+    fn admitted(&self, parts: Vec<ResponsePart>) -> Vec<ResponsePart> {
+        let used: Vec<&str> =
+            self.state.history.iter().flat_map(Message::tool_calls).map(ToolCall::id).collect();
+        let calls = parts.iter().filter_map(call).cloned().collect();
+        let mut calls = admit(calls, &used).into_iter();
+        let filled =
+            |part: &ResponsePart| !matches!(part, ResponsePart::Text(text) if text.is_empty());
+        let renamed = |part| match part {
+            ResponsePart::ToolCall(call) => ResponsePart::ToolCall(calls.next().unwrap_or(call)),
+            part => part,
+        };
+        parts.into_iter().filter(filled).map(renamed).collect()
+    }
+
+    pub(super) fn is_output(&self, tool: &str) -> bool {
+        self.output.structured.as_ref().is_some_and(|structured| structured.name() == tool)
+    }
+
+    /// What becomes of a call that gives the final answer; `None` for every other call.
+    fn output_call(&self, call: &ToolCall, answer: &mut Option<RunOutput>) -> Option<Outcome> {
+        let structured = self.output.structured.as_ref().filter(|it| it.name() == call.name())?;
+        if answer.is_some() {
+            return Some(Outcome::failed("Not used: a final answer was already given."));
+        }
+        let read = match call.unreadable() {
+            Some(error) => Err(error.to_string()),
+            None => structured.read(call.args()),
+        };
+        Some(match read {
+            Ok(value) => {
+                *answer = Some(RunOutput::Structured(value));
+                Outcome::returned("The final answer was taken.")
+            }
+            Err(problem) => Outcome::retry(format!("The final answer does not fit: {problem}.")),
+        })
+    }
+
+    /// The model has answered with text where that is no answer.
+    fn ask_for_answer(&mut self) -> Result<Option<RunResult>, RunError> {
+        let name = self.output.structured.as_ref().map_or("", |structured| structured.name());
+        if let Err(kind) = self.retries.spend_on(name) {
+            return Err(self.stop(kind));
+        }
+        self.say(format!("Give the final answer by calling `{name}`."));
+        self.next = Next::Ask;
+        Ok(None)
+    }
+}
+
+fn call(part: &ResponsePart) -> Option<&ToolCall> {
+    match part {
+        ResponsePart::ToolCall(call) => Some(call),
+        ResponsePart::Text(_) => None,
+    }
+}
+
+/// The text of a response.
+fn said(parts: &[ResponsePart]) -> String {
+    let text = parts.iter().filter_map(|part| match part {
+        ResponsePart::Text(text) => Some(text.as_str()),
+        ResponsePart::ToolCall(_) => None,
+    });
+    text.collect()
+}

@@ -1,0 +1,70 @@
+//! Runs in programs without an async runtime.
+
+use std::future::Future;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::Agent;
+use super::result::{RunError, RunResult};
+use crate::call::ToolCall;
+use crate::error::UserError;
+
+/// A runtime on this thread. Within another one it would block whatever else runs there.
+pub(super) fn runtime() -> Result<Runtime, UserError> {
+    if Handle::try_current().is_ok() {
+        return Err(UserError::InsideRuntime);
+    }
+    let made = Builder::new_current_thread().enable_all().build();
+    made.map_err(|error| UserError::NoRuntime { problem: error.to_string() })
+}
+
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, UserError> {
+    Ok(runtime()?.block_on(future))
+}
+
+impl Agent {
+    /// Runs to the end on this thread, asking `approve` about each call that needs an approval, one after the other,
+    /// as often as any does: the blocking approval of a terminal tool, made of runs that end and are resumed. Blocked
+    /// calls are denied without asking. Calls that are executed elsewhere are left: when nothing else waits, the run
+    /// ends with them.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let run = agent.run_with_blocking_approval("Tidy up", |call| {
+    ///     println!("Approve {}({})?", call.name(), call.args());
+    ///     false
+    /// })?;
+    /// assert_eq!(run.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run_sync`](Self::run_sync).
+    pub fn run_with_blocking_approval(
+        &self,
+        prompt: impl Into<String>,
+        mut approve: impl FnMut(&ToolCall) -> bool,
+    ) -> Result<RunResult, RunError> {
+        let output = self.output.clone().or_deferred();
+        let mut result = self.run(prompt).without_handler().output(output.clone()).sync()?;
+        while let Some(suspended) = result.suspended() {
+            let requests = suspended.requests();
+            if requests.approvals.is_empty() {
+                break;
+            }
+            let mut answers = crate::handler::deny_blocked(&requests);
+            for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
+                answers = answers.approval(call.id(), approve(call));
+            }
+            let answers = answers.leave_rest().unchecked();
+            let run = self.resume(suspended.clone(), answers).without_handler();
+            result = run.output(output.clone()).sync()?;
+        }
+        Ok(result)
+    }
+}

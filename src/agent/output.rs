@@ -1,0 +1,143 @@
+//! What a run may end with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::args::Args;
+use crate::call::ToolDefinition;
+
+/// The tool that gives a structured answer.
+const FINAL_RESULT: &str = "final_result";
+
+/// Where an answer that is no object is put, as the arguments of a call are an object.
+const WRAPPED: &str = "response";
+
+/// What a run may end with: see [`text`] and [`structured`].
+///
+/// ```
+/// use countersign::{structured, text};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Report { deleted: Vec<String> }
+///
+/// let output = text(); // a text, the default
+/// let output = text().or_deferred(); // or calls that nobody has answered
+/// let output = structured::<Report>(); // a value that fits the type
+/// let output = structured::<Report>().or_text().or_deferred();
+/// # let _ = output;
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Output {
+    pub(super) text: bool,
+    pub(super) structured: Option<Structured>,
+    pub(super) deferred: bool,
+}
+
+/// A run ends with text.
+pub fn text() -> Output {
+    Output { text: true, structured: None, deferred: false }
+}
+
+/// A run ends with a value that deserialises as `T`. The model gives it by calling a tool named `final_result` whose
+/// arguments have the schema of `T`; what does not fit goes back to the model, at the cost of a
+/// [retry](crate::Agent::max_retries) of that tool.
+///
+/// Ordinary calls beside a fitting answer run; what would wait for somebody is not executed, says so in its result,
+/// and is [named in the report](crate::CallReport::is_skipped). When one of them has to be tried again, so has the
+/// answer.
+pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
+    let schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+    let validate = |value: &Value| serde_path_to_error::deserialize::<_, T>(value).map(drop);
+    let structured = Structured::new(schema, move |value| {
+        // The message of the deserialiser may quote values (rule S2).
+        validate(value).map_err(|error| match error.path().to_string().as_str() {
+            "." => "it does not have the right shape".to_owned(),
+            path => format!("`{path}` does not fit"),
+        })
+    });
+    Output { text: false, structured: Some(structured), deferred: false }
+}
+
+impl Output {
+    /// Or with calls that nobody has answered: [`SuspendedRun`](crate::SuspendedRun).
+    pub fn or_deferred(mut self) -> Self {
+        self.deferred = true;
+        self
+    }
+
+    /// Or with text.
+    pub fn or_text(mut self) -> Self {
+        self.text = true;
+        self
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output")
+            .field("text", &self.text)
+            .field("structured", &self.structured.is_some())
+            .field("deferred", &self.deferred)
+            .finish()
+    }
+}
+
+type Fits = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
+/// A structured answer: its shape, and whether a value has it.
+#[derive(Clone)]
+pub(super) struct Structured {
+    schema: Value,
+    wrapped: bool,
+    fits: Arc<Fits>,
+}
+
+impl Structured {
+    fn new(
+        schema: Value,
+        fits: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        let wrapped = schema.get("type").is_none_or(|kind| kind != "object");
+        Self { schema, wrapped, fits: Arc::new(fits) }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        FINAL_RESULT
+    }
+
+    /// The tool that the model is shown.
+    pub(super) fn definition(&self) -> ToolDefinition {
+        let schema = match self.wrapped {
+            false => self.schema.clone(),
+            true => {
+                let mut inner = self.schema.clone();
+                // References are to the root of the schema.
+                let definitions = inner.as_object_mut().and_then(|map| map.remove("$defs"));
+                let mut outer = Map::from_iter([
+                    ("type".to_owned(), json!("object")),
+                    ("properties".to_owned(), json!({WRAPPED: inner})),
+                    ("required".to_owned(), json!([WRAPPED])),
+                ]);
+                outer.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
+                Value::Object(outer)
+            }
+        };
+        ToolDefinition::new(FINAL_RESULT, schema)
+            .description("Gives the final answer, and ends the conversation.")
+    }
+
+    /// The answer that a call gives.
+    pub(super) fn read(&self, args: &Args) -> Result<Value, String> {
+        let value = match self.wrapped {
+            false => args.to_value(),
+            true => args.get(WRAPPED).cloned().ok_or(format!("`{WRAPPED}` is missing"))?,
+        };
+        (self.fits)(&value)?;
+        Ok(value)
+    }
+}

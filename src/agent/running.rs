@@ -1,0 +1,299 @@
+//! The loop of a run, step by step: ask the model, run its calls, tell it what became of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Agent;
+use super::history;
+use super::output::Output;
+use super::result::{RunError, RunOutput, RunResult};
+use crate::call::{Meter, ToolCall, ToolDefinition};
+use crate::deferred::DeferredToolResults;
+use crate::error::{ErrorKind, UserError};
+use crate::message::{Message, RequestPart};
+use crate::outcome::Outcome;
+use crate::turn::{
+    Answered, CallReport, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError,
+    TurnReport, Watchers, results,
+};
+
+/// A run, and what comes next in it.
+pub(super) struct Running<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) state: SuspendedRun,
+    /// The answers to what waits; `None` asks the handler.
+    pub(super) answers: Option<DeferredToolResults>,
+    /// It goes on with calls that wait, or may do so.
+    pub(super) resumes: bool,
+    /// With everything but the number of the response.
+    pub(super) turn: Turn,
+    pub(super) output: Output,
+    /// The first text that is streamed is the final answer.
+    pub(super) ends_with_text: bool,
+    pub(super) watchers: Watchers,
+    pub(super) meter: Arc<Meter>,
+    pub(super) retries: Retries,
+    pub(super) turns: Vec<TurnReport>,
+    pub(super) next: Next,
+}
+
+/// What a run does next.
+pub(super) enum Next {
+    /// Look at what it is given.
+    Start,
+    /// Go on with a response whose calls wait.
+    TakeUp(SuspendedTurn),
+    /// Ask the model.
+    Ask,
+    /// Take up the calls of a response.
+    Call(Called),
+    /// Nothing: it is over.
+    Over,
+}
+
+/// The calls of a response, before they are taken up.
+pub(super) struct Called {
+    pub(super) calls: Vec<(ToolCall, Option<Outcome>)>,
+    /// The definitions that the model was shown.
+    pub(super) shown: Vec<ToolDefinition>,
+    /// The final answer that came beside them.
+    pub(super) answer: Option<RunOutput>,
+}
+
+impl Running<'_> {
+    pub(super) async fn to_its_end(mut self) -> Result<RunResult, RunError> {
+        loop {
+            if let Some(result) = self.step().await? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Does what comes next. Gives the result when that was the last step.
+    pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
+        match std::mem::replace(&mut self.next, Next::Over) {
+            Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
+            Next::TakeUp(turn) => {
+                let ended = match self.answers.take() {
+                    Some(answers) => self.turn().resume(turn, answers).await,
+                    None => self.turn().ask(turn).await,
+                };
+                self.after(ended, None)
+            }
+            Next::Ask => match self.ask_model().await {
+                Ok((response, shown)) => self.enter(response, shown),
+                Err(kind) => Err(self.stop(kind)),
+            },
+            Next::Call(Called { calls, shown, answer }) => {
+                let turn = self.turn();
+                let turn = if answer.is_some() { turn.beside_output() } else { turn };
+                let ended = turn.run_with(calls, Some(shown)).await;
+                self.after(ended, answer)
+            }
+            Next::Over => Ok(None),
+        }
+    }
+
+    /// Looks at what the run is given, and finds out what comes first.
+    pub(super) fn start(&mut self) -> Result<(), ErrorKind> {
+        if self.state.turn.is_none() {
+            self.check_history()?;
+        }
+        self.next = match self.state.turn.take() {
+            Some(turn) => {
+                if let Err(error) = self.check_deferred(&turn) {
+                    self.state.turn = Some(turn);
+                    return Err(error.into());
+                }
+                Next::TakeUp(turn)
+            }
+            None => {
+                self.say_prompt();
+                Next::Ask
+            }
+        };
+        Ok(())
+    }
+
+    /// Every call of the history has its result, or is one of the last response, and waits.
+    fn check_history(&mut self) -> Result<(), UserError> {
+        let state = &mut self.state;
+        let calls = history::undecided(Arc::make_mut(&mut state.history))?;
+        if !calls.is_empty() {
+            if !self.resumes {
+                let ids = calls.iter().filter(|(_, outcome)| outcome.is_none());
+                let ids = ids.map(|(call, _)| call.id().to_owned()).collect();
+                let problem = "calls have no results: resume the suspended run they belong to (`resume`, `ask`), or `close` it first";
+                return Err(UserError::History { problem: problem.into(), ids });
+            }
+            let turn = SuspendedTurn::undecided(&state.run_id, state.responses, calls);
+            state.turn = Some(turn);
+            return Ok(());
+        }
+        if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
+            let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
+            let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
+            return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
+        }
+        if state.history.is_empty() && state.prompts.is_empty() {
+            let problem = "it is empty, and there is no prompt".into();
+            return Err(UserError::History { problem, ids: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Where it is certain that calls go on waiting, the run must be able to end with them.
+    fn check_deferred(&self, turn: &SuspendedTurn) -> Result<(), UserError> {
+        let ids: Vec<String> = match &self.answers {
+            _ if self.output.deferred => return Ok(()),
+            Some(answers) => answers.left().map(str::to_owned).collect(),
+            None if self.turn.has_handler() => return Ok(()),
+            None => turn.requests().iter().map(|call| call.id().to_owned()).collect(),
+        };
+        if ids.is_empty() { Ok(()) } else { Err(UserError::DeferredNotExpected { ids }) }
+    }
+
+    fn say_prompt(&mut self) {
+        std::mem::take(&mut self.state.prompts).into_iter().for_each(|prompt| self.say(prompt));
+    }
+
+    pub(super) fn say(&mut self, prompt: String) {
+        let history = Arc::make_mut(&mut self.state.history);
+        match history.last_mut() {
+            // Results and a prompt are one request.
+            Some(Message::Request { parts }) => {
+                parts.push(RequestPart::UserPrompt { content: prompt.into() })
+            }
+            _ => history.push(Message::user(prompt)),
+        }
+    }
+
+    pub(super) fn turn(&self) -> Turn {
+        let turn = self.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
+        turn.with_retries(self.retries.clone())
+    }
+
+    /// Tells the model what became of its calls; or the run ends here.
+    fn after(
+        &mut self,
+        ended: Result<TurnReport, TurnError>,
+        answer: Option<RunOutput>,
+    ) -> Result<Option<RunResult>, RunError> {
+        let mut report = match ended {
+            Ok(report) => report,
+            Err(error) => return Err(self.fail(error)),
+        };
+        let answer = self.unless_retried(answer, &mut report);
+        self.tell_done(&report);
+        self.retries.spend(&report);
+        if let Some(waiting) = report.suspended().cloned() {
+            self.turns.push(report);
+            return self.suspend(waiting).map(Some);
+        }
+        let parts = report.calls().iter().filter_map(|call| self.told(call));
+        let message = results(parts);
+        Arc::make_mut(&mut self.state.history).push(message);
+        self.state.responses += 1;
+        self.turns.push(report);
+        if let Some(answer) = answer {
+            return Ok(Some(self.end(answer)));
+        }
+        self.say_prompt();
+        self.next = Next::Ask;
+        Ok(None)
+    }
+
+    /// A structured answer does not count when a call beside it has to be tried again.
+    fn unless_retried(
+        &self,
+        answer: Option<RunOutput>,
+        report: &mut TurnReport,
+    ) -> Option<RunOutput> {
+        let Some(RunOutput::Structured(_)) = &answer else { return answer };
+        let retried = |call: &CallReport| {
+            matches!(call.outcome(), Outcome::Retry(_)) && !self.is_output(call.call().name())
+        };
+        if !report.calls().iter().any(retried) {
+            return answer;
+        }
+        let text = "Not used: a call beside the final answer has to be tried again first.";
+        report.replace_outcomes(|call| {
+            (self.is_output(call.call().name()) && call.outcome().is_returned())
+                .then(|| Outcome::failed(text))
+        });
+        None
+    }
+
+    /// The run ends with calls that wait.
+    fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
+        self.state.turn = Some(waiting);
+        // What was to be said behind the results is for whoever resumes to say.
+        self.state.prompts.clear();
+        if !self.output.deferred {
+            let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
+            return Err(self.stop(UserError::DeferredNotExpected { ids }.into()));
+        }
+        let state = self.snapshot();
+        Ok(self.end(RunOutput::Deferred(Box::new(state))))
+    }
+
+    pub(super) fn end(&mut self, output: RunOutput) -> RunResult {
+        let state = self.snapshot();
+        let turns = std::mem::take(&mut self.turns);
+        let SuspendedRun { history, run_id, usage, .. } = state;
+        RunResult { output, history, run_id, turns, usage }
+    }
+
+    /// What the model is told of a settled call, and what it reads beside the results.
+    fn told(&self, report: &CallReport) -> Option<(RequestPart, Vec<RequestPart>)> {
+        let (result, mut beside) = RequestPart::results(report.call(), report.outcome())?;
+        if self.agent.tell_edits
+            && matches!(report.answered(), Some(Answered::Approved { edited: true, .. }))
+        {
+            let (id, args) = (report.call().id(), report.args());
+            let note =
+                format!("A person changed the arguments of call {id} before it ran, to {args}.");
+            beside.push(RequestPart::UserPrompt { content: note.into() });
+        }
+        Some((result, beside))
+    }
+
+    fn tell_done(&self, report: &TurnReport) {
+        self.watchers.tell(|| RunEvent::ToolCallsDone { report: Arc::new(report.clone()) });
+    }
+
+    /// The run as it stands, to resume from.
+    pub(super) fn snapshot(&self) -> SuspendedRun {
+        let mut state = self.state.clone();
+        state.usage = self.meter.usage();
+        match &self.next {
+            Next::TakeUp(turn) => state.turn = Some(turn.clone()),
+            Next::Call(Called { calls, .. }) => {
+                let calls = calls.iter().cloned();
+                let turn = SuspendedTurn::undecided(&state.run_id, state.responses, calls);
+                state.turn = Some(turn);
+            }
+            Next::Start | Next::Ask | Next::Over => {}
+        }
+        state
+    }
+
+    /// The run ends with an error of a turn, and with the state to resume from.
+    fn fail(&mut self, error: TurnError) -> RunError {
+        let (kind, suspended, report) = error.into_parts();
+        self.tell_done(&report);
+        self.turns.push(report);
+        self.state.turn = suspended;
+        if self.state.turn.is_none() {
+            // A response that was taken up again always comes back with its state, so this one was new. Nothing of
+            // the response ran: without it, the history is as it was before the request.
+            Arc::make_mut(&mut self.state.history).pop();
+        }
+        self.stop(kind)
+    }
+
+    /// The run ends with an error.
+    pub(super) fn stop(&mut self, kind: ErrorKind) -> RunError {
+        RunError::new(kind, self.snapshot(), std::mem::take(&mut self.turns))
+    }
+}

@@ -1,0 +1,117 @@
+//! Runs as streams of what happens in them.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt as _};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::blocking::runtime;
+use super::result::{RunError, RunResult};
+use crate::error::UserError;
+use crate::turn::{RunEvent, Watchers};
+
+/// What happens in a run, as it happens; see [`Run::stream`](crate::Run::stream). The run goes on while it is polled,
+/// and is given up when it is dropped.
+#[must_use = "a run does nothing until its stream is polled"]
+pub struct RunStream<'a> {
+    run: Option<BoxFuture<'a, Result<RunResult, RunError>>>,
+    events: UnboundedReceiver<RunEvent>,
+    result: Option<Result<RunResult, RunError>>,
+}
+
+impl<'a> RunStream<'a> {
+    pub(super) fn listen(watchers: &mut Watchers) -> UnboundedReceiver<RunEvent> {
+        let (tell, events) = unbounded_channel();
+        watchers.add(move |event| {
+            // Nobody listens any more once the stream is dropped, and the run with it.
+            let _ = tell.send(event.clone());
+        });
+        events
+    }
+
+    pub(super) fn new(
+        run: BoxFuture<'a, Result<RunResult, RunError>>,
+        events: UnboundedReceiver<RunEvent>,
+    ) -> Self {
+        Self { run: Some(run), events, result: None }
+    }
+
+    /// Runs to the end, passing over what was not heard yet, and gives what the run came to.
+    ///
+    /// # Errors
+    /// As awaiting the run.
+    pub async fn finish(mut self) -> Result<RunResult, RunError> {
+        let Self { run, result, .. } = &mut self;
+        match (result.take(), run.take()) {
+            (Some(result), _) => result,
+            (None, Some(run)) => run.await,
+            // The run is there until its result is.
+            (None, None) => unreachable!("a stream has its run or its result"),
+        }
+    }
+}
+
+impl Stream for RunStream<'_> {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        let this = &mut *self;
+        if let Ok(event) = this.events.try_recv() {
+            return Poll::Ready(Some(event));
+        }
+        if let Some(run) = &mut this.run
+            && let Poll::Ready(result) = run.as_mut().poll(cx)
+        {
+            (this.run, this.result) = (None, Some(result));
+        }
+        match this.events.poll_recv(cx) {
+            Poll::Pending if this.run.is_none() => Poll::Ready(None),
+            polled => polled,
+        }
+    }
+}
+
+/// What happens in a run, as an iterator; see [`Run::stream_sync`](crate::Run::stream_sync).
+#[must_use = "a run does nothing until it is iterated"]
+pub struct RunStreamSync<'a> {
+    runtime: Runtime,
+    stream: RunStream<'a>,
+}
+
+impl<'a> RunStreamSync<'a> {
+    pub(super) fn new(stream: RunStream<'a>) -> Result<Self, UserError> {
+        Ok(Self { runtime: runtime()?, stream })
+    }
+
+    /// Runs to the end, passing over what was not heard yet, and gives what the run came to.
+    ///
+    /// # Errors
+    /// As awaiting the run.
+    pub fn finish(self) -> Result<RunResult, RunError> {
+        self.runtime.block_on(self.stream.finish())
+    }
+}
+
+impl Iterator for RunStreamSync<'_> {
+    type Item = RunEvent;
+
+    fn next(&mut self) -> Option<RunEvent> {
+        self.runtime.block_on(self.stream.next())
+    }
+}
+
+impl fmt::Debug for RunStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunStream").field("over", &self.run.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RunStreamSync<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.fmt(f)
+    }
+}

@@ -1,0 +1,169 @@
+//! An agent as a tool of another one (rule T7).
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Agent;
+use super::result::RunOutput;
+use super::run::Run;
+use crate::args::Args;
+use crate::call::{RunContext, RunInfo};
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
+use crate::error::{BoxError, ErrorKind};
+use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::outcome::Outcome;
+use crate::toolset::Tool;
+use crate::turn::{End, Ended, SubAgent, SuspendedRun, Task, Turn, behind};
+
+/// What a sub-agent is told.
+#[derive(Deserialize, JsonSchema)]
+struct Prompt {
+    /// What the agent is to do, with everything it has to know.
+    prompt: String,
+}
+
+impl Agent {
+    /// This agent as a tool of another one, which calls it with a `prompt` and gets its final answer.
+    ///
+    /// - The agent works outside of the stack around its tool: the limits and timeouts of its parent neither wait for
+    ///   it nor measure it. Of its call, the layers decide; they see no outcome of it.
+    /// - Each of its own calls is decided by its own layers and by every [middleware](crate::ToolMiddleware) around its
+    ///   tool (their `before_tool_call`, under the tool's own name; [`RunContext::agent_path`] tells whose call it
+    ///   is). So an agent can only be narrower than its parent.
+    /// - What its calls wait for is part of the parent's batch, as `root/cleaner/delete_file`, under an id made of
+    ///   the ids of both calls. The parent's handler, or whoever resumes the parent's run, answers. Its own handler
+    ///   may deny, give results of calls executed elsewhere, or leave; what it approves is left.
+    /// - Where it stopped is part of the parent's [`SuspendedRun`]: it goes on there, and what it has run does not run
+    ///   again.
+    /// - It has the dependencies of the parent's run, unless it has its own of the same type, and counts for the
+    ///   [limits](Agent::usage_limits) of its parents.
+    ///
+    /// ```
+    /// use countersign::{Agent, FunctionToolset};
+    /// # use countersign::{BoxError, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let cleaner = Agent::new(Polite, FunctionToolset::new());
+    /// let tools = FunctionToolset::new().tool(cleaner.as_tool("cleaner", "Cleans up what it is told to"));
+    /// let root = Agent::new(Polite, tools);
+    /// # let _ = root;
+    /// ```
+    #[must_use]
+    pub fn as_tool(&self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Tool {
+        self.as_tool_fn(name, description, |args: Prompt| args.prompt)
+    }
+
+    /// This agent as a tool with arguments of its own, of which a function makes the prompt; see
+    /// [`as_tool`](Self::as_tool).
+    #[must_use]
+    pub fn as_tool_fn<A>(
+        &self,
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        prompt: impl Fn(A) -> String + Send + Sync + 'static,
+    ) -> Tool
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+    {
+        let prompt = move |args: &Args| args.deserialize::<A>().map(&prompt);
+        let agent = AgentTool { agent: self.clone(), prompt: Box::new(prompt) };
+        Tool::of_agent::<A>(name, description, behind(agent))
+    }
+}
+
+struct AgentTool {
+    agent: Agent,
+    prompt: Box<dyn Fn(&Args) -> Result<String, String> + Send + Sync>,
+}
+
+impl AgentTool {
+    fn turn(&self, task: &Task) -> Turn {
+        let deps = self.agent.deps.clone().over(&task.info.deps);
+        let turn = self.agent.turn.clone().inside(task).with_deps(deps);
+        turn.shared_handler(self.agent.handler.clone().map(|handler| {
+            let narrowed: Arc<dyn ErasedHandler> = Arc::new(Narrowed(handler));
+            narrowed
+        }))
+    }
+
+    async fn work(&self, mut task: Task) -> Ended {
+        let turn = self.turn(&task);
+        let (agent, output) = (&self.agent, self.agent.output.clone().or_deferred());
+        let run = match task.resume.take() {
+            Some((run, answers)) => {
+                let waits = !run.requests().is_empty();
+                Run::resume(agent, run, waits.then_some(answers))
+            }
+            None => match (self.prompt)(&task.args) {
+                Ok(prompt) => Run::prompt(agent, prompt),
+                Err(problem) => {
+                    return Ended { end: End::Done(Outcome::retry(problem)), turns: Vec::new() };
+                }
+            },
+        };
+        let run = run.output(output).watched_by(task.watchers);
+        match run.start_with(turn, Some(task.info.usage)).to_its_end().await {
+            Ok(result) => {
+                let end = match result.output {
+                    RunOutput::Text(text) => End::Done(Outcome::returned(text)),
+                    RunOutput::Structured(value) => End::Done(Outcome::returned(value)),
+                    RunOutput::Deferred(run) => End::Suspended(run),
+                };
+                Ended { end, turns: result.turns }
+            }
+            Err(error) => {
+                let (kind, run, turns) = error.into_parts();
+                Ended { end: End::Failed(kind, Box::new(run)), turns }
+            }
+        }
+    }
+}
+
+impl SubAgent for AgentTool {
+    fn run(&self, task: Task) -> BoxFuture<'_, Ended> {
+        Box::pin(self.work(task))
+    }
+
+    fn check<'a>(
+        &'a self,
+        info: RunInfo,
+        run: &'a SuspendedRun,
+        answers: &'a DeferredToolResults,
+    ) -> BoxFuture<'a, Result<(), ErrorKind>> {
+        Box::pin(async move {
+            let Some(suspended) = run.turn().cloned() else { return Ok(()) };
+            let deps = self.agent.deps.clone().over(&info.deps);
+            self.agent.turn.clone().with_deps(deps).check(suspended, answers).await
+        })
+    }
+}
+
+/// The handler of a sub-agent: what it approves is left to the parent's.
+struct Narrowed(Arc<dyn ErasedHandler>);
+
+impl DeferredToolHandler for Narrowed {
+    fn name(&self) -> std::borrow::Cow<'static, str> {
+        self.0.name()
+    }
+
+    async fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        Ok(self.0.handle(cx, requests).await?.leave_approved())
+    }
+}
+
+impl fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AgentTool").field(&self.agent).finish()
+    }
+}

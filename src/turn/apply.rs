@@ -1,0 +1,157 @@
+//! Checking the answers to a batch, and applying them.
+
+use serde_json::{Map, Value};
+
+use super::child::{prefix, sub_agent};
+use super::report::{Answered, TurnError};
+use super::resolve::Resolving;
+use super::slot::{Plan, Slot, State, Waiting};
+use super::user;
+use crate::args::Args;
+use crate::call::Approval;
+use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval, check};
+use crate::error::{ErrorKind, UserError};
+use crate::outcome::{Outcome, ToolDenied};
+
+impl Resolving<'_> {
+    /// Checks the answers as a whole, then applies them (rule A4). On a resume the answered calls are taken up anew.
+    pub(super) async fn apply(
+        mut self,
+        requests: &DeferredToolRequests,
+        mut answers: DeferredToolResults,
+        resumed: bool,
+    ) -> Result<Self, TurnError> {
+        if let Err(kind) = self.check_answers(requests, &answers).await {
+            return Err(self.fail(kind));
+        }
+        let watchers = &self.turn.watchers;
+        for slot in &mut self.slots {
+            if take_answer(slot, &mut answers) {
+                if resumed {
+                    let approved = matches!(slot.state, State::Planned(_));
+                    slot.tell_call(watchers, approved.then_some(true));
+                }
+                slot.tell_result(watchers);
+            }
+            take_answers_of_agent(slot, &mut answers);
+        }
+        self.wake_agents();
+        self.together.refuse_unfit(&mut self.slots);
+        self.together.walk(&mut self.slots).await;
+        self.fail_if_broken()
+    }
+
+    pub(super) async fn check_answers(
+        &self,
+        requests: &DeferredToolRequests,
+        answers: &DeferredToolResults,
+    ) -> Result<(), ErrorKind> {
+        if requests.is_empty() && answers.is_empty() {
+            return Ok(());
+        }
+        check(requests, answers, self.turn.require_bound).map_err(user)?;
+        self.check_overrides(answers).map_err(user)?;
+        let mut rest = answers.clone();
+        for slot in &self.slots {
+            let State::Delegated(_) = slot.state else { continue };
+            let Some(run) = &slot.child.run else { continue };
+            let own = rest.take_for_agent(&prefix(slot.call.id()), &run.requests());
+            let definition = self.together.definition(slot);
+            if own.answers_any()
+                && let Some(agent) = definition.and_then(|definition| sub_agent(definition))
+            {
+                let prefix = prefix(slot.call.id());
+                agent
+                    .check(self.turn.info.clone(), run, &own)
+                    .await
+                    .map_err(|kind| behind(&prefix, kind))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Edited arguments are validated before anything executes (rule A2).
+    fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        let (mut ids, mut problems) = (Vec::new(), Vec::new());
+        for slot in &self.slots {
+            let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
+            else {
+                continue;
+            };
+            let Some(args) = &approved.override_args else { continue };
+            if let Err(problem) = self.together.validate(slot.call.name(), args) {
+                ids.push(slot.call.id().to_owned());
+                problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
+            }
+        }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
+    }
+}
+
+/// The error about calls of an agent, by the ids they have in the parent's batch.
+fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
+    match kind {
+        ErrorKind::User(UserError::InvalidOverride { ids, problem }) => {
+            let ids = ids.iter().map(|id| format!("{prefix}{id}")).collect();
+            user(UserError::InvalidOverride { ids, problem })
+        }
+        kind => kind,
+    }
+}
+
+/// Settles a call that is answered without running, or plans its walk when it is approved. Says whether it was
+/// answered.
+fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
+    let Some(waiting) = slot.waiting().cloned() else { return false };
+    let id = slot.call.id();
+    let by = answers.answered_by.remove(id);
+    let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
+        (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
+            (State::Settled(Outcome::denied(message)), Answered::Denied { by })
+        }
+        (Some(ToolApproval::Approved(approved)), _) => {
+            let edited = approved.override_args.is_some();
+            let metadata = answers.metadata.remove(id);
+            (
+                State::Planned(approved_walk(waiting, approved.override_args, metadata)),
+                Answered::Approved { by, edited },
+            )
+        }
+        (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
+        (None, None) => return false,
+    };
+    answered.report(id, slot.call.name());
+    slot.state = state;
+    slot.answered = Some(answered);
+    true
+}
+
+/// Lets an agent go on with its share of the answers, if there is one.
+fn take_answers_of_agent(slot: &mut Slot, answers: &mut DeferredToolResults) {
+    let (State::Delegated(plan), Some(run)) = (&slot.state, &slot.child.run) else { return };
+    let own = answers.take_for_agent(&prefix(slot.call.id()), &run.requests());
+    if own.answers_any() {
+        slot.child.answers = own;
+        slot.state = State::Planned(plan.clone());
+    }
+}
+
+/// The walk after an approval: from where the asking one began, or from the edited arguments, for exactly what was
+/// shown (rules A1, A2).
+fn approved_walk(
+    waiting: Waiting,
+    edited: Option<Args>,
+    metadata: Option<Map<String, Value>>,
+) -> Plan {
+    let origin = edited.clone().unwrap_or(waiting.origin);
+    let approval = Approval {
+        tool: waiting.tool,
+        args: edited.unwrap_or(waiting.shown),
+        questions: waiting.deferral.questions,
+        metadata,
+    };
+    Plan { origin, approval: Some(approval), deferrals: waiting.deferrals }
+}

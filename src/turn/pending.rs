@@ -1,0 +1,43 @@
+//! The batch of what waits: calls of this response, and calls of the agents behind them.
+
+use super::child::prefix;
+use super::slot::{Slot, State};
+use crate::deferred::{DeferredToolRequests, Pending, batch_id};
+
+/// The batch of what waits among these calls.
+pub(super) fn requests(run_id: &str, response: u32, slots: &[Slot]) -> DeferredToolRequests {
+    let pending = pending(slots);
+    let ids = pending.iter().map(|it| (it.call.id(), it.fingerprint.as_str(), it.deferrals));
+    let batch = batch_id(run_id, response, ids);
+    DeferredToolRequests::of(batch, pending)
+}
+
+/// What waits, in model order; the calls of an agent stand in the place of the call that it works on.
+fn pending(slots: &[Slot]) -> Vec<Pending> {
+    let mut all = Vec::new();
+    for slot in slots {
+        match &slot.state {
+            State::Waiting(it) => all.push(Pending {
+                call: slot.call.clone().with_args(it.shown.clone()),
+                deferral: it.deferral.clone(),
+                fingerprint: it.fingerprint.clone(),
+                deferrals: it.deferrals,
+                agent: None,
+            }),
+            State::Delegated(_) => all.extend(of_agent(slot)),
+            State::Planned(_) | State::Settled(_) | State::Broken(_) => {}
+        }
+    }
+    all
+}
+
+fn of_agent(slot: &Slot) -> Vec<Pending> {
+    let Some(turn) = slot.child.run.as_ref().and_then(|run| run.turn()) else { return Vec::new() };
+    let (prefix, agent) = (prefix(slot.call.id()), turn.path().join("/"));
+    let lift = |it: Pending| Pending {
+        call: it.call.with_id(format!("{prefix}{}", it.call.id())),
+        agent: Some(it.agent.unwrap_or_else(|| agent.clone())),
+        ..it
+    };
+    pending(&turn.slots()).into_iter().map(lift).collect()
+}
