@@ -445,7 +445,3 @@ async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
     let run = agent.resume(suspended, DeferredToolResults::new()).saying("more").await.unwrap();
     assert_eq!(run.text(), Some("done"));
 }
-
-fn response_of(response: ModelResponse) -> Message {
-    Message::Response { parts: response.parts }
-}
