@@ -204,8 +204,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn watched_by(mut self, watchers: Watchers) -> Self {
-        self.watchers = watchers;
+    /// Watched by these as well.
+    pub(super) fn watched_by(mut self, watchers: &Watchers) -> Self {
+        self.watchers.extend(watchers);
         self
     }
 }

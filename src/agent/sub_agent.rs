@@ -98,7 +98,7 @@ impl AgentTool {
         let (agent, output) = (&self.agent, self.agent.output.clone().or_deferred());
         let run = match task.resume.take() {
             Some((run, answers)) => {
-                let waits = !run.requests().is_empty();
+                let waits = run.waits();
                 Run::resume(agent, run, waits.then_some(answers))
             }
             None => match (self.prompt)(&task.args) {
@@ -108,7 +108,7 @@ impl AgentTool {
                 }
             },
         };
-        let run = run.output(output).watched_by(task.watchers);
+        let run = run.output(output).watched_by(&task.watchers);
         match run.start_with(turn, Some(task.info.usage)).to_its_end().await {
             Ok(result) => {
                 let end = match result.output {

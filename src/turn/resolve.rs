@@ -147,7 +147,7 @@ impl<'a> Resolving<'a> {
     /// Agents that an error has stopped go on where they stopped.
     pub(super) fn wake_agents(&mut self) {
         for slot in &mut self.slots {
-            let idle = slot.child.run.as_ref().is_some_and(|run| run.requests().is_empty());
+            let idle = slot.child.run.as_ref().is_some_and(|run| !run.waits());
             if let State::Delegated(plan) = &slot.state
                 && idle
             {

@@ -93,6 +93,11 @@ impl SuspendedRun {
         self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
     }
 
+    /// Whether any call waits.
+    pub(crate) fn waits(&self) -> bool {
+        !self.requests().is_empty()
+    }
+
     /// A context of the run, for a handler that is asked outside of it.
     #[must_use]
     pub fn context(&self) -> RunContext {

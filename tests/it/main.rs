@@ -16,6 +16,7 @@ mod properties;
 mod retries;
 mod secrecy;
 mod seeds;
+mod sub_agents;
 mod terminal;
 mod testing;
 mod tower_errors;
