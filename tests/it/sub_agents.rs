@@ -456,7 +456,7 @@ async fn whoever_watches_the_parent_hears_of_its_children() {
             events.lock().unwrap().push((path.clone(), tool_call_id.clone()));
         }
     });
-    run.await.unwrap();
+    let _ = run.await.unwrap();
     let at = |path: &str, id: &str| (path.to_owned(), id.to_owned());
     assert_eq!(
         *heard.lock().unwrap(),
@@ -535,7 +535,7 @@ async fn a_new_question_about_the_agent_itself_comes_before_its_own() {
     assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
     assert_eq!(recorder.ids(), ["c2"]);
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
-    root.resume(suspended, answers).await.unwrap();
+    let _ = root.resume(suspended, answers).await.unwrap();
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 

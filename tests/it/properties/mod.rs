@@ -1,5 +1,6 @@
 //! Rules of the form "never", over random stacks, batches and answers.
 
+mod agents;
 mod answers;
 pub(crate) mod foreign;
 mod model;
