@@ -77,3 +77,73 @@ fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
         ],
     );
 }
+
+#[test]
+fn fail_closed_runs_nothing_that_nobody_approved_and_goes_on() {
+    // Seed 000: "deny anything not explicitly approved".
+    let out = printed("fail_closed");
+    let scenes: Vec<&str> = out.split("== ").skip(1).collect();
+    let [forgets, forgets_wrapped, rest @ ..] = &scenes[..] else { panic!("{out}") };
+    assert_eq!(ran(forgets), ["read disk.txt"]);
+    assert_eq!(ran(forgets_wrapped), ["read disk.txt", "deleted old.log"]);
+    tells(
+        forgets,
+        &[
+            "the run stops: no answer for calls `call_3`, `call_4`",
+            "call_2, call_3, call_4 still wait",
+        ],
+    );
+    tells(
+        forgets_wrapped,
+        &[
+            "call_2",
+            "answered by ann",
+            "call_3",
+            "denied",
+            "call_4",
+            "failed",
+            "answered by fail closed",
+            "assistant:",
+        ],
+    );
+    assert_eq!(rest.len(), 4);
+    for (scene, why) in rest.iter().zip(["is down", "is down", "panicked", "panicked"]) {
+        assert_eq!(ran(scene), ["read disk.txt"], "{scene}");
+        assert!(scene.contains(why), "{scene}");
+    }
+    for wrapped in [rest[1], rest[3]] {
+        tells(
+            wrapped,
+            &[
+                "a handler failed, the calls are denied",
+                "call_2",
+                "Denied by policy.",
+                "assistant:",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_custom_layer_loses_no_question_and_runs_no_tool_twice() {
+    let out = printed("custom_layer");
+    let acts: Vec<&str> = out.split("\n\n").skip(1).collect();
+    let [twice, asked, unasked, approved] = acts[..] else { panic!("{out}") };
+    assert_eq!(ran(twice), ["read prices"]);
+    tells(twice, &["call_2", "the cache knows", "and no tool ran"]);
+    assert_eq!(ran(asked), ["read salaries"]);
+    tells(
+        asked,
+        &[
+            "call_4",
+            "the cache knows",
+            "call_4: waits",
+            "ann approves",
+            "call_4: \"the text of salaries\"",
+        ],
+    );
+    assert!(!asked.split("call_4: waits").next().unwrap().contains("call_4: \"the text"));
+    assert_eq!(ran(unasked), ["sent the report, attempt 1", "sent the report, attempt 2"]);
+    assert_eq!(ran(approved), ["paid the invoice, and heard no answer"]);
+    tells(approved, &["ann approves", "retry sends call_6 again", "the bank did not answer"]);
+}
