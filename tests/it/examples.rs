@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::support::example;
 
 /// What an example without arguments prints.
@@ -146,4 +148,34 @@ fn a_custom_layer_loses_no_question_and_runs_no_tool_twice() {
     assert_eq!(ran(unasked), ["sent the report, attempt 1", "sent the report, attempt 2"]);
     assert_eq!(ran(approved), ["paid the invoice, and heard no answer"]);
     tells(approved, &["ann approves", "retry sends call_6 again", "the bank did not answer"]);
+}
+
+#[test]
+fn an_own_loop_stores_what_waits_and_answers_every_call() {
+    // Seed 001: "What does an apple cost? Also buy me one."
+    let out = printed("own_loop");
+    assert_eq!(ran(&out), ["looked up apple", "bought: apple", "looked up pear"]);
+    tells(
+        &out,
+        &[
+            "> looked up apple",
+            "The loop has stopped",
+            "call_2  buy",
+            "ann approves it",
+            "> bought: apple",
+        ],
+    );
+    let (_, messages) = out.split_once("as the server has them:").unwrap();
+    let messages = messages.lines().map(str::trim).filter(|line| !line.is_empty());
+    let messages: Vec<Value> = messages.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |message: &Value| message["tool_calls"].as_array().cloned().unwrap_or_default();
+    let called: Vec<Value> = messages.iter().flat_map(of).map(|call| call["id"].clone()).collect();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results: Vec<Value> = results.map(|message| message["tool_call_id"].clone()).collect();
+    assert_eq!(called, results, "every call has one result, in the model's order");
+    assert!(
+        called[2].as_str().unwrap().starts_with("cs_"),
+        "an id that was used before is replaced"
+    );
+    assert!(messages[6]["content"].as_str().unwrap().contains("not valid JSON"));
 }
