@@ -1,8 +1,14 @@
 //! The examples of one file each, as their users run them: what they print is what ran, and what did not.
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
+use countersign::{DeferredToolRequests, DeferredToolResults};
+use futures::future::join_all;
+use reqwest::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::example;
 
@@ -178,4 +184,154 @@ fn an_own_loop_stores_what_waits_and_answers_every_call() {
         "an id that was used before is replaced"
     );
     assert!(messages[6]["content"].as_str().unwrap().contains("not valid JSON"));
+}
+
+#[test]
+fn the_webhook_tells_its_story() {
+    let out = printed("webhook");
+    assert_eq!(ran(&out), ["counted the databases: 2", "deleted test"]);
+    tells(
+        &out,
+        &[
+            "> counted",
+            "202 Accepted",
+            "It is gone",
+            "call_2 delete_database",
+            "call_3 delete_database",
+        ],
+    );
+    tells(
+        &out,
+        &[
+            "400 Bad Request",
+            "422 ",
+            "call `call_9` is not waiting",
+            "422 ",
+            "no fingerprints",
+            "> deleted test",
+        ],
+    );
+    tells(&out, &["what ann says", "200 OK", "the same again", "409 Conflict"]);
+}
+
+/// The webhook's server, as a process of its own.
+struct Server {
+    process: Child,
+    url: String,
+    http: Client,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(example("webhook"));
+        command.arg("--serve").arg(folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let (_, url) = line.split_once("Listening on ").unwrap();
+        let url = url.split(',').next().unwrap().to_owned();
+        assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+        Self { process, url, http: Client::builder().no_proxy().build().unwrap() }
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        Self::sent(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    async fn post(&self, path: &str, body: impl ToString) -> (u16, Value) {
+        Self::sent(self.http.post(format!("{}{path}", self.url)).body(body.to_string())).await
+    }
+
+    async fn sent(request: reqwest::RequestBuilder) -> (u16, Value) {
+        let reply = request.send().await.unwrap();
+        (reply.status().as_u16(), reply.json().await.unwrap())
+    }
+
+    /// A task of which two deletions wait.
+    async fn task(&self, number: u32) -> DeferredToolRequests {
+        let (status, reply) = self.post("/tasks", json!({"prompt": "Delete all databases."})).await;
+        assert_eq!((status, &reply["task"]), (202, &json!(number)), "{reply}");
+        waits(&reply)
+    }
+
+    /// Answers that are refused: the question stands as it was.
+    async fn refuses(&self, task: u32, answers: impl ToString, status: u16, why: &str) {
+        let path = format!("/tasks/{task}");
+        let before = self.get(&path).await;
+        let (refused, reply) = self.post(&format!("{path}/decisions"), answers).await;
+        assert_eq!(refused, status, "{reply}");
+        assert!(reply["error"].as_str().unwrap().contains(why), "{reply}");
+        assert_eq!(self.get(&path).await, before);
+    }
+}
+
+impl Drop for Server {
+    /// As processes end that nobody asked.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn waits(reply: &Value) -> DeferredToolRequests {
+    assert_eq!(reply["status"], "awaiting_approval");
+    let requests: DeferredToolRequests = serde_json::from_value(reply["requests"].clone()).unwrap();
+    let ids: Vec<_> = requests.iter().map(|call| call.id().to_owned()).collect();
+    assert_eq!(ids, ["call_2", "call_3"]);
+    assert_eq!(requests.questions("call_3")[0].reason(), "deletes a database for good");
+    requests
+}
+
+fn text(answers: &DeferredToolResults) -> String {
+    serde_json::to_string(answers).unwrap()
+}
+
+#[tokio::test]
+async fn a_decision_over_http_reaches_another_process_and_counts_once() {
+    // Seed 001: "Hours later, when approval comes via webhook".  A4, A6.
+    let folder = TempDir::new().unwrap();
+    let has = |name: &str| folder.path().join("databases").join(name).exists();
+    let first = Server::start(folder.path());
+    let shown = first.task(1).await;
+    drop(first);
+
+    let server = Server::start(folder.path());
+    let (status, reply) = server.get("/tasks/1").await;
+    let requests = waits(&reply);
+    assert_eq!((status, &requests), (200, &shown), "what waits is what was shown");
+    let answers = requests.answer().approve("call_3").deny("call_2", "we need it");
+    let answers = answers.answered_by("ann").build().unwrap();
+    server.refuses(1, "{", 400, "EOF").await;
+    server.refuses(1, json!({"approvals": {"call_2": "yes"}}), 400, "expected true, false").await;
+    server
+        .refuses(1, text(&answers.clone().approve("call_9")), 422, "call `call_9` is not waiting")
+        .await;
+    server.refuses(1, "{}", 422, "no answer for calls `call_2`, `call_3`").await;
+    let bare = DeferredToolResults::new().approve("call_2").approve("call_3");
+    server.refuses(1, text(&bare), 422, "no fingerprints").await;
+    assert!(has("customers") && has("test"), "no refused answer has run anything");
+
+    // The decision comes many times at once, and counts once.
+    let decide = || server.post("/tasks/1/decisions", text(&answers));
+    let mut replies = join_all((0..8).map(|_| decide())).await;
+    replies.sort_by_key(|(status, _)| *status);
+    assert_eq!(replies[0].0, 200, "{replies:?}");
+    assert_eq!(replies[0].1["text"], "databases: 2; we need it; deleted test");
+    assert!(replies[1..].iter().all(|(status, _)| *status == 409), "{replies:?}");
+    assert!(has("customers") && !has("test"));
+    drop(server);
+
+    // Neither another process nor another task takes it again.
+    let server = Server::start(folder.path());
+    server.refuses(1, text(&answers), 409, "nothing waits").await;
+    assert_eq!(server.get("/tasks/1").await.1["status"], "done");
+    server.task(2).await;
+    server.refuses(2, text(&answers), 422, "made for other questions").await;
+    let (_, reply) = server.get("/tasks/2").await;
+    let answers = waits(&reply).answer().approve("call_3").deny("call_2", "no").build().unwrap();
+    let (status, reply) = server.post("/tasks/2/decisions", text(&answers)).await;
+    assert_eq!((status, &reply["text"]), (200, &json!("databases: 1; no; cannot delete test")));
+    assert_eq!(server.get("/tasks/3").await.0, 404);
+    assert_eq!(server.post("/tasks/3/decisions", text(&answers)).await.0, 404);
+    assert!(has("customers"));
 }
