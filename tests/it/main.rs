@@ -11,6 +11,7 @@ mod compile_fail;
 mod conformance;
 mod deciding;
 mod deferring;
+mod examples;
 mod functions;
 mod properties;
 mod retries;
