@@ -25,11 +25,11 @@ use async_openai::types::chat::{
     ChatCompletionTools, CreateChatCompletionRequest, CreateChatCompletionResponse, FunctionObject,
 };
 use countersign::{
-    BoxError, Decision, DeferredToolResults, FunctionToolset, RunContext, SuspendedTurn, ToolCall,
-    ToolError, Tools, ToolsExt as _, Turn, TurnReport, admit, decide_fn, schemars, tool_fn,
+    BoxError, Decision, DeferredToolResults, FunctionToolset, SuspendedTurn, ToolCall, ToolError,
+    Tools, ToolsExt as _, Turn, TurnReport, admit, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// All that the loop knows. While calls wait, this is what is stored.
 #[derive(Serialize, Deserialize)]
@@ -42,14 +42,12 @@ struct Conversation {
 
 /// The loop.
 struct Loop {
-    tools: Tools,
     turn: Turn,
 }
 
 impl Loop {
     fn new() -> Self {
-        let tools = tools();
-        Self { turn: Turn::new(tools.clone()).require_bound_answers(), tools }
+        Self { turn: Turn::new(tools()).require_bound_answers() }
     }
 
     /// Goes on until the model has nothing more to call, or until calls wait.
@@ -85,7 +83,7 @@ impl Loop {
 
     /// The request, with the tools as they are now.
     async fn request(&self, talk: &Conversation) -> Result<CreateChatCompletionRequest, BoxError> {
-        let definitions = self.tools.definitions(&RunContext::default()).await?;
+        let definitions = self.turn.definitions().await?;
         let tools = definitions.iter().map(|tool| {
             let function = FunctionObject {
                 name: tool.name().to_owned(),
@@ -130,10 +128,7 @@ fn enter(
 fn take_in(talk: &mut Conversation, report: TurnReport) {
     if report.suspended().is_none() {
         talk.messages.extend(report.calls().iter().map(|call| {
-            let content = match call.outcome().content().unwrap_or_default() {
-                Value::String(text) => text,
-                value => value.to_string(),
-            };
+            let content = call.outcome().text().unwrap_or_default();
             let tool_call_id = call.call().id().to_owned();
             ChatCompletionRequestToolMessage { content: content.into(), tool_call_id }.into()
         }));

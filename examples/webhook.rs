@@ -101,7 +101,9 @@ impl App {
             Err(error) => {
                 self.tasks.write(task, WAITING, error.suspended())?;
                 return Err(match error.kind() {
-                    ErrorKind::User(problem) => refused(StatusCode::UNPROCESSABLE_ENTITY, problem),
+                    ErrorKind::User(problem) if problem.is_about_answers() => {
+                        refused(StatusCode::UNPROCESSABLE_ENTITY, problem)
+                    }
                     _ => Refused::from(error),
                 });
             }

@@ -270,6 +270,33 @@ impl UserError {
         Err(Self::StoredState { problem })
     }
 
+    /// Whether the error is about the answers that were given, and not about how things are wired: a service tells
+    /// whoever answered, and what waits stands as it was.
+    #[must_use]
+    pub fn is_about_answers(&self) -> bool {
+        match self {
+            Self::AnswersMissing { .. }
+            | Self::AnswersUnknown { .. }
+            | Self::AnswersOfWrongKind { .. }
+            | Self::AnswersContradict { .. }
+            | Self::AnswersWrong { .. }
+            | Self::AnswersForOtherBatch { .. }
+            | Self::AnswersNotBound
+            | Self::InvalidOverride { .. } => true,
+            Self::DeferredNotExpected { .. }
+            | Self::ToolConflict { .. }
+            | Self::Rename { .. }
+            | Self::PrepareAdded { .. }
+            | Self::MissingDeps { .. }
+            | Self::NoPass { .. }
+            | Self::PassClosed { .. }
+            | Self::StoredState { .. }
+            | Self::History { .. }
+            | Self::InsideRuntime
+            | Self::NoRuntime { .. } => false,
+        }
+    }
+
     /// The calls the error is about; empty when it is not about particular calls.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {

@@ -70,6 +70,14 @@ impl Output {
         self
     }
 
+    /// Gives the tool that a structured answer is given with another name than `final_result`.
+    pub fn named(mut self, tool: impl Into<Arc<str>>) -> Self {
+        if let Some(structured) = &mut self.structured {
+            structured.name = tool.into();
+        }
+        self
+    }
+
     /// Or with text.
     pub fn or_text(mut self) -> Self {
         self.text = true;
@@ -92,6 +100,7 @@ type Fits = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 /// A structured answer: its shape, and whether a value has it.
 #[derive(Clone)]
 pub(super) struct Structured {
+    name: Arc<str>,
     schema: Value,
     wrapped: bool,
     fits: Arc<Fits>,
@@ -103,11 +112,11 @@ impl Structured {
         fits: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         let wrapped = schema.get("type").is_none_or(|kind| kind != "object");
-        Self { schema, wrapped, fits: Arc::new(fits) }
+        Self { name: FINAL_RESULT.into(), schema, wrapped, fits: Arc::new(fits) }
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        FINAL_RESULT
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The tool that the model is shown.
@@ -127,7 +136,7 @@ impl Structured {
                 Value::Object(outer)
             }
         };
-        ToolDefinition::new(FINAL_RESULT, schema)
+        ToolDefinition::new(Arc::clone(&self.name), schema)
             .description("Gives the final answer, and ends the conversation.")
     }
 

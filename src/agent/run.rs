@@ -127,11 +127,12 @@ impl<'a> Run<'a> {
     pub fn sync(self) -> Result<RunResult, RunError> {
         let running = self.start();
         let state = running.state.clone();
-        block_on(running.to_its_end())
+        block_on(running.run_to_end())
             .unwrap_or_else(|error| Err(RunError::new(error.into(), state, Vec::new())))
     }
 
     /// Runs step by step: nothing happens between two calls of [`next`](RunIter::next).
+    #[must_use = "a run does nothing until its first step"]
     pub fn iter(self) -> RunIter<'a> {
         RunIter::new(self.start())
     }
@@ -164,7 +165,7 @@ impl<'a> Run<'a> {
     /// calls run, the model goes on.
     pub fn stream_events(mut self) -> RunStream<'a> {
         let events = RunStream::listen(&mut self.watchers);
-        RunStream::new(Box::pin(self.start().to_its_end()), events)
+        RunStream::new(Box::pin(self.start().run_to_end()), events)
     }
 
     /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime.
@@ -216,7 +217,7 @@ impl<'a> IntoFuture for Run<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.start().to_its_end())
+        Box::pin(self.start().run_to_end())
     }
 }
 

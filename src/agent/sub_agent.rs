@@ -78,9 +78,11 @@ impl Agent {
     }
 }
 
+type MakePrompt = dyn Fn(&Args) -> Result<String, String> + Send + Sync;
+
 struct AgentTool {
     agent: Agent,
-    prompt: Box<dyn Fn(&Args) -> Result<String, String> + Send + Sync>,
+    prompt: Box<MakePrompt>,
 }
 
 impl AgentTool {
@@ -109,7 +111,7 @@ impl AgentTool {
             },
         };
         let run = run.output(output).watched_by(&task.watchers);
-        match run.start_with(turn, Some(task.info.usage)).to_its_end().await {
+        match run.start_with(turn, Some(task.info.usage)).run_to_end().await {
             Ok(result) => {
                 let end = match result.output {
                     RunOutput::Text(text) => End::Done(Outcome::returned(text)),

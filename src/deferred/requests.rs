@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
-use super::{Answers, DeferredToolResults, unique};
+use super::{Answers, DeferredToolResults, check, unique};
 use crate::call::ToolCall;
 use crate::decision::Question;
+use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind};
 
 /// One batch: the calls of one response that wait, in model order, with their final arguments.
@@ -183,6 +184,17 @@ impl DeferredToolRequests {
     /// Starts the answers to this batch. What is built carries its fingerprints.
     pub fn answer(&self) -> Answers<'_> {
         Answers::new(self)
+    }
+
+    /// Whether these answers fit what waits: one for each call or an explicit leave, in the right category, and made
+    /// for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4, A6). A turn checks the
+    /// same, and edited arguments against their tools, before anything takes effect; this is for whoever keeps a run
+    /// that waits and wants to know before it is taken up.
+    ///
+    /// # Errors
+    /// [`UserError`](crate::UserError), naming the calls.
+    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        check(self, answers, false)
     }
 
     /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does

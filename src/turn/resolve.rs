@@ -190,7 +190,7 @@ impl<'a> Resolving<'a> {
     /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
     /// response ends (rule T8).
     pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
-        let errors: Vec<_> = self.slots.iter_mut().filter_map(|slot| broken(slot)).collect();
+        let errors: Vec<_> = self.slots.iter_mut().filter_map(broken).collect();
         match errors.into_iter().next() {
             Some(kind) => Err(self.fail(kind)),
             None => {

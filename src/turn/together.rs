@@ -166,6 +166,8 @@ impl<'a> Together<'a> {
             slot.state = State::Broken("the agent panicked".into());
             return;
         };
+        // The report of a response that was taken up again has its calls again.
+        slot.child.turns.pop_if(|report| report.suspended().is_some());
         slot.child.turns.extend(turns);
         slot.state = match end {
             End::Done(outcome) => {

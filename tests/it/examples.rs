@@ -39,6 +39,43 @@ fn tells(printed: &str, texts: &[&str]) {
 }
 
 #[test]
+fn capabilities_last_as_long_and_reach_as_far_as_they_were_granted() {
+    // Seed 000: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
+    let out = printed("capabilities");
+    assert_eq!(
+        ran(&out),
+        [
+            "root wrote a.txt (granted [\"fs.write\"])",
+            "root fetched a.example (granted [\"net.external\"])",
+            "root fetched c.example (granted before)",
+            "root/worker wrote b.txt (granted before)",
+        ]
+    );
+    assert_eq!(out.matches("asked: ").count(), 3);
+    tells(&out, &["asked: root/worker wants to call fetch", "refused", "fetch: denied"]);
+}
+
+#[test]
+fn multi_agent_answers_one_batch_for_all_agents_and_runs_nothing_twice() {
+    // T7: "Its asks join the parent's batch … and it resumes where it stopped".
+    let out = printed("multi_agent");
+    let expected = ["root/auditor/list_files logs", "root/auditor/cleaner/delete_file b.log"];
+    assert_eq!(ran(&out), expected);
+    tells(
+        &out,
+        &[
+            "waits: p1/c1  root/cleaner/delete_file",
+            "waits: p2/b2/d1  root/auditor/cleaner/delete_file",
+            "> root/auditor/cleaner/delete_file b.log",
+            "waits: p1/c1",
+            "delete_file: Keep a.log.",
+            "Nothing below `archive/` is deleted",
+            "The chief says: Done.",
+        ],
+    );
+}
+
+#[test]
 fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
     // Seed 000: "Batch decisions: approve all reads, deny all writes".  T2.
     let out = printed("batch_policy");

@@ -330,7 +330,8 @@ async fn answers_for_children_are_as_strict_as_all_others() {
     let mut suspended = root.run("go").await.unwrap().into_suspended().unwrap();
     let id = "p1/m1/c1";
     let bare = DeferredToolResults::new;
-    let wrong: [(DeferredToolResults, fn(&UserError) -> bool); 5] = [
+    type Fits = fn(&UserError) -> bool;
+    let wrong: [(DeferredToolResults, Fits); 5] = [
         (bare(), |it| matches!(it, UserError::AnswersMissing { .. })),
         (bare().approve("c1"), |it| matches!(it, UserError::AnswersWrong { .. })),
         (bare().result(id, 1), |it| {
