@@ -155,7 +155,8 @@ impl DeferredToolResults {
             .collect();
     }
 
-    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked.
+    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked. What
+    /// is not answered is left: these are the answers to a part of the batch at most.
     pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
         let mut own = Self::default();
         own.bind(requests);
@@ -165,7 +166,8 @@ impl DeferredToolResults {
             own.calls.extend(self.calls.remove(&full).map(|it| (id.clone(), it)));
             own.metadata.extend(self.metadata.remove(&full).map(|it| (id.clone(), it)));
             own.answered_by.extend(self.answered_by.remove(&full).map(|it| (id.clone(), it)));
-            if self.extra.left.remove(&full) {
+            self.extra.left.remove(&full);
+            if !own.approvals.contains_key(&id) && !own.calls.contains_key(&id) {
                 own.extra.left.insert(id);
             }
         }

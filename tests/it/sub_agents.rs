@@ -556,3 +556,34 @@ async fn closing_a_run_closes_its_children() {
     assert_eq!(run.text(), Some("done"));
     assert_eq!(recorder.ids(), ["c2"]);
 }
+
+#[tokio::test]
+async fn a_handler_is_asked_about_new_calls_only_while_older_ones_of_the_same_agent_are_left() {
+    let recorder = files();
+    let first = ModelResponse::calls([call("g1", "list_files", json!({}))]);
+    let second = ModelResponse::calls([call("g2", "delete_file", json!({}))]);
+    let third = ModelResponse::calls([call("g3", "delete_file", json!({}))]);
+    let deep = Agent::new(Scripted::new([first, second, third]), asks_to_delete(&recorder));
+    let both = Tools::combined([
+        asks_to_delete(&recorder).filtered(|_, it| it.name() == "delete_file"),
+        with_agent("deep", &deep).into(),
+    ]);
+    let middle = Agent::new(calls([("c1", "delete_file"), ("c2", "deep")]), both);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let handler = handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
+        log.lock().unwrap().push(ids(requests).join(" "));
+        let mut answers = requests.answer();
+        for call in requests.iter().filter(|call| call.id() != "p1/c1") {
+            answers = answers.approve(call.id());
+        }
+        answers.leave_rest().build()
+    });
+    let root = Agent::new(calls([("p1", "scanner")]), with_agent("scanner", &middle))
+        .output(text().or_deferred())
+        .deferred_tool_handler(handler);
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    assert_eq!(*asked.lock().unwrap(), ["p1/c1 p1/c2/g2", "p1/c2/g3"]);
+    assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
+    assert_eq!(recorder.ids(), ["g1", "g2", "g3"]);
+}
