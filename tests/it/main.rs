@@ -3,6 +3,7 @@
 mod support;
 
 mod agent;
+mod answers;
 mod approving;
 mod assistant;
 mod basics;

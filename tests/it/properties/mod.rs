@@ -2,5 +2,6 @@
 
 mod answers;
 pub(crate) mod foreign;
+mod helpers;
 mod model;
 mod never;
