@@ -80,6 +80,11 @@ impl<'a> Together<'a> {
         definition.is_some_and(|definition| definition.get_kind() == ToolKind::External)
     }
 
+    /// How often the model may try again with a tool, where the tool says it.
+    pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
+        |tool| self.definitions.get(tool)?.get_max_retries()
+    }
+
     fn is_sequential(&self, slot: &Slot) -> bool {
         self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
     }
