@@ -14,6 +14,7 @@ mod deciding;
 mod deferring;
 mod functions;
 mod properties;
+mod pydantic;
 mod retries;
 mod secrecy;
 mod seeds;
