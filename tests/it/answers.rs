@@ -324,6 +324,13 @@ fn what_is_said_beside_an_answer_comes_from_whoever_gave_it() {
     let both = ann.clone().merge(bob).unwrap();
     assert_eq!((&both.metadata["a"], &both.metadata["b"]), (&said("bob"), &said("ann")));
     assert!(!both.is_left("a"));
+    // Whoever only leaves a call has not answered it, whatever the set says.
+    let mut left = requests.answer().leave("a").unchecked();
+    left.answered_by.insert("a".into(), "ann".into());
+    let bob = requests.answer().approve("a").unchecked();
+    for both in [left.clone().merge(bob.clone()), bob.merge(left)] {
+        assert!(both.unwrap().answered_by.is_empty());
+    }
     let eve = requests.answer().metadata("a", said("eve")).unchecked();
     assert_eq!(ann.merge(eve), contradict(&["a"]), "nobody answers, and they do not say the same");
 }
