@@ -63,9 +63,10 @@ pub enum UserError {
         /// The calls whose question is not the one that was answered; all of them when the batch itself differs.
         ids: Vec<String>,
     },
-    /// The turn requires answers that carry the fingerprints of what was shown, and these do not.
+    /// Answers that must carry the fingerprints of what was shown do not: the turn requires them, or the answers they
+    /// are merged with carry them.
     #[error(
-        "the answers carry no fingerprints: build them with `requests.answer()`, as `require_bound_answers` demands"
+        "the answers carry no fingerprints, and `require_bound_answers`, or the answers they are merged with, demand them: build them with `requests.answer()`"
     )]
     AnswersNotBound,
     /// Arguments that an approver typed do not fit their tools.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::Args;
 use crate::call::ToolDefinition;
+use crate::deferred::DeferredToolRequests;
 
 /// The tool that gives a structured answer.
 const FINAL_RESULT: &str = "final_result";
@@ -82,6 +83,19 @@ impl Output {
     pub fn or_text(mut self) -> Self {
         self.text = true;
         self
+    }
+}
+
+impl Output {
+    /// The JSON Schema of what a run may end with: any of what it allows.
+    #[must_use]
+    pub fn json_schema(&self) -> Value {
+        let text = self.text.then(|| json!({"type": "string"}));
+        let structured = self.structured.as_ref().map(|it| it.schema.clone());
+        let deferred =
+            self.deferred.then(|| schemars::schema_for!(DeferredToolRequests).to_value());
+        let any: Vec<_> = text.into_iter().chain(structured).chain(deferred).collect();
+        json!({"anyOf": any})
     }
 }
 

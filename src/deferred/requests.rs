@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
-use super::{Answers, DeferredToolResults, check, unique};
+use super::{Answers, DeferredToolResults, check};
+use crate::args::unique;
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::error::UserError;
@@ -24,7 +26,12 @@ use crate::outcome::{Deferral, DeferralKind};
 /// assert!(requests.remaining(&answers).is_none());
 /// # Ok::<(), countersign::UserError>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+///
+/// Its JSON has a schema (`schema_for!(DeferredToolRequests)`), for pages and services that are not written in Rust.
+#[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(
+    description = "The calls of one model response that wait for somebody, with their final arguments."
+)]
 pub struct DeferredToolRequests {
     /// The calls that are executed elsewhere.
     #[serde(default)]
@@ -33,7 +40,7 @@ pub struct DeferredToolRequests {
     #[serde(default)]
     pub approvals: Vec<ToolCall>,
     /// What askers added, by call id: of several values for one key the outermost asker's.
-    #[serde(default, deserialize_with = "unique::map")]
+    #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
     #[serde(default, rename = "_kinds", skip_serializing_if = "BTreeMap::is_empty")]
     kinds: BTreeMap<String, DeferralKind>,
@@ -42,7 +49,7 @@ pub struct DeferredToolRequests {
 }
 
 /// What binds answers to these requests, and what is shown beside them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Bound {
     batch: String,
     fingerprints: BTreeMap<String, String>,
@@ -64,6 +71,19 @@ pub(crate) struct Pending {
     pub(crate) deferrals: u32,
     /// The sub-agent that makes the call: `root/cleaner`.
     pub(crate) agent: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for DeferredToolRequests {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut object = unique::object(deserializer)?;
+        Ok(Self {
+            calls: unique::take(&mut object, "calls")?,
+            approvals: unique::take(&mut object, "approvals")?,
+            metadata: unique::take(&mut object, "metadata")?,
+            kinds: unique::take(&mut object, "_kinds")?,
+            bound: unique::take(&mut object, "_countersign")?,
+        })
+    }
 }
 
 impl DeferredToolRequests {

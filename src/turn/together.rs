@@ -96,6 +96,11 @@ impl<'a> Together<'a> {
         self.definitions.values().any(|definition| sub_agent(definition).is_some())
     }
 
+    /// How often the model may try again with a tool, where the tool says it.
+    pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
+        |tool| self.definitions.get(tool)?.get_max_retries()
+    }
+
     fn is_sequential(&self, slot: &Slot) -> bool {
         self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
     }

@@ -3,6 +3,7 @@
 mod support;
 
 mod agent;
+mod answers;
 mod approving;
 mod assistant;
 mod basics;
@@ -14,6 +15,7 @@ mod deferring;
 mod examples;
 mod functions;
 mod properties;
+mod pydantic;
 mod retries;
 mod secrecy;
 mod seeds;

@@ -3,5 +3,6 @@
 mod agents;
 mod answers;
 pub(crate) mod foreign;
+mod helpers;
 mod model;
 mod never;
