@@ -107,6 +107,7 @@ pub mod error;
 pub mod gate;
 pub mod handler;
 pub mod layer;
+pub mod ledger;
 pub mod message;
 pub mod middleware;
 pub mod model;

@@ -19,6 +19,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("handler", 6),
     ("toolset", 6),
     ("model", 6),
+    ("ledger", 6),
     ("layer", 7),
     ("gate", 7),
     ("tools", 8),

@@ -1,0 +1,211 @@
+//! One ask: a call that somebody has to decide about, and everything that has become of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::args::Args;
+use crate::decision::Question;
+use crate::deferred::{Asked, fingerprint};
+use crate::outcome::DeferralKind;
+
+/// A point of the store's time: milliseconds since 1970 (rule L4).
+pub type Millis = i64;
+
+/// A call that waits, as it is parked.
+///
+/// ```
+/// use countersign::{Args, ledger::Ask};
+///
+/// let ask = Ask::new("run-1", "root/c1", "delete_file").args(Args::new().with("path", "a.log")).principal("ann");
+/// assert_eq!(ask.id().len(), 32);
+/// assert_eq!(ask.id(), Ask::new("run-1", "root/c1", "delete_file").id(), "the same call is the same ask");
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    id: String,
+    pub(crate) run: String,
+    pub(crate) response: u32,
+    /// The agents that lead to the call, and its id.
+    pub(crate) path: String,
+    /// The tool, by the name that people know.
+    pub(crate) tool: String,
+    /// The tool at its gate.
+    pub(crate) identity: String,
+    pub(crate) args: Args,
+    pub(crate) questions: Vec<Question>,
+    pub(crate) kind: DeferralKind,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) metadata: Map<String, Value>,
+    /// Who wants the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<String>,
+    pub(crate) idempotent: bool,
+    pub(crate) quorum: Quorum,
+    /// How long it may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires_in: Option<Millis>,
+}
+
+/// How many people must approve. One, by default, and then the first answer counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quorum {
+    /// So many distinct people.
+    pub approvals: u32,
+    /// Whoever wants the call may not approve it.
+    #[serde(default)]
+    pub not_the_requester: bool,
+}
+
+impl Default for Quorum {
+    fn default() -> Self {
+        Self { approvals: 1, not_the_requester: false }
+    }
+}
+
+impl Quorum {
+    /// Whether one no ends it until the call is claimed: several have to agree.
+    pub(super) fn has_veto(self) -> bool {
+        self.approvals > 1
+    }
+}
+
+impl Ask {
+    /// A call of a run that waits for an approval. The same run, path and deferral give the same ask.
+    #[must_use]
+    pub fn new(run: impl Into<String>, path: impl Into<String>, tool: impl Into<String>) -> Self {
+        let (run, path, tool) = (run.into(), path.into(), tool.into());
+        Self {
+            id: id(&run, 0, &path, 0),
+            run,
+            response: 0,
+            path,
+            identity: tool.clone(),
+            tool,
+            args: Args::new(),
+            questions: Vec::new(),
+            kind: DeferralKind::Approval,
+            metadata: Map::new(),
+            principal: None,
+            idempotent: false,
+            quorum: Quorum::default(),
+            expires_in: None,
+        }
+    }
+
+    /// The arguments it will run with.
+    #[must_use]
+    pub fn args(mut self, args: impl Into<Args>) -> Self {
+        self.args = args.into();
+        self
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn questions(mut self, questions: impl IntoIterator<Item = Question>) -> Self {
+        self.questions = questions.into_iter().collect();
+        self
+    }
+
+    /// Who wants the call.
+    #[must_use]
+    pub fn principal(mut self, who: impl Into<String>) -> Self {
+        self.principal = Some(who.into());
+        self
+    }
+
+    /// Running it twice does the same as running it once.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// How many people must approve.
+    #[must_use]
+    pub fn quorum(mut self, quorum: Quorum) -> Self {
+        self.quorum = quorum;
+        self
+    }
+
+    /// How long it may wait for its decision; after that it is denied, by nobody (rule L4).
+    #[must_use]
+    pub fn expires_in(mut self, time: std::time::Duration) -> Self {
+        self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
+        self
+    }
+
+    /// Its id: 32 hexadecimal digits, the same whenever the same call is parked.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// The tool, by the name that people know.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The arguments it will run with.
+    #[must_use]
+    pub fn get_args(&self) -> &Args {
+        &self.args
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn get_questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// Who wants the call.
+    #[must_use]
+    pub fn get_principal(&self) -> Option<&str> {
+        self.principal.as_deref()
+    }
+
+    /// What an answer is bound to (rule L0).
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        self.fingerprint_with(&self.args)
+    }
+
+    /// What an answer is bound to that has other arguments run.
+    pub(super) fn fingerprint_with(&self, args: &Args) -> String {
+        fingerprint(&Asked {
+            run_id: &self.run,
+            response: self.response,
+            call_path: &self.path,
+            tool: &self.identity,
+            args,
+            questions: &self.questions,
+        })
+    }
+}
+
+/// The id of an ask: a call, deferred for the n-th time.
+fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
+    let key = serde_json::json!(["ask", 1, run, response, path, deferral]);
+    let mut digest = crate::args::digest(&key);
+    digest.truncate(32);
+    digest
+}
+
+impl fmt::Debug for Ask {
+    /// Names, not values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("id", &self.id)
+            .field("tool", &self.tool)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! Checking the log, and handing it out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::record::Record;
+use super::store::{Entry, Filter, RowKind};
+use super::{Ledger, LedgerError, read};
+
+/// How many entries, or runs, are read at once.
+const PAGE: u32 = 512;
+
+/// The log is whole: every entry is linked to the one before it, and every ask stands where its last entry says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// How many entries there are.
+    pub entries: u64,
+    /// The last hash of each run's log, and its place. Keep them elsewhere: a log that was cut, or written anew, no
+    /// longer goes through them.
+    pub heads: BTreeMap<String, (i64, String)>,
+}
+
+/// Where the log and the asks do not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// The run whose log it is.
+    pub run: String,
+    /// The place of the entry, if it is one.
+    pub seq: Option<i64>,
+    /// What does not fit.
+    pub problem: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the log of run `{}` is broken", self.run.escape_debug())?;
+        if let Some(seq) = self.seq {
+            write!(f, " at entry {seq}")?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+impl Ledger {
+    /// Replays the whole log, and compares it with the asks and with heads that an earlier check gave.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be read. What does not fit is not an error of this method: it is the
+    /// inner `Err`.
+    pub async fn verify(
+        &self,
+        earlier: &BTreeMap<String, (i64, String)>,
+    ) -> Result<Result<Verified, Broken>, LedgerError> {
+        let mut verified = Verified::default();
+        let mut after = String::new();
+        loop {
+            let runs = self.store.logs(&after, PAGE).await?;
+            let Some(last) = runs.last() else { break };
+            after.clone_from(last);
+            for run in runs {
+                match self.verify_run(&run, earlier.get(&run)).await? {
+                    Ok((entries, head)) => {
+                        verified.entries += entries;
+                        verified.heads.insert(run, head);
+                    }
+                    Err(broken) => return Ok(Err(broken)),
+                }
+            }
+        }
+        for (run, (seq, _)) in earlier {
+            if !verified.heads.contains_key(run) {
+                let problem = "the whole log is gone".to_owned();
+                return Ok(Err(Broken { run: run.clone(), seq: Some(*seq), problem }));
+            }
+        }
+        Ok(Ok(verified))
+    }
+
+    async fn verify_run(
+        &self,
+        run: &str,
+        earlier: Option<&(i64, String)>,
+    ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
+        let broken = |seq: Option<i64>, problem: &str| {
+            Ok(Err(Broken { run: run.to_owned(), seq, problem: problem.to_owned() }))
+        };
+        let mut last = (0, String::new());
+        let mut asks: BTreeMap<String, String> = BTreeMap::new();
+        loop {
+            let page = self.store.log(run, last.0, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            for entry in page {
+                if let Err(problem) = self.check(&entry, run, &last) {
+                    return broken(Some(entry.seq), problem);
+                }
+                if earlier.is_some_and(|(seq, hash)| *seq == entry.seq && *hash != entry.hash) {
+                    return broken(Some(entry.seq), "it is not the entry that was there before");
+                }
+                let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+                if let (Some(ask), Some(record)) = (body["ask"].as_str(), body["record"].as_str()) {
+                    asks.insert(ask.to_owned(), record.to_owned());
+                }
+                last = (entry.seq, entry.hash);
+            }
+        }
+        if let Some((seq, _)) = earlier.filter(|(seq, _)| *seq > last.0) {
+            return broken(Some(*seq), "the end of the log is gone");
+        }
+        let filter =
+            Filter { kind: Some(RowKind::Ask), run: Some(run.to_owned()), ..Filter::default() };
+        for row in self.store.list(&filter).await? {
+            let found = read(&row).map(|record| digest_of(&record)).unwrap_or_default();
+            match asks.remove(&row.id) {
+                None => return broken(None, &format!("ask `{}` is not in the log", row.id)),
+                Some(logged) if logged != found => {
+                    let problem = format!("ask `{}` does not stand where the log says", row.id);
+                    return broken(None, &problem);
+                }
+                Some(_) => {}
+            }
+        }
+        match asks.into_keys().next() {
+            Some(ask) => broken(None, &format!("ask `{ask}` is gone")),
+            None => Ok(Ok((u64::try_from(last.0).unwrap_or_default(), last))),
+        }
+    }
+
+    fn check(&self, entry: &Entry, run: &str, last: &(i64, String)) -> Result<(), &'static str> {
+        if entry.run != run || entry.seq != last.0 + 1 {
+            return Err("an entry is missing before it");
+        }
+        if entry.prev != last.1 {
+            return Err("it is not linked to the entry before it");
+        }
+        if entry.hash != self.linker.hash(run, entry.seq, &entry.prev, &entry.body) {
+            return Err("it was changed");
+        }
+        Ok(())
+    }
+
+    /// Hands the log out, run by run and in order. Entries hold digests of arguments, not their values.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be read, after whatever was handed out.
+    pub async fn export(&self, mut entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
+        let (mut count, mut after) = (0, String::new());
+        loop {
+            let runs = self.store.logs(&after, PAGE).await?;
+            let Some(last) = runs.last() else { return Ok(count) };
+            after.clone_from(last);
+            for run in runs {
+                let mut seq = 0;
+                loop {
+                    let page = self.store.log(&run, seq, PAGE).await?;
+                    let Some(last) = page.last() else { break };
+                    seq = last.seq;
+                    for it in page {
+                        count += 1;
+                        entry(it);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A digest of an ask: of everything but how long its lease is, which is no change of state.
+pub(super) fn digest_of(record: &Record) -> String {
+    let mut value = json!(record);
+    if let Some(claim) = value.get_mut("claim").and_then(Value::as_object_mut) {
+        claim.remove("until");
+    }
+    crate::args::digest(&value)
+}

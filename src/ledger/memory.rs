@@ -1,0 +1,132 @@
+//! A store in memory: for tests, and for programs whose approvals need not outlive them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use futures::future::{BoxFuture, ready};
+
+use super::ask::Millis;
+use super::store::{Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work};
+
+/// Rows and logs in memory.
+#[derive(Clone)]
+pub struct MemoryStore {
+    rows: Arc<Mutex<Rows>>,
+    clock: Arc<dyn Fn() -> Millis + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Rows {
+    rows: BTreeMap<String, Row>,
+    logs: BTreeMap<String, Vec<Entry>>,
+}
+
+impl MemoryStore {
+    /// An empty store, with the system's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(now)
+    }
+
+    /// An empty store with another clock, for tests.
+    #[must_use]
+    pub fn with_clock(clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
+        Self { rows: Arc::default(), clock: Arc::new(clock) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The system's time.
+pub(crate) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn fits(row: &Row, filter: &Filter) -> bool {
+    filter.kind.is_none_or(|kind| kind == row.kind)
+        && filter.run.as_ref().is_none_or(|run| *run == row.run)
+        && (filter.states.is_empty() || filter.states.contains(&row.state))
+}
+
+impl Store for MemoryStore {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut all = self.lock();
+        let found = ids.iter().map(|id| all.rows.get(id).cloned()).collect();
+        let writes = work((self.clock)(), found);
+        for row in writes.rows {
+            all.rows.insert(row.id.clone(), row);
+        }
+        for draft in &writes.log {
+            let log = all.logs.entry(draft.run.clone()).or_default();
+            let entry = linker.link(log.last().map(|last| (last.seq, &*last.hash)), draft);
+            log.push(entry);
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        Box::pin(ready(Ok(self.lock().rows.get(id).cloned())))
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        let all = self.lock();
+        let mut rows: Vec<_> = all.rows.values().filter(|row| fits(row, filter)).cloned().collect();
+        rows.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        rows.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
+        Box::pin(ready(Ok(rows)))
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let now = (self.clock)();
+        let all = self.lock();
+        let due = all
+            .rows
+            .values()
+            .filter(|row| row.kind == RowKind::Ask && row.due_at.is_some_and(|due| due <= now));
+        let ids = due.take(limit as usize).map(|row| row.id.clone()).collect();
+        Box::pin(ready(Ok(ids)))
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let all = self.lock();
+        let log = all.logs.get(run).into_iter().flatten().filter(|entry| entry.seq > after);
+        Box::pin(ready(Ok(log.take(limit as usize).cloned().collect())))
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        let all = self.lock();
+        let runs = all.logs.keys().filter(|run| run.as_str() > after).take(limit as usize);
+        Box::pin(ready(Ok(runs.cloned().collect())))
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({} rows)", self.lock().rows.len())
+    }
+}

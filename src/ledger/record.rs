@@ -1,0 +1,220 @@
+//! An ask in the ledger: its state, and how it came to it (rule L1).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ask::{Ask, Millis};
+use crate::args::Args;
+
+/// Where an ask stands.
+///
+/// ```text
+///  pending ──► decided ──► claimed ──► executed
+///     │  │        │  │        ├──────► unknown ──► claimed again, if the tool is idempotent
+///     │  │        │  │        └──────► released     (the body has deferred: another ask follows)
+///     │  └────────┴──┼─► cancelled, closed
+///     └─► expired    └─► denied is a decision: nothing runs
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AskState {
+    /// It waits for its decision.
+    Pending,
+    /// Somebody has decided.
+    Decided,
+    /// A worker executes it.
+    Claimed,
+    /// It was executed, and this is what came of it.
+    Executed,
+    /// It was started, and its end was not seen.
+    Unknown,
+    /// Its body has deferred: it did not run to its end, and is asked about anew.
+    Released,
+    /// Nobody decided in time. Nothing runs.
+    Expired,
+    /// It was withdrawn. Nothing runs.
+    Cancelled,
+    /// Its call got its result without running.
+    Closed,
+}
+
+impl AskState {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Decided => "decided",
+            Self::Claimed => "claimed",
+            Self::Executed => "executed",
+            Self::Unknown => "unknown",
+            Self::Released => "released",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Pending,
+        Self::Decided,
+        Self::Claimed,
+        Self::Executed,
+        Self::Unknown,
+        Self::Released,
+        Self::Expired,
+        Self::Cancelled,
+        Self::Closed,
+    ];
+}
+
+/// What somebody says about an ask.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It may run.
+    Approve {
+        /// With these arguments instead of the ones that were shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Args>,
+    },
+    /// It does not run.
+    Deny {
+        /// What the model is told.
+        message: String,
+    },
+    /// It was executed elsewhere, or is a question, and this is the answer.
+    Answer {
+        /// The answer.
+        value: Value,
+    },
+}
+
+impl Verdict {
+    /// One word for it: `approve`, `edit`, `deny` or `answer`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approve { args: None } => "approve",
+            Self::Approve { args: Some(_) } => "edit",
+            Self::Deny { .. } => "deny",
+            Self::Answer { .. } => "answer",
+        }
+    }
+}
+
+/// What was decided, by whom, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerDecision {
+    /// What.
+    pub verdict: Verdict,
+    /// Who; several, where several had to agree.
+    pub by: Vec<String>,
+    /// When, by the store's clock.
+    pub at: Millis,
+}
+
+/// One approval of several that are needed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Vote {
+    /// Who.
+    pub by: String,
+    /// What would run: an edit is a proposal of its own.
+    pub fingerprint: String,
+    /// What was said.
+    pub verdict: Verdict,
+    /// When.
+    pub at: Millis,
+}
+
+/// Who executes an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimRecord {
+    /// The worker.
+    pub worker: String,
+    /// Until when, unless it renews.
+    pub until: Millis,
+}
+
+/// An ask, and what has become of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Record {
+    /// The ask.
+    pub ask: Ask,
+    /// What answers are bound to.
+    pub fingerprint: String,
+    /// Where it stands.
+    pub state: AskState,
+    /// When it was parked.
+    pub parked_at: Millis,
+    /// When it expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
+    /// The approvals so far, where several are needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Vote>,
+    /// What was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<LedgerDecision>,
+    /// Who executes it, or did last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimRecord>,
+    /// The token of the latest claim; 0 when there was none.
+    pub token: u64,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Value>,
+    /// When it came to where it stands.
+    pub changed_at: Millis,
+}
+
+impl Record {
+    pub(super) fn new(ask: Ask, now: Millis) -> Self {
+        let expires_at = ask.expires_in.map(|time| now.saturating_add(time));
+        Self {
+            fingerprint: ask.fingerprint(),
+            ask,
+            state: AskState::Pending,
+            parked_at: now,
+            expires_at,
+            votes: Vec::new(),
+            decision: None,
+            claim: None,
+            token: 0,
+            outcome: None,
+            changed_at: now,
+        }
+    }
+
+    /// The next time at which something becomes of it by itself.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Millis> {
+        match self.state {
+            AskState::Pending => self.expires_at,
+            AskState::Claimed => self.claim.as_ref().map(|claim| claim.until),
+            _ => None,
+        }
+    }
+
+    /// The arguments that run, as far as it is decided.
+    #[must_use]
+    pub fn args_to_run(&self) -> &Args {
+        match self.decision.as_ref().map(|decision| &decision.verdict) {
+            Some(Verdict::Approve { args: Some(args) }) => args,
+            _ => self.ask.get_args(),
+        }
+    }
+}
+
+impl fmt::Debug for Verdict {
+    /// The word, not the values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

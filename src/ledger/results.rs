@@ -1,0 +1,145 @@
+//! What a ledger answers.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ask::Millis;
+use super::record::{AskState, LedgerDecision, Verdict};
+
+/// Whoever decided first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Winner {
+    /// Who.
+    pub by: Vec<String>,
+    /// What.
+    pub decision: Verdict,
+    /// When, by the store's clock.
+    pub at: Millis,
+}
+
+impl Winner {
+    pub(super) fn of(decision: &LedgerDecision) -> Self {
+        let LedgerDecision { verdict, by, at } = decision.clone();
+        Self { by, decision: verdict, at }
+    }
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Decided {
+    /// It counts.
+    Won {
+        /// The same person had said the same before.
+        again: bool,
+    },
+    /// It counts, and others have to agree.
+    Recorded {
+        /// How many have approved the same.
+        approvals: u32,
+        /// How many have to.
+        needed: u32,
+    },
+    /// Somebody else was first.
+    Lost(Winner),
+    /// It came too late.
+    Expired,
+    /// The ask was withdrawn, or its call got its result otherwise.
+    Cancelled,
+    /// It was made for something else than what waits.
+    Mismatch {
+        /// What waits.
+        fingerprint: String,
+    },
+    /// Whoever wants the call may not approve it.
+    NotAllowed,
+    /// There is no such ask.
+    UnknownAsk,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Claimed {
+    /// The worker may execute it, and settles it with this token.
+    Claimed {
+        /// Each claim of an ask has a higher one.
+        token: u64,
+    },
+    /// Another worker executes it.
+    Held {
+        /// Which.
+        by: String,
+        /// Until when, unless it renews.
+        until: Millis,
+    },
+    /// It was executed, and this came of it.
+    Settled {
+        /// The recorded outcome.
+        outcome: Value,
+    },
+    /// Nobody has decided yet.
+    NotDecided,
+    /// It does not run.
+    Denied {
+        /// Denied by somebody (`decided`), expired, cancelled or closed.
+        state: AskState,
+    },
+    /// It was started, its end was not seen, and it may not be started again.
+    #[serde(rename = "unknown_outcome")]
+    Unknown,
+    /// There is no such ask.
+    UnknownAsk,
+}
+
+/// What became of a renewal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Renewed {
+    /// The worker has it for longer.
+    Renewed {
+        /// Until when.
+        until: Millis,
+    },
+    /// Another claim came after this one, or it is settled.
+    StaleToken,
+    /// There is no such ask.
+    UnknownAsk,
+}
+
+/// What became of a settlement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Settled {
+    /// The outcome is recorded.
+    Settled {
+        /// The recorded one: the first, where several came.
+        outcome: Value,
+        /// It was recorded before.
+        again: bool,
+    },
+    /// Another claim came after this one.
+    StaleToken,
+    /// There is no such ask.
+    UnknownAsk,
+}
+
+/// What became of a withdrawal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cancelled {
+    /// Nothing will run.
+    Cancelled,
+    /// It is executed, or was, or is over.
+    TooLate {
+        /// Where it stands.
+        state: AskState,
+    },
+    /// There is no such ask.
+    UnknownAsk,
+}

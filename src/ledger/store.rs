@@ -1,0 +1,211 @@
+//! What a ledger needs of a store: rows by id, transactions over a few of them, and an appended log.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ask::Millis;
+use crate::error::BoxError;
+
+/// One row: an ask or a run, as JSON, and what lists go by.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its key.
+    pub id: String,
+    /// Whether it is an ask or a run.
+    pub kind: RowKind,
+    /// The run it belongs to.
+    pub run: String,
+    /// Where it stands.
+    pub state: String,
+    /// When it was first written, by the store's clock.
+    pub created_at: Millis,
+    /// When something becomes of it by itself.
+    pub due_at: Option<Millis>,
+    /// The whole of it, as JSON.
+    pub doc: String,
+}
+
+/// What a row holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// An ask.
+    Ask,
+    /// A suspended run.
+    Run,
+}
+
+impl RowKind {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Run => "run",
+        }
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Ask, Self::Run].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What happened to a row, before it is linked into the log of its run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// Whose log.
+    pub run: String,
+    /// What happened, as JSON.
+    pub body: Value,
+}
+
+/// One link of the log of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Whose log.
+    pub run: String,
+    /// Its place, from 1.
+    pub seq: i64,
+    /// The hash of the entry before it; empty for the first.
+    pub prev: String,
+    /// The hash of run, place, the hash before, and the body.
+    pub hash: String,
+    /// What happened, as canonical JSON text.
+    pub body: String,
+}
+
+/// What a transaction writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Writes {
+    /// Rows, new or in place of the ones that were read.
+    pub rows: Vec<Row>,
+    /// What is appended to logs, in this order.
+    pub log: Vec<Draft>,
+}
+
+/// What a transaction does: given the store's time and the rows of its ids (`None` where there is none), it says what
+/// to write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated
+/// stays.
+pub type Work<'w> = dyn FnMut(Millis, Vec<Option<Row>>) -> Writes + Send + 'w;
+
+/// Which rows to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of this kind.
+    pub kind: Option<RowKind>,
+    /// In one of these states; all when empty.
+    pub states: Vec<String>,
+    /// Of this run.
+    pub run: Option<String>,
+    /// So many at most.
+    pub limit: Option<u32>,
+}
+
+/// Where a ledger keeps its rows and its log.
+///
+/// Two transactions over the same row never interleave: the later one reads what the earlier one wrote. What a
+/// transaction writes is there as a whole or not at all, and stays there when the process is killed. Logs have no gaps:
+/// entry `n + 1` of a run is written after entry `n`, linked to it by [`Linker`].
+pub trait Store: Send + Sync + 'static {
+    /// Reads the rows of these ids and writes what `work` says, in one transaction.
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The row with this id.
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>>;
+
+    /// The rows that fit, newest first.
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>>;
+
+    /// The ids of asks whose time is over by the store's clock, so many at most.
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
+    /// The log of a run behind this place, in order, so many at most.
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>>;
+
+    /// The runs that have a log, in order, behind this one, so many at most.
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
+}
+
+/// The store could not be reached, read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("the store could not {what}")]
+pub struct StoreError {
+    what: String,
+    #[source]
+    source: BoxError,
+}
+
+impl StoreError {
+    /// What could not be done, and why.
+    pub fn new(what: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        Self { what: what.into(), source: source.into() }
+    }
+}
+
+/// Links entries of a log: by SHA-256, or with a key by HMAC.
+#[derive(Clone, Default)]
+pub struct Linker {
+    key: Option<std::sync::Arc<[u8]>>,
+}
+
+impl Linker {
+    /// With a key: whoever does not have it cannot make a log that verifies.
+    #[must_use]
+    pub fn with_key(key: &[u8]) -> Self {
+        Self { key: Some(key.into()) }
+    }
+
+    /// The next entry of a log.
+    #[must_use]
+    pub fn link(&self, last: Option<(i64, &str)>, draft: &Draft) -> Entry {
+        let (seq, prev) = last.map_or((1, ""), |(seq, hash)| (seq + 1, hash));
+        let body = crate::args::canonical(&draft.body);
+        let hash = self.hash(&draft.run, seq, prev, &body);
+        Entry { run: draft.run.clone(), seq, prev: prev.to_owned(), hash, body }
+    }
+
+    /// The hash that an entry must have.
+    #[must_use]
+    pub fn hash(&self, run: &str, seq: i64, prev: &str, body: &str) -> String {
+        let all = serde_json::json!([1, run, seq, prev, body]);
+        match &self.key {
+            None => crate::args::digest(&all),
+            Some(key) => crate::args::keyed_digest(key, &all),
+        }
+    }
+}
+
+impl fmt::Debug for Linker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Linker(keyed: {})", self.key.is_some())
+    }
+}
+
+impl fmt::Debug for Row {
+    /// Names, not values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
