@@ -203,6 +203,7 @@ impl<'a> Run<'a> {
                     parts.push(ResponsePart::Text(text));
                 }
                 ResponsePart::ToolCall(call) => calls.push(call),
+                thinking @ ResponsePart::Thinking { .. } => parts.push(thinking),
             }
         }
         let used: Vec<&str> =
