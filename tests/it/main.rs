@@ -12,6 +12,7 @@ mod conformance;
 mod deciding;
 mod deferring;
 mod functions;
+mod genai;
 mod properties;
 mod retries;
 mod secrecy;
