@@ -2,17 +2,18 @@
 //! each also what was said to the other. And nothing runs twice.
 
 use std::collections::BTreeSet;
+use std::future::IntoFuture as _;
 
 use countersign::{
-    Agent, Args, CallDeferred, CallResult, Decision, DeferralKind, DeferredToolResults, Message,
-    ModelRetry, RunError, RunResult, SuspendedRun, ToolApproved, ToolCall, ToolDefinition,
+    Agent, Args, CallDeferred, CallResult, Decision, DeferralKind, DeferredToolResults, GenaiModel,
+    Message, ModelRetry, RunError, RunResult, SuspendedRun, ToolApproved, ToolCall, ToolDefinition,
     ToolDenied, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt, decide_fn, text,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::conversations::stored;
+use super::conversations::{done, stored};
 use super::provider::{Part, Provider, Reply, Wire};
 use crate::support::Recorder;
 
@@ -177,10 +178,10 @@ fn read_this() -> CallResult {
 }
 
 /// Plays a case, and gives the history it ends with.
-async fn play(case: &Case, providers: &[Provider; 2], recorder: &Recorder) -> Vec<Message> {
+async fn play(case: &Case, models: &[GenaiModel; 2], recorder: &Recorder) -> Vec<Message> {
     let tools = stack(recorder, &case.layers);
-    let agents = providers.each_ref().map(|provider| {
-        let model = provider.model().streaming(case.streaming);
+    let agents = models.clone().map(|model| {
+        let model = model.streaming(case.streaming);
         Agent::new(model, tools.clone()).output(text().or_deferred()).max_retries(100)
     });
     let mut choices = Choices(case.choices.iter().cycle());
@@ -233,30 +234,30 @@ fn accepted(first: Wire, second: Wire) {
         let two = one.beside(second).await;
         [one, two]
     });
+    // One client for all cases: a new one reads all certificates of the machine.
+    let models = providers.each_ref().map(Provider::model);
     let config =
         ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() };
     let played = TestRunner::new(config).run(&case(), |case| {
         let recorder = recorder();
-        let done = (0..60).map(|_| Reply::Says(vec![Part::Text("done".into())]));
         providers[1].again([]);
-        providers[0].again(case.script.iter().cloned().chain(done));
-        let ended = runtime.block_on(async {
-            let history = play(&case, &providers, &recorder).await;
-            providers[0].again((0..2).map(|_| Reply::Says(vec![Part::Text("done".into())])));
-            for provider in &providers {
-                let agent = Agent::new(provider.model(), recorder.clone());
-                let run = agent.run("and finally?").history(history.clone()).await;
-                let run = run.map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert_eq!(run.text(), Some("done"));
-            }
-            Ok(())
-        });
-        for provider in &providers {
-            prop_assert_eq!(provider.refused(), Vec::<String>::new());
-        }
-        let (ids, distinct) = (recorder.ids(), recorder.ids().into_iter().collect::<BTreeSet<_>>());
+        providers[0].again(case.script.iter().cloned().chain(vec![done(); 60]));
+        let history = runtime.block_on(play(&case, &models, &recorder));
+        let refused = providers.each_ref().map(Provider::refused).concat();
+        prop_assert_eq!(refused, Vec::<String>::new());
+        let ids = recorder.ids();
+        let distinct: BTreeSet<_> = ids.iter().collect();
         prop_assert_eq!(ids.len(), distinct.len(), "twice: {:?}", ids);
-        ended
+
+        providers[0].again([done(), done()]);
+        for model in &models {
+            let agent = Agent::new(model.clone(), recorder.clone());
+            let run =
+                runtime.block_on(agent.run("and finally?").history(history.clone()).into_future());
+            let refused = providers.each_ref().map(Provider::refused);
+            prop_assert!(run.is_ok_and(|run| run.text() == Some("done")), "{:?}", refused);
+        }
+        Ok(())
     });
     if let Err(error) = played {
         panic!("{error}");
