@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --example assistant                     asks you in the terminal
 //! cargo run --example assistant -- --approve-all    asks nobody
+//! cargo run --example assistant -- --model NAME     asks a real model what to do
 //! cargo run --example assistant -- --help           all the rest
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! | `stack.rs` | the permission stack: start reading here |
 //! | `sandbox.rs` | which paths are inside of the folder |
 //! | `tools.rs` | the tools, on real files |
-//! | `model/` | the model: offline, deterministic, in the place of a real one |
+//! | `model/` | the model: offline, deterministic, in the place of a real one, or that one (`model/real.rs`) |
 //! | `answers.rs` | who answers: the terminal, a file of rules, or everything alike |
 //! | `suspend.rs` | the file of a run that waits |
 //! | `report/` | what is printed, and the table at the end |
@@ -33,8 +34,8 @@ use std::sync::Arc;
 
 use clap::Parser as _;
 use countersign::{
-    Agent, DeferredToolHandler as _, DeferredToolResults, HandlerChain, Run, RunError, RunOutput,
-    RunResult, SuspendedRun, text,
+    Agent, DeferredToolHandler as _, DeferredToolResults, GenaiModel, HandlerChain, Run, RunError,
+    RunOutput, RunResult, SuspendedRun, text,
 };
 
 use cli::Cli;
@@ -46,7 +47,7 @@ const PROMPT: &str = "Tidy up this folder.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Session::open(Cli::parse()) {
+    let ended = match Session::open(Cli::parse()).await {
         Ok((session, waiting)) => session.go(waiting).await,
         Err(problem) => Err(Failure::Unusable(problem)),
     };
@@ -82,8 +83,12 @@ struct Session {
 
 impl Session {
     /// Checks everything that can be checked before anything runs. Gives the run that waits, if one is resumed.
-    fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
+    async fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
         cli.check()?;
+        let model = match &cli.model {
+            Some(name) => Some(model::real::named(name).await?),
+            None => None,
+        };
         let (handler, note) = answers::handler(&cli)?;
         let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
         let directory = directory(&cli, stored.as_ref())?;
@@ -103,7 +108,7 @@ impl Session {
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
         }
-        let agent = agent(sandbox, read_only, cli.explain, Arc::clone(&report));
+        let agent = agent(model, sandbox, read_only, cli.explain, Arc::clone(&report));
         Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
     }
 
@@ -226,9 +231,19 @@ fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
     }
 }
 
-fn agent(sandbox: Sandbox, read_only: bool, explain: bool, report: Arc<Report>) -> Agent {
-    Agent::new(model::Tidy, stack::stack(read_only))
-        .instructions("You tidy up folders.")
+fn agent(
+    model: Option<GenaiModel>,
+    sandbox: Sandbox,
+    read_only: bool,
+    explain: bool,
+    report: Arc<Report>,
+) -> Agent {
+    let tools = stack::stack(read_only);
+    let agent = match model {
+        Some(model) => model::real::agent(model, tools),
+        None => Agent::new(model::Tidy, tools).instructions("You tidy up folders."),
+    };
+    agent
         // The layers and the tools find it by its type.
         .deps(sandbox)
         .output(text().or_deferred())

@@ -43,7 +43,8 @@ struct Inner {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Problem {
-    NoKey(String),
+    /// With the variable that it should be in, if it is known.
+    NoKey(Option<String>),
     NoClient,
     /// The request could not be made.
     NotAsked,
@@ -158,7 +159,7 @@ impl GenaiError {
     }
 
     pub(super) fn no_key(whose: &Whose, variable: &str) -> Self {
-        Self::new(whose, Problem::NoKey(variable.to_owned()))
+        Self::new(whose, Problem::NoKey(Some(variable.to_owned())))
     }
 
     pub(super) fn no_client(whose: &Whose, problem: &str) -> Self {
@@ -205,6 +206,13 @@ impl GenaiError {
                 resolver_error: resolver::Error::ApiKeyEnvNotFound { env_name },
                 ..
             } => Self::no_key(whose, &env_name),
+            ClientError::Resolver {
+                resolver_error: resolver::Error::ResolverAuthDataNotSingleValue,
+                ..
+            }
+            | ClientError::RequiresApiKey { .. }
+            | ClientError::NoAuthResolver { .. }
+            | ClientError::NoAuthData { .. } => Self::new(whose, Problem::NoKey(None)),
             // Its own text has the whole conversation in it.
             ClientError::ChatResponseGeneration { cause, .. } => {
                 Self::new(whose, Problem::Unreadable).with_detail(cause)
@@ -295,7 +303,10 @@ impl fmt::Display for GenaiError {
         let Inner { whose, problem, code, .. } = &*self.0;
         write!(f, "{whose}: ")?;
         match problem {
-            Problem::NoKey(variable) => write!(f, "no key: set {variable} in the environment"),
+            Problem::NoKey(Some(variable)) => {
+                write!(f, "no key: set {variable} in the environment")
+            }
+            Problem::NoKey(None) => f.write_str("no key: give the client one"),
             Problem::NoClient => f.write_str("no HTTP client can be made on this machine"),
             Problem::NotAsked => f.write_str("the request could not be made"),
             Problem::Status(status, words) => {

@@ -202,3 +202,87 @@ fn call_from(call: ClientCall, written: &Written, cut_off: bool) -> ToolCall {
     let args = if cut_off && nothing { Value::String("(cut off)".into()) } else { args };
     ToolCall::new(call_id, fn_name, args)
 }
+
+#[cfg(test)]
+mod tests {
+    use ::genai::adapter::AdapterKind;
+    use serde_json::json;
+
+    use super::super::request::chat;
+    use super::*;
+    use crate::message::{Message, RequestPart, ReturnKind};
+
+    fn whose(kind: AdapterKind) -> Whose {
+        Whose { model: "a-model".into(), kind: Some(kind) }
+    }
+
+    fn gemini_call(name: &str, signature: Option<&str>) -> ContentPart {
+        let signatures = signature.map(|signature| vec![signature.to_owned()]);
+        ContentPart::ToolCall(ClientCall {
+            call_id: format!("call#{name}#0"),
+            fn_name: name.into(),
+            fn_arguments: json!({}),
+            thought_signatures: signatures,
+        })
+    }
+
+    #[test]
+    fn an_end_without_a_reason_is_none() {
+        // As the client makes it up for Gemini, Ollama, Bedrock and OpenAI's responses.
+        let content = Some(MessageContent::from_text("The short"));
+        let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
+        let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
+        assert!(error.to_string().contains("stopped without its end"), "{error}");
+    }
+
+    #[test]
+    fn signatures_of_calls_find_their_calls_again() {
+        let said = [
+            ContentPart::ThoughtSignature("of the text".into()),
+            ContentPart::ThoughtSignature("of the second".into()),
+            ContentPart::from_text("I look."),
+            gemini_call("one", None),
+            gemini_call("two", Some("of the second")),
+            gemini_call("three", Some("of the third")),
+        ];
+        let whose = whose(AdapterKind::Gemini);
+        let answer = Answer { reasoning: Some("hm".into()), reason: None, whose: &whose };
+        let said = MessageContent::from_parts(said.to_vec());
+        let mut parts = answer.parts(said, &Written::new()).unwrap().parts;
+        // As a history has them: the calls come last, and under other ids where these were used before.
+        parts.sort_by_key(|part| matches!(part, ResponsePart::ToolCall(_)));
+        for part in &mut parts {
+            if let ResponsePart::ToolCall(call) = part {
+                *call = call.with_id(format!("other {}", call.name()));
+            }
+        }
+        let results = ["one", "two", "three"].map(|name| RequestPart::ToolReturn {
+            tool_name: name.into(),
+            content: json!(1),
+            tool_call_id: format!("other {name}"),
+            outcome: ReturnKind::Success,
+        });
+        let history = vec![
+            Message::user("go"),
+            Message::Response { parts },
+            Message::Request { parts: results.to_vec() },
+        ];
+        let request = ModelRequest::new(history);
+
+        let sent = chat(&request, AdapterKind::Gemini).messages;
+        let parts = sent[1].content.parts();
+        let alone = parts.iter().filter_map(|part| part.as_thought_signature());
+        let alone: Vec<_> = alone.collect();
+        assert_eq!(alone, ["of the text", "of the second", "of the third"]);
+        let calls = parts.iter().filter_map(ContentPart::as_tool_call);
+        let calls: Vec<_> = calls.map(|call| call.thought_signatures.clone()).collect();
+        let on = |signature: &str| Some(vec![signature.to_owned()]);
+        assert_eq!(calls, [None, on("of the second"), on("of the third")]);
+        assert!(!parts.iter().any(|part| matches!(part, ContentPart::ReasoningContent(_))));
+
+        // Nobody else is shown them.
+        let sent = chat(&request, AdapterKind::OpenAIResp).messages;
+        let parts = sent[1].content.parts();
+        assert!(!parts.iter().any(|part| part.as_thought_signature().is_some()));
+    }
+}

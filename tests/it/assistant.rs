@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::json;
 use tempfile::TempDir;
 
+use crate::genai::provider::{KEY, Provider, Reply, Wire, calls, says};
 use crate::support::example;
 
 /// In files that must not be read: no output and no file may ever show it.
@@ -82,8 +84,15 @@ impl Place {
 
     /// Runs the example without a terminal. The paths of options are relative to the place.
     fn run(&self, args: &[&str]) -> Ended {
+        self.run_in(args, &[])
+    }
+
+    /// Runs with this in the environment, and without the keys that may be there.
+    fn run_in(&self, args: &[&str], environment: &[(&str, &str)]) -> Ended {
         let ran = Command::new(example("assistant"))
             .args(args)
+            .env_remove("OPENAI_API_KEY")
+            .envs(environment.iter().copied())
             .current_dir(self.place.path())
             .stdin(Stdio::null())
             .output()
@@ -150,6 +159,39 @@ fn what_is_approved_is_done() {
     assert!(place.has("notes/todo.txt") && place.has("new.log"));
     assert!(!place.has("todo.txt") && !place.has("cache.tmp") && !place.has("old.log"));
     assert!(place.read("SUMMARY.md").contains("deleted `old.log`"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_model_is_asked_and_has_the_same_stack_before_it() {
+    let first = ["~", ".env"].map(|path| calls(path, "read_file", json!({"path": path})));
+    let changes = ["cache.tmp", "../outside/salaries.csv", "old.log"];
+    let changes = changes.map(|path| calls(path, "delete_file", json!({"path": path})));
+    let account = Reply::Says(vec![says("I deleted what I was let to.")]);
+    let script = [Reply::Says(first.to_vec()), Reply::Says(changes.to_vec()), account];
+    let provider = Provider::saying(Wire::OpenAi, script).await;
+    let environment = [("GENAI_1_ENDPOINT", provider.url()), ("GENAI_1_API_KEY", KEY)];
+    let place = Place::messy();
+    let dir = place.dir();
+    let args = ["--model", "genai_1::replayed", "--approve-all", dir.to_str().unwrap()];
+    let ended = tokio::task::block_in_place(|| place.run_in(&args, &environment)).code(0);
+    ended
+        .shows("assistant: I deleted what I was let to.")
+        .shows("`.env` may hold secrets.")
+        .shows("`../outside/salaries.csv` is outside of the workspace.")
+        .shows("approved (approve all)");
+    assert!(!place.has("cache.tmp") && !place.has("old.log") && place.has("new.log"));
+    assert_eq!(provider.refused(), [""; 0]);
+    let instructions = provider.last()["messages"][0]["content"].to_string();
+    assert!(instructions.contains("You tidy up one folder"), "{instructions}");
+}
+
+#[test]
+fn without_its_key_no_model_is_asked_and_nothing_runs() {
+    let place = Place::messy();
+    let ended = place.tidy(&["--model", "gpt-4o-mini", "--approve-all"]).code(2);
+    let said = "error: openai (gpt-4o-mini): no key: set OPENAI_API_KEY in the environment\n";
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", said));
+    assert!(place.is_messy());
 }
 
 #[test]

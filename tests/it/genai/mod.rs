@@ -6,7 +6,7 @@ mod failures;
 mod histories;
 
 mod openai;
-mod provider;
+pub(crate) mod provider;
 mod thinking;
 
 use countersign::{ToolDefinition, ToolKind};

@@ -164,6 +164,10 @@ impl Provider {
         GenaiModel::with_client(client, name)
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.inner.requests.lock().unwrap().clone()
     }
