@@ -22,13 +22,25 @@ pub(super) struct Whose {
 /// the conversation (rule S2). What the provider said in its own words is [`detail`](Self::detail).
 ///
 /// ```
-/// use countersign::{BoxError, GenaiError};
+/// use countersign::genai::Client;
+/// use countersign::{BoxError, GenaiError, GenaiModel, Message, Model, ModelRequest};
+/// use genai::adapter::AdapterKind;
+/// use genai::resolver::{AuthData, Endpoint};
 ///
 /// /// What a retry policy of tower's wants to know.
 /// fn is_worth_another_try(error: &BoxError) -> bool {
 ///     error.downcast_ref::<GenaiError>().is_some_and(GenaiError::is_temporary)
 /// }
-/// # let _ = is_worth_another_try;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let nobody = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key"));
+/// let client = Client::builder().append_provider_config(AdapterKind::OpenAI, nobody).build()?;
+/// let model = GenaiModel::with_client(client, "gpt-4o-mini");
+/// let error = model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err();
+/// assert_eq!(error.to_string(), "openai (gpt-4o-mini): no connection");
+/// assert!(is_worth_another_try(&error));
+/// # Ok::<(), BoxError>(()) })?;
+/// # Ok::<(), BoxError>(())
 /// ```
 pub struct GenaiError(Box<Inner>);
 

@@ -1,4 +1,4 @@
-//! Real models, through the clients of the [`genai`](::genai) crate: OpenAI, Anthropic, Gemini, and some thirty more.
+//! Real models, through the clients of the [`genai`] crate: OpenAI, Anthropic, Gemini, and some thirty more.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -58,7 +58,7 @@ use crate::model::{Model, ModelRequest, ModelResponse};
 ///
 /// Cheap to clone; the clones share their connections.
 ///
-/// ```no_run
+/// ```
 /// use countersign::GenaiModel;
 /// use countersign::genai::ChatOptions;
 ///
@@ -79,7 +79,7 @@ impl GenaiModel {
     /// provider in front, `groq::llama-3.3-70b-versatile`. A name that says nothing of a provider is Ollama's. The key
     /// comes from the environment, from the variable that the provider's own tools use.
     ///
-    /// ```no_run
+    /// ```
     /// let model = countersign::GenaiModel::new("gpt-4o-mini");
     /// # let _ = model;
     /// ```
@@ -90,7 +90,7 @@ impl GenaiModel {
 
     /// A model of a client of your own: with other endpoints, keys from elsewhere, or HTTP settings.
     ///
-    /// ```no_run
+    /// ```
     /// use countersign::GenaiModel;
     /// use countersign::genai::Client;
     /// use genai::adapter::AdapterKind;
@@ -115,7 +115,7 @@ impl GenaiModel {
     /// library, except for `capture_reasoning_content`: it is on unless you say otherwise, as signatures come with it.
     /// OpenAI's Responses API is left as you have it, since asking it for thoughts needs a verified organisation.
     ///
-    /// ```no_run
+    /// ```
     /// use countersign::GenaiModel;
     /// use countersign::genai::ChatOptions;
     ///
@@ -132,7 +132,7 @@ impl GenaiModel {
     /// fails the whole response, and repeated keys in arguments go unseen, as the client reads the arguments itself.
     /// It is for servers that cannot stream, or that stream without saying why they stop.
     ///
-    /// ```no_run
+    /// ```
     /// let model = countersign::GenaiModel::new("gpt-4o-mini").streaming(false);
     /// # let _ = model;
     /// ```

@@ -22,8 +22,8 @@ pub(crate) fn done() -> Reply {
 }
 
 /// Stored, and read again.
-pub(crate) fn stored(run: SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap()
+pub(crate) fn stored(run: &SuspendedRun) -> SuspendedRun {
+    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn every_kind_of_result_is_told_in_its_own_way() {
         let recorder = tools();
         let agent = Agent::new(provider.model().streaming(streaming), guarded(&recorder));
         let agent = agent.output(text().or_deferred());
-        let run = stored(agent.run("go").await.unwrap().into_suspended().unwrap());
+        let run = stored(&agent.run("go").await.unwrap().into_suspended().unwrap());
         let requests = run.requests();
         let answers = requests.answer().approve("c_ask").result("c_search", json!(["a", 2]));
         let answers = answers.build().unwrap();
@@ -97,7 +97,7 @@ async fn a_denied_a_failed_and_a_retried_answer_are_told_as_well() {
             .map(|id| calls(id, if id < "c" { "ask" } else { "search" }, json!({})));
         let provider = Provider::saying(wire, [Reply::Says(parts.to_vec()), done()]).await;
         let agent = Agent::new(provider.model(), guarded(&tools())).output(text().or_deferred());
-        let run = stored(agent.run("go").await.unwrap().into_suspended().unwrap());
+        let run = stored(&agent.run("go").await.unwrap().into_suspended().unwrap());
         // The first is edited, and nobody tells the model.
         let requests = run.requests();
         let answers = requests.answer().approve_with("a", Args::new().with("edited", true));
@@ -262,7 +262,7 @@ async fn a_closed_run_goes_on_with_a_new_prompt() {
         let provider = Provider::saying(wire, [Reply::Says(waiting), done()]).await;
         let agent = Agent::new(provider.model(), guarded(&tools())).output(text().or_deferred());
         let run = agent.run("go").await.unwrap().into_suspended().unwrap();
-        let history = stored(run).close("the user has changed the subject");
+        let history = stored(&run).close("the user has changed the subject");
         let run = agent.run("never mind").history(history).await.unwrap();
         assert_eq!(run.text(), Some("done"), "{:?}", provider.refused());
         let told = provider.told();

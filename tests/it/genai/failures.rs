@@ -35,7 +35,7 @@ async fn survives(wire: Wire, streaming: bool, failure: Reply) -> (String, bool)
     let shown = format!("{error} {error:?} {} {:?}", genai(&error), genai(&error));
     assert!(!shown.contains(MARKER) && !shown.contains(KEY), "{shown}");
     let (says, temporary) = (genai(&error).to_string(), genai(&error).is_temporary());
-    let run = stored(error.into_suspended());
+    let run = stored(&error.into_suspended());
     let run = agent.resume(run, DeferredToolResults::new()).await.unwrap();
     assert_eq!(run.text(), Some("done"), "{:?}", provider.refused());
     assert_eq!(recorder.ids(), ["c1"], "it ran once");
@@ -106,7 +106,7 @@ async fn calls_of_a_broken_stream_are_not_made() {
             let agent = Agent::new(provider.model(), recorder.clone());
             let run = agent.run("go").await.unwrap_err().into_suspended();
             assert_eq!(recorder.ids(), [""; 0]);
-            let run = agent.resume(stored(run), DeferredToolResults::new()).await.unwrap();
+            let run = agent.resume(stored(&run), DeferredToolResults::new()).await.unwrap();
             assert_eq!(run.text(), Some("done"));
             assert_eq!(recorder.ids(), ["c3"]);
         }
@@ -169,7 +169,7 @@ async fn towers_timeout_measures_the_model() {
             let ErrorKind::Model(inner) = error.kind() else { panic!("{error:?}") };
             assert!(inner.is::<tower::timeout::error::Elapsed>(), "{inner:?}");
             let run =
-                agent.resume(stored(error.into_suspended()), DeferredToolResults::new()).await;
+                agent.resume(stored(&error.into_suspended()), DeferredToolResults::new()).await;
             assert_eq!(run.unwrap().text(), Some("done"));
             assert_eq!(recorder.ids(), ["c1"]);
         }

@@ -189,17 +189,17 @@ async fn play(case: &Case, models: &[GenaiModel; 2], recorder: &Recorder) -> Vec
     for _ in 0..12 {
         let agent = &agents[usize::from(choices.of(2))];
         ended = match ended.map(waits) {
-            Ok((Some(run), _)) => go_on(agent, stored(run), &mut choices).await,
+            Ok((Some(run), _)) => go_on(agent, stored(&run), &mut choices).await,
             Ok((None, history)) => match choices.of(3) {
                 0 => return history,
                 _ => agent.run("and then?").history(history).await,
             },
-            Err(error) => go_on(agent, stored(error.into_suspended()), &mut choices).await,
+            Err(error) => go_on(agent, stored(&error.into_suspended()), &mut choices).await,
         };
     }
     match ended.map(waits) {
-        Ok((run, history)) => run.map_or(history, |run| stored(run).close("enough")),
-        Err(error) => stored(error.into_suspended()).close("enough"),
+        Ok((run, history)) => run.map_or(history, |run| stored(&run).close("enough")),
+        Err(error) => stored(&error.into_suspended()).close("enough"),
     }
 }
 

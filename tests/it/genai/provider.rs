@@ -62,8 +62,8 @@ pub(crate) fn says(text: &str) -> Part {
     Part::Text(text.into())
 }
 
-pub(crate) fn calls(id: &str, name: &str, args: Value) -> Part {
-    writes(id, name, &args.to_string())
+pub(crate) fn calls(id: &str, name: &str, args: impl Into<Value>) -> Part {
+    writes(id, name, &args.into().to_string())
 }
 
 pub(crate) fn writes(id: &str, name: &str, args: &str) -> Part {
@@ -286,14 +286,14 @@ async fn answer(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes
         return answer.body(body.into()).unwrap();
     }
     let events = inner.wire.events(parts, stop);
-    stream(events, reply.unwrap(), inner.wire)
+    stream(events, &reply.unwrap(), inner.wire)
 }
 
-fn stream(mut events: Vec<String>, reply: Reply, wire: Wire) -> Answer {
+fn stream(mut events: Vec<String>, reply: &Reply, wire: Wire) -> Answer {
     match reply {
-        Reply::Breaks(_, n) | Reply::Ends(_, n) | Reply::Hangs(_, n) => events.truncate(n),
+        Reply::Breaks(_, n) | Reply::Ends(_, n) | Reply::Hangs(_, n) => events.truncate(*n),
         Reply::GivesUp(_, n) => {
-            events.truncate(n);
+            events.truncate(*n);
             events.push(wire.failure());
         }
         Reply::Says(_) | Reply::Stops(..) | Reply::Fails(..) => {}
