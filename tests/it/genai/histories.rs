@@ -34,7 +34,8 @@ const TEXTS: [&str; 5] = ["Let me see.", "", " \n", "ü\u{1f600}", "{\"error\": 
 /// What models make of ids. The empty one stands for one that is new.
 const IDS: [&str; 6] =
     ["", "", "", "call_1", "functions.read:0", "ids of more than forty characters are none at all"];
-const ARGS: [&str; 7] = ["{\"n\":1}", "{}", "", "null", "{\"n\":", "[1]", "{\"n\":1,\"n\":2}"];
+const ARGS: [&str; 8] =
+    ["{\"n\":1}", "{\"n\":2}", "{\"n\":3}", "{}", "", "null", "{\"n\":", "{\"n\":1,\"n\":2}"];
 
 /// What a layer says about the calls of each tool.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +73,7 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let parts = || prop::collection::vec(part(), 0..5).prop_map(thoughts_first);
+    let parts = || prop::collection::vec(part(), 0..8).prop_map(thoughts_first);
     prop_oneof![
         8 => parts().prop_map(Reply::Says),
         1 => Just(Reply::Fails(500, json!({"error": {"type": "api_error"}}))),
