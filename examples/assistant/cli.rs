@@ -48,7 +48,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 
-    /// Show what every layer said about every call
+    /// Show what every layer said about every call, and what a model's provider said when it failed
     #[arg(long)]
     pub(crate) explain: bool,
 }

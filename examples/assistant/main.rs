@@ -202,6 +202,9 @@ impl Session {
             text += &format!(": {cause}");
             source = cause.source();
         }
+        if let Some(words) = model::real::in_its_own_words(error).filter(|_| self.cli.explain) {
+            text += &format!("\nIn its own words: {words}");
+        }
         if let Some(file) = self.cli.suspend.as_ref().or(self.cli.resume.as_ref()) {
             match self.store(file, error.suspended()) {
                 Ok(()) => text += &format!("\nThe run as it stands is in {}.", file.display()),

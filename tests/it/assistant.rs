@@ -185,6 +185,31 @@ async fn a_real_model_is_asked_and_has_the_same_stack_before_it() {
     assert!(instructions.contains("You tidy up one folder"), "{instructions}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_provider_loses_nothing_and_is_quoted_when_asked_for() {
+    let sorry =
+        || Reply::Fails(404, json!({"error": {"type": "not_found", "message": "no replayed"}}));
+    let delete = Reply::Says(vec![calls("c1", "delete_file", json!({"path": "cache.tmp"}))]);
+    let script = [delete, sorry(), sorry(), Reply::Says(vec![says("All done.")])];
+    let provider = Provider::saying(Wire::OpenAi, script).await;
+    let environment = [("GENAI_1_ENDPOINT", provider.url()), ("GENAI_1_API_KEY", KEY)];
+    let place = Place::messy();
+    let run = |args: &[&str]| {
+        let args = [&["--model", "genai_1::replayed", "--approve-all"], args].concat();
+        tokio::task::block_in_place(|| place.run_in(&args, &environment))
+    };
+    tokio::task::block_in_place(|| {
+        let dir = place.dir();
+        let args = ["--model", "genai_1::replayed", "--suspend", "run", dir.to_str().unwrap()];
+        place.run_in(&args, &environment).code(0).shows("1 call waits in run");
+    });
+    let ended = run(&["--resume", "run"]).code(1).shows("404 Not Found (not_found)");
+    assert!(!ended.err.contains("no replayed") && !place.has("cache.tmp"), "{}", ended.err);
+    run(&["--resume", "run", "--explain"]).code(1).shows("In its own words: no replayed");
+    run(&["--resume", "run"]).code(0).shows("All done.");
+    assert_eq!(provider.refused(), [""; 0]);
+}
+
 #[test]
 fn without_its_key_no_model_is_asked_and_nothing_runs() {
     let place = Place::messy();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::{Agent, GenaiModel, ModelExt as _, Tools};
+use countersign::{Agent, ErrorKind, GenaiError, GenaiModel, ModelExt as _, RunError, Tools};
 use tower::ServiceBuilder;
 
 /// The longest that the model may take to answer.
@@ -42,4 +42,12 @@ pub(crate) async fn named(name: &str) -> Result<GenaiModel, String> {
 pub(crate) fn agent(model: GenaiModel, tools: Tools) -> Agent {
     let model = model.layered(ServiceBuilder::new().timeout(PATIENCE));
     Agent::new(model, tools).instructions(INSTRUCTIONS).max_retries(RETRIES)
+}
+
+/// What the provider said in its own words when it failed. It may quote files, so it is shown only when asked for.
+pub(crate) fn in_its_own_words(error: &RunError) -> Option<&str> {
+    match error.kind() {
+        ErrorKind::Model(error) => error.downcast_ref::<GenaiError>()?.detail(),
+        _ => None,
+    }
 }

@@ -8,12 +8,13 @@ use countersign::{
     Agent, BoxError, DeferredToolResults, ErrorKind, GenaiError, GenaiModel, ModelExt,
     ModelRequest, ModelResponse, RunError, RunEvent,
 };
+use genai::adapter::AdapterKind;
 use serde_json::json;
 use tower::ServiceBuilder;
 use tower::retry::Policy;
 
 use super::conversations::{done, stored};
-use super::provider::{BOTH, KEY, Provider, Reply, Wire, calls, says, writes};
+use super::provider::{BOTH, KEY, Provider, Reply, Wire, calls, model_at, says, writes};
 use super::tools;
 
 /// In texts and arguments: no error may show it (rule S2).
@@ -155,25 +156,31 @@ async fn without_streaming_unreadable_arguments_fail_the_response() {
     );
 }
 
+/// A call that runs, and then a model that says this much and no more.
+async fn waits_in_vain(wire: Wire, events: usize) {
+    let call = Reply::Says(vec![calls("c1", "read", json!({}))]);
+    let hangs = Reply::Hangs(vec![says("Hm")], events);
+    let provider = Provider::saying(wire, [call, hangs, done()]).await;
+    let recorder = tools();
+    let timeout = ServiceBuilder::new().timeout(Duration::from_secs(2));
+    let agent = Agent::new(provider.model().layered(timeout), recorder.clone());
+    let error = agent.run("go").await.unwrap_err();
+    let ErrorKind::Model(inner) = error.kind() else { panic!("{error:?}") };
+    assert!(inner.is::<tower::timeout::error::Elapsed>(), "{inner:?}");
+    let run = stored(&error.into_suspended());
+    let run = agent.resume(run, DeferredToolResults::new()).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1"]);
+}
+
 #[tokio::test]
 async fn towers_timeout_measures_the_model() {
-    for wire in BOTH {
-        for n in [0, 4] {
-            let call = Reply::Says(vec![calls("c1", "read", json!({}))]);
-            let hangs = Reply::Hangs(vec![says("Hm")], n);
-            let provider = Provider::saying(wire, [call, hangs, done()]).await;
-            let recorder = tools();
-            let timeout = ServiceBuilder::new().timeout(Duration::from_millis(300));
-            let agent = Agent::new(provider.model().layered(timeout), recorder.clone());
-            let error = agent.run("go").await.unwrap_err();
-            let ErrorKind::Model(inner) = error.kind() else { panic!("{error:?}") };
-            assert!(inner.is::<tower::timeout::error::Elapsed>(), "{inner:?}");
-            let run =
-                agent.resume(stored(&error.into_suspended()), DeferredToolResults::new()).await;
-            assert_eq!(run.unwrap().text(), Some("done"));
-            assert_eq!(recorder.ids(), ["c1"]);
-        }
-    }
+    tokio::join!(
+        waits_in_vain(Wire::OpenAi, 0),
+        waits_in_vain(Wire::OpenAi, 3),
+        waits_in_vain(Wire::Anthropic, 0),
+        waits_in_vain(Wire::Anthropic, 4),
+    );
 }
 
 /// Tower's own way of trying again, for what may well succeed.
@@ -230,10 +237,7 @@ async fn a_retry_is_heard_as_a_new_beginning() {
 
 #[tokio::test]
 async fn nobody_there_and_no_key_are_said_plainly() {
-    let provider = Provider::start(Wire::OpenAi).await;
-    let model = provider.model();
-    drop(provider);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let model = model_at("http://127.0.0.1:1/v1/", AdapterKind::OpenAI, "gpt-4o-mini");
     for streaming in [true, false] {
         let agent = Agent::new(model.clone().streaming(streaming), tools());
         let error = agent.run("go").await.unwrap_err();

@@ -159,9 +159,7 @@ impl Provider {
 
     /// A model of another provider that speaks this language.
     pub(crate) fn model_of(&self, kind: AdapterKind, name: &str) -> GenaiModel {
-        let target = (Endpoint::from_owned(self.url.as_str()), AuthData::from_single(KEY));
-        let client = Client::builder().append_provider_config(kind, target).build().unwrap();
-        GenaiModel::with_client(client, name)
+        model_at(&self.url, kind, name)
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -188,6 +186,12 @@ impl Provider {
             Wire::Anthropic => anthropic::told(&self.last()),
         }
     }
+}
+
+pub(crate) fn model_at(url: &str, kind: AdapterKind, name: &str) -> GenaiModel {
+    let target = (Endpoint::from_owned(url), AuthData::from_single(KEY));
+    let client = Client::builder().append_provider_config(kind, target).build().unwrap();
+    GenaiModel::with_client(client, name)
 }
 
 impl Drop for Provider {
