@@ -86,6 +86,7 @@
 //! | feature | gives |
 //! |---|---|
 //! | `cli` | a handler that asks a person in the terminal |
+//! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
@@ -105,6 +106,8 @@ pub mod deferred;
 pub mod docs;
 pub mod error;
 pub mod gate;
+#[cfg(feature = "genai")]
+pub mod genai;
 pub mod handler;
 pub mod layer;
 pub mod ledger;
@@ -138,6 +141,9 @@ pub use deferred::{
 };
 pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
+// `self::`, as the crate behind it has the same name.
+#[cfg(feature = "genai")]
+pub use self::genai::{GenaiError, GenaiModel};
 pub use handler::{
     ApproveAll, Batch, ChannelHandler, DeferredToolHandler, DenyAll, FailClosed, HandlerChain,
     HandlerFn, HandlerFnSync, PermissionHandler, channel, danger_approve_all, handler_fn,

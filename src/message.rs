@@ -76,6 +76,17 @@ pub enum ResponsePart {
     Text(String),
     /// A tool call.
     ToolCall(ToolCall),
+    /// What the model thought before it spoke. Nobody is shown it; some providers have to be given it back, as it was.
+    Thinking {
+        /// The thoughts, or a summary of them. May be empty.
+        content: String,
+        /// What the provider proves them by, or all there is of them, encrypted.
+        signature: Option<String>,
+        /// The provider's name for this piece.
+        id: Option<String>,
+        /// Whose they are. A signature means nothing to anybody else.
+        provider_name: Option<String>,
+    },
 }
 
 impl Message {
@@ -93,7 +104,7 @@ impl Message {
         };
         parts.iter().filter_map(|part| match part {
             ResponsePart::ToolCall(call) => Some(call),
-            ResponsePart::Text(_) => None,
+            ResponsePart::Text(_) | ResponsePart::Thinking { .. } => None,
         })
     }
 }
@@ -139,6 +150,15 @@ impl Serialize for ResponsePart {
                 json!({"content": content, "part_kind": "text"}).serialize(serializer)
             }
             Self::ToolCall(call) => call.serialize(serializer),
+            Self::Thinking { content, signature, id, provider_name } => json!({
+                "content": content,
+                "id": id,
+                "signature": signature,
+                "provider_name": provider_name,
+                "provider_details": null,
+                "part_kind": "thinking",
+            })
+            .serialize(serializer),
         }
     }
 }
@@ -147,12 +167,19 @@ impl<'de> Deserialize<'de> for ResponsePart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let part = Value::deserialize(deserializer)?;
         let text = |key: &str| part.get(key).and_then(Value::as_str);
+        let owned = |key: &str| text(key).map(str::to_owned);
         match (text("part_kind"), text("content")) {
             (Some("text"), Some(text)) => Ok(Self::Text(text.to_owned())),
             (Some("tool-call"), _) => {
                 ToolCall::deserialize(part).map(Self::ToolCall).map_err(D::Error::custom)
             }
-            _ => Err(D::Error::custom("expected a part of kind `text` or `tool-call`")),
+            (Some("thinking"), Some(content)) => Ok(Self::Thinking {
+                content: content.to_owned(),
+                signature: owned("signature"),
+                id: owned("id"),
+                provider_name: owned("provider_name"),
+            }),
+            _ => Err(D::Error::custom("expected a part of kind `text`, `tool-call` or `thinking`")),
         }
     }
 }
@@ -185,6 +212,9 @@ impl fmt::Debug for ResponsePart {
         match self {
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
             Self::ToolCall(call) => call.fmt(f),
+            Self::Thinking { content, signature, .. } => {
+                write!(f, "Thinking({} bytes, signed: {})", content.len(), signature.is_some())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::Parser;
 
 /// An assistant tidies a folder, and every call it makes goes through a permission stack.
 ///
-/// The model is offline and deterministic, the tools are real. Without DIRECTORY it works on a copy of a small messy
+/// The model is offline and deterministic, unless --model names a real one; the tools are real. Without DIRECTORY it works on a copy of a small messy
 /// workspace, in a temporary directory that it prints and leaves for you to look at.
 ///
 /// Reads are allowed. Writes, moves and deletes are asked about. Secrets and anything outside of the directory are
@@ -43,7 +43,12 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) read_only: bool,
 
-    /// Show what every layer said about every call
+    /// Ask this model instead of the one without a network: gpt-4o-mini, claude-sonnet-4-5, gemini-2.5-flash,
+    /// ollama::qwen3, …; see below
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Show what every layer said about every call, and what a model's provider said when it failed
     #[arg(long)]
     pub(crate) explain: bool,
 }
@@ -73,10 +78,14 @@ Suspending:
   With --resume and --suspend, what waits in the first file is answered and what waits next goes to the second.
   Whoever can write such a file chooses what runs: keep it where only you can write.
 
+Models:
+  The provider goes by the name. Its key comes from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY
+  and so on; Ollama needs none. What the tools return is sent to the provider. With --resume, name the model again.
+
 Exit status:
   0  the run came to its end, or was suspended as you asked
   1  the run failed
-  2  the command line, the directory, or a file that was named cannot be used; nothing has run"#;
+  2  the command line, the directory, the model, or a file that was named cannot be used; nothing has run"#;
 
 impl Cli {
     /// What clap cannot tell.

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --example assistant                     asks you in the terminal
 //! cargo run --example assistant -- --approve-all    asks nobody
+//! cargo run --example assistant --features genai -- --model NAME    asks a real model what to do
 //! cargo run --example assistant -- --help           all the rest
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! | `stack.rs` | the permission stack: start reading here |
 //! | `sandbox.rs` | which paths are inside of the folder |
 //! | `tools.rs` | the tools, on real files |
-//! | `model/` | the model: offline, deterministic, in the place of a real one |
+//! | `model/` | the model: offline, deterministic, in the place of a real one, or that one (`model/real.rs`) |
 //! | `answers.rs` | who answers: the terminal, a file of rules, or everything alike |
 //! | `suspend.rs` | the file of a run that waits |
 //! | `report/` | what is printed, and the table at the end |
@@ -46,7 +47,7 @@ const PROMPT: &str = "Tidy up this folder.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Session::open(Cli::parse()) {
+    let ended = match Session::open(Cli::parse()).await {
         Ok((session, waiting)) => session.go(waiting).await,
         Err(problem) => Err(Failure::Unusable(problem)),
     };
@@ -82,8 +83,12 @@ struct Session {
 
 impl Session {
     /// Checks everything that can be checked before anything runs. Gives the run that waits, if one is resumed.
-    fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
+    async fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
         cli.check()?;
+        let model = match &cli.model {
+            Some(name) => Some(model::real::named(name).await?),
+            None => None,
+        };
         let (handler, note) = answers::handler(&cli)?;
         let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
         let directory = directory(&cli, stored.as_ref())?;
@@ -103,7 +108,7 @@ impl Session {
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
         }
-        let agent = agent(sandbox, read_only, cli.explain, Arc::clone(&report));
+        let agent = agent(model, sandbox, read_only, cli.explain, Arc::clone(&report));
         Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
     }
 
@@ -197,6 +202,9 @@ impl Session {
             text += &format!(": {cause}");
             source = cause.source();
         }
+        if let Some(words) = model::real::in_its_own_words(error).filter(|_| self.cli.explain) {
+            text += &format!("\nIn its own words: {words}");
+        }
         if let Some(file) = self.cli.suspend.as_ref().or(self.cli.resume.as_ref()) {
             match self.store(file, error.suspended()) {
                 Ok(()) => text += &format!("\nThe run as it stands is in {}.", file.display()),
@@ -226,9 +234,19 @@ fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
     }
 }
 
-fn agent(sandbox: Sandbox, read_only: bool, explain: bool, report: Arc<Report>) -> Agent {
-    Agent::new(model::Tidy, stack::stack(read_only))
-        .instructions("You tidy up folders.")
+fn agent(
+    model: Option<model::real::Real>,
+    sandbox: Sandbox,
+    read_only: bool,
+    explain: bool,
+    report: Arc<Report>,
+) -> Agent {
+    let tools = stack::stack(read_only);
+    let agent = match model {
+        Some(model) => model::real::agent(model, tools),
+        None => Agent::new(model::Tidy, tools).instructions("You tidy up folders."),
+    };
+    agent
         // The layers and the tools find it by its type.
         .deps(sandbox)
         .output(text().or_deferred())

@@ -141,7 +141,7 @@ impl Running<'_> {
 fn call(part: &ResponsePart) -> Option<&ToolCall> {
     match part {
         ResponsePart::ToolCall(call) => Some(call),
-        ResponsePart::Text(_) => None,
+        ResponsePart::Text(_) | ResponsePart::Thinking { .. } => None,
     }
 }
 
@@ -149,7 +149,7 @@ fn call(part: &ResponsePart) -> Option<&ToolCall> {
 fn said(parts: &[ResponsePart]) -> String {
     let text = parts.iter().filter_map(|part| match part {
         ResponsePart::Text(text) => Some(text.as_str()),
-        ResponsePart::ToolCall(_) => None,
+        ResponsePart::ToolCall(_) | ResponsePart::Thinking { .. } => None,
     });
     text.collect()
 }

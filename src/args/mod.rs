@@ -29,7 +29,7 @@ pub use text::ArgsError;
 /// assert_eq!(args["path"], "a.log");
 /// assert_eq!(args["nothing"], json!(null));
 /// assert_eq!(audited.to_string(), r#"{"audit":true,"path":"a.log"}"#);
-/// assert_eq!(format!("{audited:?}"), "{audit: bool, path: string(5)}");
+/// assert_eq!(format!("{args:?}"), "{path: string(5)}");
 /// # Ok::<(), countersign::ArgsError>(())
 /// ```
 #[derive(Clone, Default, PartialEq)]

@@ -82,8 +82,15 @@ impl Place {
 
     /// Runs the example without a terminal. The paths of options are relative to the place.
     fn run(&self, args: &[&str]) -> Ended {
+        self.run_in(args, &[])
+    }
+
+    /// Runs with this in the environment, and without the keys that may be there.
+    fn run_in(&self, args: &[&str], environment: &[(&str, &str)]) -> Ended {
         let ran = Command::new(example("assistant"))
             .args(args)
+            .env_remove("OPENAI_API_KEY")
+            .envs(environment.iter().copied())
             .current_dir(self.place.path())
             .stdin(Stdio::null())
             .output()
@@ -460,5 +467,72 @@ mod paths {
                 prop_assert!(!once.split('/').any(|part| part == ".." || part.is_empty()));
             }
         }
+    }
+}
+
+/// With a real model: a local server in its place.
+#[cfg(feature = "genai")]
+mod with_a_real_model {
+    use serde_json::json;
+
+    use super::*;
+    use crate::genai::provider::{KEY, Provider, Reply, Wire, calls, says};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_real_model_is_asked_and_has_the_same_stack_before_it() {
+        let first = ["~", ".env"].map(|path| calls(path, "read_file", json!({"path": path})));
+        let changes = ["cache.tmp", "../outside/salaries.csv", "old.log"];
+        let changes = changes.map(|path| calls(path, "delete_file", json!({"path": path})));
+        let account = Reply::Says(vec![says("I deleted what I was let to.")]);
+        let script = [Reply::Says(first.to_vec()), Reply::Says(changes.to_vec()), account];
+        let provider = Provider::saying(Wire::OpenAi, script).await;
+        let environment = [("GENAI_1_ENDPOINT", provider.url()), ("GENAI_1_API_KEY", KEY)];
+        let place = Place::messy();
+        let dir = place.dir();
+        let args = ["--model", "genai_1::replayed", "--approve-all", dir.to_str().unwrap()];
+        let ended = tokio::task::block_in_place(|| place.run_in(&args, &environment)).code(0);
+        ended
+            .shows("assistant: I deleted what I was let to.")
+            .shows("`.env` may hold secrets.")
+            .shows("`../outside/salaries.csv` is outside of the workspace.")
+            .shows("approved (approve all)");
+        assert!(!place.has("cache.tmp") && !place.has("old.log") && place.has("new.log"));
+        assert_eq!(provider.refused(), [""; 0]);
+        let instructions = provider.last()["messages"][0]["content"].to_string();
+        assert!(instructions.contains("You tidy up one folder"), "{instructions}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_failing_provider_loses_nothing_and_is_quoted_when_asked_for() {
+        let sorry =
+            || Reply::Fails(404, json!({"error": {"type": "not_found", "message": "no replayed"}}));
+        let delete = Reply::Says(vec![calls("c1", "delete_file", json!({"path": "cache.tmp"}))]);
+        let script = [delete, sorry(), sorry(), Reply::Says(vec![says("All done.")])];
+        let provider = Provider::saying(Wire::OpenAi, script).await;
+        let environment = [("GENAI_1_ENDPOINT", provider.url()), ("GENAI_1_API_KEY", KEY)];
+        let place = Place::messy();
+        let run = |args: &[&str]| {
+            let args = [&["--model", "genai_1::replayed", "--approve-all"], args].concat();
+            tokio::task::block_in_place(|| place.run_in(&args, &environment))
+        };
+        tokio::task::block_in_place(|| {
+            let dir = place.dir();
+            let args = ["--model", "genai_1::replayed", "--suspend", "run", dir.to_str().unwrap()];
+            place.run_in(&args, &environment).code(0).shows("1 call waits in run");
+        });
+        let ended = run(&["--resume", "run"]).code(1).shows("404 Not Found (not_found)");
+        assert!(!ended.err.contains("no replayed") && !place.has("cache.tmp"), "{}", ended.err);
+        run(&["--resume", "run", "--explain"]).code(1).shows("In its own words: no replayed");
+        run(&["--resume", "run"]).code(0).shows("All done.");
+        assert_eq!(provider.refused(), [""; 0]);
+    }
+
+    #[test]
+    fn without_its_key_no_model_is_asked_and_nothing_runs() {
+        let place = Place::messy();
+        let ended = place.tidy(&["--model", "gpt-4o-mini", "--approve-all"]).code(2);
+        let said = "error: openai (gpt-4o-mini): no key: set OPENAI_API_KEY in the environment\n";
+        assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", said));
+        assert!(place.is_messy());
     }
 }

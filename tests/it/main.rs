@@ -14,6 +14,8 @@ mod deciding;
 mod deferring;
 mod examples;
 mod functions;
+#[cfg(feature = "genai")]
+mod genai;
 mod properties;
 mod pydantic;
 mod retries;

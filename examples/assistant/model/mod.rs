@@ -1,10 +1,12 @@
-//! The model: offline and deterministic, in the place of a real one.
+//! The model: offline and deterministic, in the place of a real one, which is in `real`.
 //!
 //! It knows nothing but the conversation. Each time it is asked, it reads what the tools really returned, and does
 //! the first thing of its list that is not done yet. So another folder gives another plan, a denial changes the plan,
 //! and a run that is resumed in another process goes on where it was.
 
 mod plan;
+#[cfg_attr(not(feature = "genai"), path = "absent.rs")]
+pub(crate) mod real;
 mod seen;
 
 use countersign::{BoxError, Model, ModelRequest, ModelResponse, ReturnKind, ToolCall};

@@ -1,0 +1,363 @@
+//! What a provider's failure is called.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::genai::adapter::AdapterKind;
+use ::genai::webc::{self, StreamTimeout};
+use ::genai::{Error as ClientError, resolver};
+use serde_json::Value;
+
+/// Whose failure it is: the model by the host's name for it, and its provider once that is known.
+pub(super) struct Whose {
+    pub(super) model: Arc<str>,
+    pub(super) kind: Option<AdapterKind>,
+}
+
+/// Why there is no answer from a model.
+///
+/// `Display` and `Debug` say who failed and how, by status and by the provider's own code. They quote neither keys nor
+/// the conversation (rule S2). What the provider said in its own words is [`detail`](Self::detail).
+///
+/// ```
+/// use countersign::genai::Client;
+/// use countersign::{BoxError, GenaiError, GenaiModel, Message, Model, ModelRequest};
+/// use genai::adapter::AdapterKind;
+/// use genai::resolver::{AuthData, Endpoint};
+///
+/// /// What a retry policy of tower's wants to know.
+/// fn is_worth_another_try(error: &BoxError) -> bool {
+///     error.downcast_ref::<GenaiError>().is_some_and(GenaiError::is_temporary)
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let nobody = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key"));
+/// let client = Client::builder().append_provider_config(AdapterKind::OpenAI, nobody).build()?;
+/// let model = GenaiModel::with_client(client, "gpt-4o-mini");
+/// let error = model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err();
+/// assert_eq!(error.to_string(), "openai (gpt-4o-mini): no connection");
+/// assert!(is_worth_another_try(&error));
+/// # Ok::<(), BoxError>(()) })?;
+/// # Ok::<(), BoxError>(())
+/// ```
+pub struct GenaiError(Box<Inner>);
+
+struct Inner {
+    whose: String,
+    problem: Problem,
+    /// The provider's code for it.
+    code: Option<String>,
+    retry_after: Option<Duration>,
+    detail: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Problem {
+    /// With the variable that it should be in, if it is known.
+    NoKey(Option<String>),
+    NoClient,
+    /// The request could not be made.
+    NotAsked,
+    Status(u16, String),
+    NoConnection,
+    Timeout,
+    /// The provider said in mid-stream that it failed.
+    Failed,
+    /// The connection was lost in mid-answer.
+    BrokenOff,
+    NoEnd,
+    CutOff(String),
+    Withheld(String),
+    /// It stopped for another reason, and has said nothing.
+    Nothing(String),
+    Unreadable,
+}
+
+impl GenaiError {
+    /// The HTTP status of the provider's answer, if it was one of failure.
+    ///
+    /// ```no_run
+    /// # fn example(error: &countersign::GenaiError) {
+    /// assert_eq!(error.status(), Some(429));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self.0.problem {
+            Problem::Status(status, _) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// How long the provider asks to be left alone.
+    ///
+    /// ```no_run
+    /// # async fn example(error: &countersign::GenaiError) {
+    /// tokio::time::sleep(error.retry_after().unwrap_or_default()).await;
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Whether the same request may well succeed later: a full or failing server, a lost connection. Not so a wrong
+    /// key, a refused request, an empty account, or an answer at the limit of tokens.
+    ///
+    /// ```no_run
+    /// # fn example(error: &countersign::GenaiError) {
+    /// if error.is_temporary() { println!("once more") }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self.0.problem {
+            Problem::Status(429, _) => self.0.code.as_deref() != Some("insufficient_quota"),
+            Problem::Status(status, _) => matches!(status, 408 | 409 | 425 | 500..),
+            Problem::NoConnection
+            | Problem::Timeout
+            | Problem::Failed
+            | Problem::BrokenOff
+            | Problem::NoEnd
+            | Problem::Unreadable
+            | Problem::Nothing(_) => true,
+            Problem::NoKey(_)
+            | Problem::NoClient
+            | Problem::NotAsked
+            | Problem::CutOff(_)
+            | Problem::Withheld(_) => false,
+        }
+    }
+
+    /// What the provider, or the client, said in its own words. It may quote the conversation, or a part of a key: for
+    /// whoever looks into a failure, not for a log.
+    ///
+    /// ```no_run
+    /// # fn example(error: &countersign::GenaiError) {
+    /// println!("{error}; in its own words: {:?}", error.detail());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    fn new(whose: &Whose, problem: Problem) -> Self {
+        let model = whose.model.as_ref();
+        // Without the provider in front: it is said already.
+        let name = model.split_once("::").map_or(model, |(_, name)| name);
+        let whose = match &whose.kind {
+            Some(kind) => format!("{} ({name})", kind.as_lower_str()),
+            None => model.to_owned(),
+        };
+        Self(Box::new(Inner { whose, problem, code: None, retry_after: None, detail: None }))
+    }
+
+    fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into()).filter(|detail| !detail.is_empty());
+        self
+    }
+
+    /// With what a provider's description of a failure says of it.
+    fn with_body(mut self, body: &Value) -> Self {
+        let inner = body.get("error").unwrap_or(body);
+        let named = |key: &str| inner.get(key).and_then(Value::as_str);
+        let codes = ["code", "type", "status"].into_iter().filter_map(named);
+        self.0.code = codes.map(str::to_owned).find(|code| is_code(code));
+        let said = named("message").map_or_else(|| body.to_string(), str::to_owned);
+        self.with_detail(said)
+    }
+
+    pub(super) fn no_key(whose: &Whose, variable: &str) -> Self {
+        Self::new(whose, Problem::NoKey(Some(variable.to_owned())))
+    }
+
+    pub(super) fn no_client(whose: &Whose, problem: &str) -> Self {
+        Self::new(whose, Problem::NoClient).with_detail(problem)
+    }
+
+    pub(super) fn no_end(whose: &Whose) -> Self {
+        Self::new(whose, Problem::NoEnd)
+    }
+
+    pub(super) fn cut_off(whose: &Whose, reason: &str) -> Self {
+        Self::new(whose, Problem::CutOff(code(reason)))
+    }
+
+    pub(super) fn withheld(whose: &Whose, reason: &str) -> Self {
+        Self::new(whose, Problem::Withheld(code(reason)))
+    }
+
+    pub(super) fn nothing(whose: &Whose, reason: &str) -> Self {
+        Self::new(whose, Problem::Nothing(code(reason)))
+    }
+
+    /// A failure of the client, or one that it was told of.
+    pub(super) fn of(whose: &Whose, error: ClientError) -> Self {
+        match error {
+            ClientError::HttpError { .. }
+            | ClientError::WebModelCall {
+                webc_error: webc::Error::ResponseFailedStatus { .. },
+                ..
+            } => Self::status_of(whose, &error),
+            ClientError::WebModelCall { webc_error: webc::Error::Reqwest(error), .. } => {
+                let problem = match (error.is_timeout(), error.is_body() || error.is_decode()) {
+                    (true, _) => Problem::Timeout,
+                    (_, true) => Problem::BrokenOff,
+                    _ => Problem::NoConnection,
+                };
+                Self::new(whose, problem).with_detail(chain(&error))
+            }
+            ClientError::WebStream { error, .. } => Self::of_stream(whose, error),
+            ClientError::ChatResponse { body, .. } => {
+                Self::new(whose, Problem::Failed).with_body(&body)
+            }
+            ClientError::Resolver {
+                resolver_error: resolver::Error::ApiKeyEnvNotFound { env_name },
+                ..
+            } => Self::no_key(whose, &env_name),
+            ClientError::Resolver {
+                resolver_error: resolver::Error::ResolverAuthDataNotSingleValue,
+                ..
+            }
+            | ClientError::RequiresApiKey { .. }
+            | ClientError::NoAuthResolver { .. }
+            | ClientError::NoAuthData { .. } => Self::new(whose, Problem::NoKey(None)),
+            // Its own text has the whole conversation in it.
+            ClientError::ChatResponseGeneration { cause, .. } => {
+                Self::new(whose, Problem::Unreadable).with_detail(cause)
+            }
+            ClientError::WebModelCall { .. }
+            | ClientError::StreamParse { .. }
+            | ClientError::NoChatResponse { .. }
+            | ClientError::InvalidJsonResponseElement { .. }
+            | ClientError::JsonValueExt(_)
+            | ClientError::SerdeJson(_) => {
+                Self::new(whose, Problem::Unreadable).with_detail(error.to_string())
+            }
+            other => Self::new(whose, Problem::NotAsked).with_detail(other.to_string()),
+        }
+    }
+
+    /// The client packs the failures of a stream once more.
+    fn of_stream(whose: &Whose, error: ::genai::BoxError) -> Self {
+        if error.is::<StreamTimeout>() {
+            return Self::new(whose, Problem::Timeout);
+        }
+        let detail = match error.downcast::<ClientError>() {
+            Ok(error) => return Self::of(whose, *error),
+            Err(error) => error,
+        };
+        let problem = match as_inside(webc::Error::Reqwest, &*detail) {
+            Some(error) if error.is_timeout() => Problem::Timeout,
+            Some(error) if error.is_connect() || error.is_request() => Problem::NoConnection,
+            _ => Problem::BrokenOff,
+        };
+        Self::new(whose, problem).with_detail(chain(&*detail))
+    }
+
+    fn status_of(whose: &Whose, error: &ClientError) -> Self {
+        let body = match error {
+            ClientError::HttpError { body, .. }
+            | ClientError::WebModelCall {
+                webc_error: webc::Error::ResponseFailedStatus { body, .. },
+                ..
+            } => body.as_str(),
+            _ => "",
+        };
+        let header = |name: &str| error.headers()?.get(name)?.to_str().ok()?.trim().parse().ok();
+        let after = header("retry-after-ms").map(Duration::from_millis);
+        let (status, words) = error.status().map_or((0, ""), |status| {
+            (status.as_u16(), status.canonical_reason().unwrap_or_default())
+        });
+        let mut this = Self::new(whose, Problem::Status(status, words.to_owned()));
+        this.0.retry_after = after.or_else(|| header("retry-after").map(Duration::from_secs));
+        match serde_json::from_str(body) {
+            Ok(body) => this.with_body(&body),
+            Err(_) => this.with_detail(body),
+        }
+    }
+}
+
+/// What an error of a client wraps, if this is one: the wrapper names a type that is not ours to name.
+fn as_inside<'a, T: Error + 'static>(
+    _: impl Fn(T) -> webc::Error,
+    error: &'a (dyn Error + Send + Sync + 'static),
+) -> Option<&'a T> {
+    error.downcast_ref()
+}
+
+/// An error with its sources, in one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether a text is a code, as `rate_limit_error`: nothing that could be a key, or a word of the conversation.
+fn is_code(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphabetic() || c == '_';
+    (1..=48).contains(&text.len()) && text.chars().all(fits)
+}
+
+fn code(text: &str) -> String {
+    if is_code(text) { text.to_owned() } else { "for no reason that can be shown".to_owned() }
+}
+
+impl fmt::Display for GenaiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { whose, problem, code, .. } = &*self.0;
+        write!(f, "{whose}: ")?;
+        match problem {
+            Problem::NoKey(Some(variable)) => {
+                write!(f, "no key: set {variable} in the environment")
+            }
+            Problem::NoKey(None) => f.write_str("no key: give the client one"),
+            Problem::NoClient => f.write_str("no HTTP client can be made on this machine"),
+            Problem::NotAsked => f.write_str("the request could not be made"),
+            Problem::Status(status, words) => {
+                write!(f, "{}", format!("{status} {words}").trim_end())
+            }
+            Problem::NoConnection => f.write_str("no connection"),
+            Problem::Timeout => f.write_str("no answer in time"),
+            Problem::Failed => f.write_str("it failed in the middle of its answer"),
+            Problem::BrokenOff => {
+                f.write_str("the connection was lost in the middle of the answer")
+            }
+            Problem::NoEnd => {
+                f.write_str("the answer stopped without its end: what came of it does not count")
+            }
+            Problem::CutOff(reason) => {
+                write!(
+                    f,
+                    "the answer was cut off at the limit of tokens ({reason}): raise `max_tokens`"
+                )
+            }
+            Problem::Withheld(reason) => write!(f, "the answer was withheld ({reason})"),
+            Problem::Nothing(reason) => write!(f, "it said nothing and stopped ({reason})"),
+            Problem::Unreadable => f.write_str("the answer cannot be read"),
+        }?;
+        match code {
+            Some(code) => write!(f, " ({code})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for GenaiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GenaiError")
+            .field("whose", &self.0.whose)
+            .field("problem", &self.0.problem)
+            .field("code", &self.0.code)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Error for GenaiError {}

@@ -1,0 +1,66 @@
+//! Ids and names of calls, as a provider takes them.
+
+use std::collections::{HashMap, HashSet};
+
+use ::genai::adapter::AdapterKind;
+
+use crate::message::Message;
+use crate::model::ModelRequest;
+
+/// The longest name that providers take.
+const MAX_NAME: usize = 64;
+
+/// What the calls of a conversation are called in one request.
+pub(super) struct Ids<'a> {
+    replaced: HashMap<&'a str, String>,
+    tools: HashSet<&'a str>,
+}
+
+impl<'a> Ids<'a> {
+    pub(super) fn of(request: &'a ModelRequest, kind: AdapterKind) -> Self {
+        let calls = request.messages().iter().flat_map(Message::tool_calls);
+        let (kept, strange): (Vec<&str>, Vec<&str>) =
+            calls.map(|call| call.id()).partition(|id| fits(id, kind));
+        let kept: HashSet<&str> = kept.into_iter().collect();
+        // Nine letters and digits, which is what the strictest of all takes. Counted in the order of the conversation,
+        // so that the next request calls them the same.
+        let mut free =
+            (1_u32..).map(|n| format!("call{n:05}")).filter(|id| !kept.contains(id.as_str()));
+        let mut replaced = HashMap::new();
+        for id in strange {
+            replaced.entry(id).or_insert_with(|| free.next().unwrap_or_default());
+        }
+        let tools = request.tools().iter().map(crate::call::ToolDefinition::name).collect();
+        Self { replaced, tools }
+    }
+
+    /// The id of a call, or of what it came to.
+    pub(super) fn id(&self, id: &str) -> String {
+        self.replaced.get(id).map_or(id, String::as_str).to_owned()
+    }
+
+    /// The name of the tool of a call. The names of tools are the host's; one that a model has made up may be anything.
+    pub(super) fn name(&self, name: &str) -> String {
+        if self.tools.contains(name) {
+            return name.to_owned();
+        }
+        let sound = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
+        let name: String = name.chars().map(sound).take(MAX_NAME).collect();
+        if name.is_empty() { "unknown".to_owned() } else { name }
+    }
+}
+
+/// Whether a provider takes an id. Most take what they once gave; these check.
+fn fits(id: &str, kind: AdapterKind) -> bool {
+    let sound = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    match kind {
+        AdapterKind::Anthropic
+        | AdapterKind::BedrockApi
+        | AdapterKind::MiniMax
+        | AdapterKind::Vertex => (1..=64).contains(&id.len()) && id.chars().all(sound),
+        AdapterKind::OpenAI => (1..=40).contains(&id.len()),
+        AdapterKind::OpenAIResp => (1..=64).contains(&id.len()),
+        AdapterKind::Mistral => id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()),
+        _ => !id.is_empty(),
+    }
+}

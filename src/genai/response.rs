@@ -1,0 +1,288 @@
+//! What a model answers, from the client's events to our parts.
+
+use std::collections::HashMap;
+
+use ::genai::chat::{
+    ChatResponse, ChatStream, ChatStreamEvent, ContentPart, MessageContent, StopReason, StreamEnd,
+    ToolCall as ClientCall,
+};
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use super::error::{GenaiError, Whose};
+use crate::call::ToolCall;
+use crate::message::ResponsePart;
+use crate::model::{ModelRequest, ModelResponse};
+
+/// What a thought that the provider hides is called, here and there.
+pub(super) const REDACTED: &str = "redacted_thinking";
+
+/// What a thought is called that belongs to this call of its response. By number, as ids may be replaced.
+pub(super) fn call_of(number: usize) -> String {
+    format!("call:{number}")
+}
+
+/// The text of the arguments of each call, as the model wrote it.
+type Written = HashMap<String, String>;
+
+/// Listens until the answer is complete, and passes its text on as it comes.
+pub(super) async fn streamed(
+    mut stream: ChatStream,
+    request: &ModelRequest,
+    whose: &Whose,
+) -> Result<ModelResponse, GenaiError> {
+    let mut written = Written::new();
+    while let Some(event) = stream.next().await {
+        // The client would go on after an error. What comes then is a part of nothing.
+        match event.map_err(|error| GenaiError::of(whose, error))? {
+            ChatStreamEvent::Chunk(chunk) => request.text_delta(&chunk.content),
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                // Each one has all that was written so far.
+                if let Value::String(text) = chunk.tool_call.fn_arguments {
+                    written.insert(chunk.tool_call.call_id, text);
+                }
+            }
+            ChatStreamEvent::End(end) => return ended(end, &written, whose),
+            ChatStreamEvent::Start
+            | ChatStreamEvent::ReasoningChunk(_)
+            | ChatStreamEvent::ThoughtSignatureChunk(_)
+            | ChatStreamEvent::Heartbeat => {}
+        }
+    }
+    Err(GenaiError::no_end(whose))
+}
+
+fn ended(end: StreamEnd, written: &Written, whose: &Whose) -> Result<ModelResponse, GenaiError> {
+    // For some providers the client makes an end of its own when the connection is closed. It has no reason then.
+    let Some(reason) = end.captured_stop_reason else { return Err(GenaiError::no_end(whose)) };
+    let content = end.captured_content.unwrap_or_default();
+    let answer = Answer { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
+    answer.parts(content, written)
+}
+
+/// An answer that came all at once.
+pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelResponse, GenaiError> {
+    let ChatResponse { content, reasoning_content, stop_reason, .. } = response;
+    Answer { reasoning: reasoning_content, reason: stop_reason, whose }
+        .parts(content, &Written::new())
+}
+
+struct Answer<'a> {
+    reasoning: Option<String>,
+    reason: Option<StopReason>,
+    whose: &'a Whose,
+}
+
+impl Answer<'_> {
+    fn parts(
+        self,
+        content: MessageContent,
+        written: &Written,
+    ) -> Result<ModelResponse, GenaiError> {
+        let mut parts = Vec::new();
+        let last_call = content.parts().iter().filter(|part| part.as_tool_call().is_some()).count();
+        let mut calls = 0;
+        for part in content.into_parts() {
+            match part {
+                ContentPart::Text(text) if text.is_empty() => {}
+                ContentPart::Text(text) => parts.push(ResponsePart::Text(text)),
+                ContentPart::ToolCall(call) => {
+                    self.sign(&mut parts, calls, &call);
+                    calls += 1;
+                    let cut_off = calls == last_call && self.was_cut_off();
+                    parts.push(ResponsePart::ToolCall(call_from(call, written, cut_off)));
+                }
+                ContentPart::ThoughtSignature(signature) => {
+                    parts.push(self.thinking(String::new(), Some(signature), None));
+                }
+                ContentPart::ReasoningContent(text) => self.think(&mut parts, text),
+                ContentPart::Custom(custom) if custom.typ() == Some(REDACTED) => {
+                    let data =
+                        custom.data().get("data").and_then(Value::as_str).unwrap_or_default();
+                    let id = Some(REDACTED.to_owned());
+                    parts.push(self.thinking(String::new(), Some(data.to_owned()), id));
+                }
+                // Pictures and the provider's own tools: nothing that a run knows of.
+                ContentPart::Binary(_) | ContentPart::ToolResponse(_) | ContentPart::Custom(_) => {}
+            }
+        }
+        self.keep_reasoning(&mut parts);
+        self.check(&parts)?;
+        Ok(ModelResponse { parts })
+    }
+
+    fn thinking(
+        &self,
+        content: String,
+        signature: Option<String>,
+        id: Option<String>,
+    ) -> ResponsePart {
+        let provider_name = self.whose.kind.map(|kind| kind.as_lower_str().to_owned());
+        ResponsePart::Thinking { content, signature, id, provider_name }
+    }
+
+    /// A thought belongs to the signature in front of it, if there is one.
+    fn think(&self, parts: &mut Vec<ResponsePart>, text: String) {
+        match parts.last_mut() {
+            Some(ResponsePart::Thinking { content, signature: Some(_), id: None, .. })
+                if content.is_empty() =>
+            {
+                *content = text;
+            }
+            _ => parts.push(self.thinking(text, None, None)),
+        }
+    }
+
+    /// Notes which signatures are on this call. They may stand alone too.
+    fn sign(&self, parts: &mut Vec<ResponsePart>, number: usize, call: &ClientCall) {
+        for signature in call.thought_signatures.iter().flatten() {
+            let known = parts.iter_mut().find_map(|part| match part {
+                ResponsePart::Thinking { signature: Some(known), id, .. } if known == signature => {
+                    Some(id)
+                }
+                _ => None,
+            });
+            match known {
+                Some(id) => drop(id.get_or_insert_with(|| call_of(number))),
+                None => {
+                    let id = Some(call_of(number));
+                    parts.push(self.thinking(String::new(), Some(signature.clone()), id));
+                }
+            }
+        }
+    }
+
+    /// Some tell their thoughts beside the answer.
+    fn keep_reasoning(&self, parts: &mut Vec<ResponsePart>) {
+        let thought = |part: &ResponsePart| matches!(part, ResponsePart::Thinking { content, .. } if !content.is_empty());
+        if let Some(text) = self.reasoning.as_ref().filter(|text| !text.is_empty())
+            && !parts.iter().any(thought)
+        {
+            parts.insert(0, self.thinking(text.clone(), None, None));
+        }
+    }
+
+    fn was_cut_off(&self) -> bool {
+        matches!(self.reason, Some(StopReason::MaxTokens(_)))
+    }
+
+    /// Whether this is an answer, and all of it.
+    fn check(&self, parts: &[ResponsePart]) -> Result<(), GenaiError> {
+        let calls = parts.iter().any(|part| matches!(part, ResponsePart::ToolCall(_)));
+        let says = parts
+            .iter()
+            .any(|part| matches!(part, ResponsePart::Text(text) if !text.trim().is_empty()));
+        match &self.reason {
+            Some(StopReason::ContentFilter(reason)) => {
+                Err(GenaiError::withheld(self.whose, reason))
+            }
+            Some(StopReason::MaxTokens(reason)) if !calls => {
+                Err(GenaiError::cut_off(self.whose, reason))
+            }
+            Some(StopReason::Other(reason)) if !calls && !says => {
+                Err(GenaiError::nothing(self.whose, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A call as the model made it, with its arguments as it wrote them: text shows repeated keys and every digit, which
+/// the client loses as it reads them (rule T5).
+fn call_from(call: ClientCall, written: &Written, cut_off: bool) -> ToolCall {
+    let ClientCall { call_id, fn_name, fn_arguments, .. } = call;
+    let read = |text: &String| serde_json::from_str::<Value>(text).ok();
+    let args = match written.get(&call_id) {
+        // Two calls may have one id: this text is of the one that it reads as.
+        Some(text) if read(text).as_ref() == Some(&fn_arguments) => Value::String(text.clone()),
+        _ => fn_arguments,
+    };
+    // Arguments that were never begun look as if there were none.
+    let nothing = args.is_null() || args.as_str().is_some_and(|text| text.trim().is_empty());
+    let args = if cut_off && nothing { Value::String("(cut off)".into()) } else { args };
+    ToolCall::new(call_id, fn_name, args)
+}
+
+#[cfg(test)]
+mod tests {
+    use ::genai::adapter::AdapterKind;
+    use serde_json::json;
+
+    use super::super::request::chat;
+    use super::*;
+    use crate::message::{Message, RequestPart, ReturnKind};
+
+    fn whose(kind: AdapterKind) -> Whose {
+        Whose { model: "a-model".into(), kind: Some(kind) }
+    }
+
+    fn gemini_call(name: &str, signature: Option<&str>) -> ContentPart {
+        let signatures = signature.map(|signature| vec![signature.to_owned()]);
+        ContentPart::ToolCall(ClientCall {
+            call_id: format!("call#{name}#0"),
+            fn_name: name.into(),
+            fn_arguments: json!({}),
+            thought_signatures: signatures,
+        })
+    }
+
+    #[test]
+    fn an_end_without_a_reason_is_none() {
+        // As the client makes it up for Gemini, Ollama, Bedrock and OpenAI's responses.
+        let content = Some(MessageContent::from_text("The short"));
+        let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
+        let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
+        assert!(error.to_string().contains("stopped without its end"), "{error}");
+    }
+
+    #[test]
+    fn signatures_of_calls_find_their_calls_again() {
+        let said = [
+            ContentPart::ThoughtSignature("of the text".into()),
+            ContentPart::ThoughtSignature("of the second".into()),
+            ContentPart::from_text("I look."),
+            gemini_call("one", None),
+            gemini_call("two", Some("of the second")),
+            gemini_call("three", Some("of the third")),
+        ];
+        let whose = whose(AdapterKind::Gemini);
+        let answer = Answer { reasoning: Some("hm".into()), reason: None, whose: &whose };
+        let said = MessageContent::from_parts(said.to_vec());
+        let mut parts = answer.parts(said, &Written::new()).unwrap().parts;
+        // As a history has them: the calls come last, and under other ids where these were used before.
+        parts.sort_by_key(|part| matches!(part, ResponsePart::ToolCall(_)));
+        for part in &mut parts {
+            if let ResponsePart::ToolCall(call) = part {
+                *call = call.with_id(format!("other {}", call.name()));
+            }
+        }
+        let results = ["one", "two", "three"].map(|name| RequestPart::ToolReturn {
+            tool_name: name.into(),
+            content: json!(1),
+            tool_call_id: format!("other {name}"),
+            outcome: ReturnKind::Success,
+        });
+        let history = vec![
+            Message::user("go"),
+            Message::Response { parts },
+            Message::Request { parts: results.to_vec() },
+        ];
+        let request = ModelRequest::new(history);
+
+        let sent = chat(&request, AdapterKind::Gemini).messages;
+        let parts = sent[1].content.parts();
+        let alone = parts.iter().filter_map(|part| part.as_thought_signature());
+        let alone: Vec<_> = alone.collect();
+        assert_eq!(alone, ["of the text", "of the second", "of the third"]);
+        let calls = parts.iter().filter_map(ContentPart::as_tool_call);
+        let calls: Vec<_> = calls.map(|call| call.thought_signatures.clone()).collect();
+        let on = |signature: &str| Some(vec![signature.to_owned()]);
+        assert_eq!(calls, [None, on("of the second"), on("of the third")]);
+        assert!(!parts.iter().any(|part| matches!(part, ContentPart::ReasoningContent(_))));
+
+        // Nobody else is shown them.
+        let sent = chat(&request, AdapterKind::OpenAIResp).messages;
+        let parts = sent[1].content.parts();
+        assert!(!parts.iter().any(|part| part.as_thought_signature().is_some()));
+    }
+}
