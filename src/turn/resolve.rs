@@ -199,7 +199,12 @@ impl<'a> Resolving<'a> {
     /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
     /// response ends (rule T8).
     pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
-        let errors = self.slots.iter_mut().filter_map(|slot| broken(slot));
+        let watchers = &self.turn.watchers;
+        let errors = self.slots.iter_mut().filter_map(|slot| {
+            let error = broken(slot)?;
+            slot.tell_result(watchers);
+            Some(error)
+        });
         match errors.reduce(first_of) {
             Some(kind) => Err(self.fail(kind)),
             None => {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use countersign::{
-    Agent, BoxError, DeferredToolRequests, DeferredToolResults, ErrorKind, Message, Output,
-    ReturnKind, RunContext, RunOutput, RunResult, SuspendedRun, ToolCall, Tools, UserError,
-    ModelResponse, danger_approve_all, handler_fn, schemars, structured, text,
+    Agent, BoxError, DeferredToolRequests, DeferredToolResults, ErrorKind, Message, ModelResponse,
+    Output, ReturnKind, RunContext, RunOutput, RunResult, SuspendedRun, ToolCall, Tools, UserError,
+    danger_approve_all, handler_fn, schemars, structured, text,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -108,10 +108,7 @@ impl SchemaKeeper {
 }
 
 impl countersign::Model for SchemaKeeper {
-    async fn respond(
-        &self,
-        request: countersign::ModelRequest,
-    ) -> Result<ModelResponse, BoxError> {
+    async fn respond(&self, request: countersign::ModelRequest) -> Result<ModelResponse, BoxError> {
         let tool = request.tools().iter().find(|tool| tool.name() == "final_result").unwrap();
         *self.schema.lock().unwrap() = tool.get_parameters().clone();
         Ok(ModelResponse::calls([answer("o", self.args.clone())]))
@@ -128,7 +125,8 @@ async fn an_answer_has_the_shape_of_its_type_and_what_is_no_object_is_put_into_o
     assert_eq!(schema["type"], "object");
     assert!(schema["$defs"]["Size"].is_object(), "{schema}");
 
-    let (list, schema) = given::<Vec<Size>>(json!({"response": [{"bytes": 1}, {"bytes": 2}]})).await;
+    let (list, schema) =
+        given::<Vec<Size>>(json!({"response": [{"bytes": 1}, {"bytes": 2}]})).await;
     assert_eq!(list.unwrap().len(), 2);
     assert_eq!(schema["required"], json!(["response"]));
     assert_eq!(schema["properties"]["response"]["items"]["$ref"], "#/$defs/Size");
@@ -217,8 +215,7 @@ async fn text_counts_where_the_output_says_so_and_is_sent_back_where_it_does_not
     assert_eq!(either.run("go").await.unwrap().text(), Some("done"));
 
     let says = |text| ModelResponse::text(text);
-    let model =
-        Script::default().then(says("I think…")).then(ModelResponse::calls([good("o1")]));
+    let model = Script::default().then(says("I think…")).then(ModelResponse::calls([good("o1")]));
     let (_, strict) = agent(&model, structured::<Size>());
     assert!(is_taken(&strict.run("go").await.unwrap()));
     let asked = serde_json::to_string(model.heard()[1].messages.last().unwrap()).unwrap();
@@ -229,7 +226,10 @@ async fn text_counts_where_the_output_says_so_and_is_sent_back_where_it_does_not
     let (_, strict) = agent(&model, structured::<Size>());
     let error = strict.run("go").await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::ModelBehavior { .. }), "{error:?}");
-    assert!(!error.to_string().contains("()") && !error.to_string().contains("(calls )"), "{error}");
+    assert!(
+        !error.to_string().contains("()") && !error.to_string().contains("(calls )"),
+        "{error}"
+    );
     // A request never ends with what the model said itself.
     assert!(matches!(error.suspended().history().last(), Some(Message::Request { .. })));
     assert!(is_taken(&strict.ask(stored(error.suspended())).await.unwrap()));
@@ -344,7 +344,10 @@ async fn b25_an_answer_that_does_not_fit_waits_with_the_calls_beside_it() {
     assert!(is_taken(&agent.resume(state, answers).await.unwrap()));
     assert_eq!(recorder.ids(), ["declared"]);
     let told = kinds(&model.heard()[1].messages);
-    assert_eq!(told, [("o1".into(), ReturnKind::Retried), ("declared".into(), ReturnKind::Success)]);
+    assert_eq!(
+        told,
+        [("o1".into(), ReturnKind::Retried), ("declared".into(), ReturnKind::Success)]
+    );
 }
 
 // T9, and "a final answer was already given" is only said of an answer that is given.
@@ -394,7 +397,11 @@ async fn that_calls_cannot_wait_is_said_before_anything_executes_where_it_is_cer
     let left = requests.answer().approve("declared").leave("asked").build().unwrap();
     for error in [
         agent.resume(waits.clone(), left.clone()).await.unwrap_err(),
-        agent.resume(waits.clone(), left).deferred_tool_handler(danger_approve_all()).await.unwrap_err(),
+        agent
+            .resume(waits.clone(), left)
+            .deferred_tool_handler(danger_approve_all())
+            .await
+            .unwrap_err(),
     ] {
         let kind = error.kind();
         assert!(
