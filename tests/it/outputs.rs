@@ -372,6 +372,21 @@ async fn an_answer_survives_the_failure_of_a_call_beside_it_and_a_stop_between_s
     assert_eq!((recorder.ids(), model.heard().len()), (vec!["plain".to_owned()], 1));
 }
 
+// The same for a history that comes from outside.
+#[tokio::test]
+async fn an_answer_in_a_bare_history_is_the_answer() {
+    let history = vec![
+        Message::user("go"),
+        serde_json::from_value(json!({"kind": "response", "parts": [good("o1"), of("declared")]}))
+            .unwrap(),
+    ];
+    let model = script([]);
+    let (recorder, agent) = agent(&model, structured::<Size>());
+    let run = agent.ask(SuspendedRun::from_trusted_history(history)).await.unwrap();
+    assert!(is_taken(&run));
+    assert!(recorder.ran().is_empty() && model.heard().is_empty());
+}
+
 #[tokio::test]
 async fn a_tool_with_the_name_of_the_answer_is_a_conflict_before_the_model_is_asked() {
     let model = script([vec![good("o1")]]);

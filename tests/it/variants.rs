@@ -596,6 +596,45 @@ async fn calls_that_share_an_id_never_run_in_any_variant() {
         let run = agent.ask(stored(error.suspended())).await.unwrap();
         assert_eq!((run.text(), recorder.ran().len()), (Some("done"), 0), "{name}");
     }
+    // Steps announce no such calls, so that none are stored.
+    let (_, tools) = every_kind();
+    let same = ["plain", "asked"].map(|tool| call("c", tool, json!({})));
+    let agent = Agent::new(script(ModelResponse::calls(same)), tools);
+    let mut run = agent.iter("go");
+    assert_eq!(names(&[run.next().await.unwrap().unwrap()]), ["ask"]);
+    assert!(run.next().await.is_err());
+    assert_eq!(agent.ask(stored(&run.suspended())).await.unwrap().text(), Some("done"));
+}
+
+// `max_retries`: "before anything of the response runs when the call itself cannot be used"; also when it is taken up
+// again.
+#[tokio::test]
+async fn a_failure_too_many_keeps_what_is_beside_it_from_running_after_a_stop_too() {
+    let (recorder, tools) = every_kind();
+    let calls = [call("bad", "plain", json!({"invalid": 1})), call("ok", "plain", json!({}))];
+    let agent = Agent::new(script(ModelResponse::calls(calls)), tools).max_retries(0);
+    let mut run = agent.iter("go");
+    let _ = (run.next().await.unwrap(), run.next().await.unwrap());
+    let error = agent.ask(stored(&run.suspended())).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["bad"]));
+    assert!(recorder.ran().is_empty());
+    let run = agent.ask(stored(error.suspended())).await.unwrap();
+    assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["ok".to_owned()]));
+}
+
+#[tokio::test]
+async fn calls_that_were_announced_keep_the_name_of_their_agent() {
+    let (_, tools) = every_kind();
+    let agent =
+        Agent::new(script(calling(["declared"])), tools).turns(|turn| turn.agent("cleaner"));
+    let agent = agent.output(text().or_deferred());
+    let mut run = agent.iter("go");
+    let _ = (run.next().await.unwrap(), run.next().await.unwrap());
+    let waits = agent.ask(stored(&run.suspended())).await.unwrap().into_suspended().unwrap();
+    assert_eq!(waits.context().agent_path(), "cleaner");
+    let steps = run.next().await.unwrap();
+    let Some(RunStep::End(whole)) = steps else { panic!() };
+    assert_eq!(whole.suspended().unwrap().requests(), waits.requests(), "and their questions");
 }
 
 #[tokio::test]
