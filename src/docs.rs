@@ -6,6 +6,9 @@ pub mod rules {}
 #[doc = include_str!("../docs/ordering.md")]
 pub mod ordering {}
 
+#[doc = include_str!("../docs/pydantic.md")]
+pub mod pydantic {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

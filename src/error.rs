@@ -63,9 +63,10 @@ pub enum UserError {
         /// The calls whose question is not the one that was answered; all of them when the batch itself differs.
         ids: Vec<String>,
     },
-    /// The turn requires answers that carry the fingerprints of what was shown, and these do not.
+    /// Answers that must carry the fingerprints of what was shown do not: the turn requires them, or the answers they
+    /// are merged with carry them.
     #[error(
-        "the answers carry no fingerprints: build them with `requests.answer()`, as `require_bound_answers` demands"
+        "the answers carry no fingerprints, and `require_bound_answers`, or the answers they are merged with, demand them: build them with `requests.answer()`"
     )]
     AnswersNotBound,
     /// Arguments that an approver typed do not fit their tools.
@@ -268,6 +269,33 @@ impl UserError {
             "it has version {found}, and this build reads version {known}: resume it with the version that wrote it"
         );
         Err(Self::StoredState { problem })
+    }
+
+    /// Whether the error is about the answers that were given, and not about how things are wired: a service tells
+    /// whoever answered, and what waits stands as it was.
+    #[must_use]
+    pub fn is_about_answers(&self) -> bool {
+        match self {
+            Self::AnswersMissing { .. }
+            | Self::AnswersUnknown { .. }
+            | Self::AnswersOfWrongKind { .. }
+            | Self::AnswersContradict { .. }
+            | Self::AnswersWrong { .. }
+            | Self::AnswersForOtherBatch { .. }
+            | Self::AnswersNotBound
+            | Self::InvalidOverride { .. } => true,
+            Self::DeferredNotExpected { .. }
+            | Self::ToolConflict { .. }
+            | Self::Rename { .. }
+            | Self::PrepareAdded { .. }
+            | Self::MissingDeps { .. }
+            | Self::NoPass { .. }
+            | Self::PassClosed { .. }
+            | Self::StoredState { .. }
+            | Self::History { .. }
+            | Self::InsideRuntime
+            | Self::NoRuntime { .. } => false,
+        }
     }
 
     /// The calls the error is about; empty when it is not about particular calls.

@@ -76,7 +76,8 @@
 //! - Tools: [`FunctionToolset`], [`Toolset`], and the wrappers on the [`tools`] page.
 //! - Running: [`Turn`] around your own loop, or [`Agent`] with a [`Model`].
 //! - Answering: the [`handler`] page, [`DeferredToolRequests`], [`SuspendedRun`].
-//! - [What is promised](docs::rules), and [where to put which layer](docs::ordering).
+//! - [What is promised](docs::rules), [where to put which layer](docs::ordering), and
+//!   [what those who know PydanticAI should know](docs::pydantic).
 //!
 //! # Features
 //!

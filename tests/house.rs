@@ -312,3 +312,87 @@ fn every_rule_named_in_the_code_is_on_the_rules_page() {
         }
     }
 }
+
+/// The rows that nothing holds yet. A row leaves this list together with its `pending` in `rows.tsv`.
+const PENDING: &[&str] = &[
+    "B20", "B21", "B23", "B25", "B34", "D59", "G111", "G112", "G114", "G115", "G116", "G117",
+    "G119", "H120", "H121", "H122", "H129",
+];
+
+/// The rows of PydanticAI's conformance table: how many there are in each of its groups.
+const GROUPS: &[(char, usize)] = &[
+    ('A', 19),
+    ('B', 15),
+    ('C', 15),
+    ('D', 22),
+    ('E', 29),
+    ('F', 10),
+    ('G', 9),
+    ('H', 10),
+    ('I', 14),
+];
+
+/// Whether a test file has a test of this name.
+fn has_test(text: &str, name: &str) -> bool {
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    let at = lines.iter().position(|line| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        line.strip_prefix("fn ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('('))
+    });
+    at.is_some_and(|at| {
+        ["#[test]", "#[tokio::test"].iter().any(|test| lines[at - 1].starts_with(test))
+    })
+}
+
+/// Why nothing holds a row where it says that it is held.
+fn missing(held: &str) -> Option<String> {
+    if let Some(heading) = held.strip_prefix("difference: ") {
+        let there = read("docs/pydantic.md").lines().any(|line| line == format!("## {heading}"));
+        return (!there).then(|| format!("docs/pydantic.md has no heading `{heading}`"));
+    }
+    let Some((modules, test)) = held.rsplit_once("::") else {
+        let there = ["scenarios", "expected"]
+            .iter()
+            .all(|folder| root().join(format!("tests/conformance/{folder}/{held}.json")).exists());
+        return (!there).then(|| format!("there is no scenario `{held}`"));
+    };
+    let path = format!("tests/it/{}.rs", modules.replace("::", "/"));
+    let there = root().join(&path).exists() && has_test(&read(&path), test);
+    (!there).then(|| format!("{path} has no test `{test}`"))
+}
+
+#[test]
+fn every_row_of_pydantic_ais_table_is_held_by_a_test_or_is_a_difference() {
+    let table = read("tests/conformance/rows.tsv");
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    let groups = GROUPS.iter().flat_map(|(group, rows)| std::iter::repeat_n(group, *rows));
+    let expected: Vec<_> =
+        groups.enumerate().map(|(n, group)| format!("{group}{}", n + 1)).collect();
+    let ids: Vec<_> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(ids, expected, "each row once, in order");
+    let mut pending = Vec::new();
+    for row in &rows {
+        let [id, behaviour, held] = row[..] else { panic!("three columns: {row:?}") };
+        assert!(!behaviour.is_empty(), "{id} says nothing");
+        if held == "pending" {
+            pending.push(id);
+            continue;
+        }
+        for held in held.split("; ") {
+            assert_eq!(missing(held), None, "{id}");
+        }
+    }
+    assert_eq!(pending, PENDING);
+    for nothing in [
+        "difference: Nothing",
+        "no_scenario",
+        "answers::no_test",
+        "no_module::test",
+        "answers::read",
+    ] {
+        assert!(missing(nothing).is_some(), "{nothing}");
+    }
+}

@@ -146,9 +146,10 @@ impl Running<'_> {
 
     /// The model has answered with text where that is no answer.
     fn ask_for_answer(&mut self) -> Result<Option<RunResult>, RunError> {
-        let name = self.output.structured.as_ref().map_or("", |structured| structured.name());
+        let structured = self.output.structured.as_ref();
+        let name = structured.map_or("", |structured| structured.name()).to_owned();
         self.say(format!("Give the final answer by calling `{name}`."));
-        if let Err(kind) = self.retries.spend_on(name) {
+        if let Err(kind) = self.retries.spend_on(&name) {
             return Err(self.stop(kind));
         }
         self.next = Next::Ask;

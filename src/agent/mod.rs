@@ -105,7 +105,8 @@ impl Agent {
         self
     }
 
-    /// How often the model may try again with one tool within one run; 1 by default. The failure after that ends the
+    /// How often the model may try again with one tool within one run, where neither the tool nor its toolset
+    /// [says it](crate::Tool::max_retries); 1 by default. The failure after that ends the
     /// run with [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) about its call: before anything of the
     /// response runs when the call itself cannot be used, else when its siblings have settled and before anybody is
     /// asked. The error carries the run, as every error does (rule T9); resumed, it has its whole budget again.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::Args;
 use crate::call::ToolDefinition;
+use crate::deferred::DeferredToolRequests;
 
 /// The tool that gives a structured answer.
 const FINAL_RESULT: &str = "final_result";
@@ -70,10 +71,31 @@ impl Output {
         self
     }
 
+    /// Gives the tool that a structured answer is given with another name than `final_result`.
+    pub fn named(mut self, tool: impl Into<Arc<str>>) -> Self {
+        if let Some(structured) = &mut self.structured {
+            structured.name = tool.into();
+        }
+        self
+    }
+
     /// Or with text.
     pub fn or_text(mut self) -> Self {
         self.text = true;
         self
+    }
+}
+
+impl Output {
+    /// The JSON Schema of what a run may end with: any of what it allows.
+    #[must_use]
+    pub fn json_schema(&self) -> Value {
+        let text = self.text.then(|| json!({"type": "string"}));
+        let structured = self.structured.as_ref().map(|it| it.schema.clone());
+        let deferred =
+            self.deferred.then(|| schemars::schema_for!(DeferredToolRequests).to_value());
+        let any: Vec<_> = text.into_iter().chain(structured).chain(deferred).collect();
+        json!({"anyOf": any})
     }
 }
 
@@ -92,6 +114,7 @@ type Fits = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 /// A structured answer: its shape, and whether a value has it.
 #[derive(Clone)]
 pub(super) struct Structured {
+    name: Arc<str>,
     schema: Value,
     wrapped: bool,
     fits: Arc<Fits>,
@@ -104,16 +127,16 @@ impl Structured {
     ) -> Self {
         let wrapped = schema.get("type").is_none_or(|kind| kind != "object");
         let schema = if wrapped { wrap(schema) } else { schema };
-        Self { schema, wrapped, fits: Arc::new(fits) }
+        Self { name: FINAL_RESULT.into(), schema, wrapped, fits: Arc::new(fits) }
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        FINAL_RESULT
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The tool that the model is shown.
     pub(super) fn definition(&self) -> ToolDefinition {
-        ToolDefinition::new(FINAL_RESULT, self.schema.clone())
+        ToolDefinition::new(Arc::clone(&self.name), self.schema.clone())
             .description("Gives the final answer, and ends the conversation.")
     }
 

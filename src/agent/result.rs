@@ -41,6 +41,12 @@ impl RunResult {
         &self.output
     }
 
+    /// What the run ended with.
+    #[must_use]
+    pub fn into_output(self) -> RunOutput {
+        self.output
+    }
+
     /// The final answer, if there is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {

@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
     pub fn sync(self) -> Result<RunResult, RunError> {
         let running = self.start();
         let state = running.state.clone();
-        block_on(running.to_its_end())
+        block_on(running.run_to_end())
             .unwrap_or_else(|error| Err(RunError::new(error.into(), state, Vec::new())))
     }
 
@@ -147,6 +147,7 @@ impl<'a> Run<'a> {
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
     /// # Ok::<(), countersign::RunError>(()) }).unwrap();
     /// ```
+    #[must_use = "a run does nothing until its first step"]
     pub fn iter(self) -> RunIter<'a> {
         RunIter::new(self.start())
     }
@@ -201,7 +202,7 @@ impl<'a> Run<'a> {
     /// ```
     pub fn stream_events(mut self) -> RunStream<'a> {
         let events = RunStream::listen(&mut self.watchers);
-        RunStream::new(Box::pin(self.start().to_its_end()), events)
+        RunStream::new(Box::pin(self.start().run_to_end()), events)
     }
 
     /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime. Iterate it outside
@@ -255,8 +256,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn watched_by(mut self, watchers: Watchers) -> Self {
-        self.watchers = watchers;
+    /// Watched by these as well.
+    pub(super) fn watched_by(mut self, watchers: &Watchers) -> Self {
+        self.watchers.extend(watchers);
         self
     }
 }
@@ -266,7 +268,7 @@ impl<'a> IntoFuture for Run<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.start().to_its_end())
+        Box::pin(self.start().run_to_end())
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Called {
 }
 
 impl Running<'_> {
-    pub(super) async fn to_its_end(mut self) -> Result<RunResult, RunError> {
+    pub(super) async fn run_to_end(mut self) -> Result<RunResult, RunError> {
         loop {
             if let Some(result) = self.step().await? {
                 return Ok(result);

@@ -18,9 +18,13 @@ use crate::turn::{RunEvent, Watchers};
 /// and is given up when it is dropped.
 #[must_use = "a run does nothing until its stream is polled"]
 pub struct RunStream<'a> {
-    run: Option<BoxFuture<'a, Result<RunResult, RunError>>>,
+    run: State<'a>,
     events: UnboundedReceiver<RunEvent>,
-    result: Option<Result<RunResult, RunError>>,
+}
+
+enum State<'a> {
+    Runs(BoxFuture<'a, Result<RunResult, RunError>>),
+    Over(Result<RunResult, RunError>),
 }
 
 impl<'a> RunStream<'a> {
@@ -37,20 +41,17 @@ impl<'a> RunStream<'a> {
         run: BoxFuture<'a, Result<RunResult, RunError>>,
         events: UnboundedReceiver<RunEvent>,
     ) -> Self {
-        Self { run: Some(run), events, result: None }
+        Self { run: State::Runs(run), events }
     }
 
     /// Runs to the end, passing over what was not heard yet, and gives what the run came to.
     ///
     /// # Errors
     /// As awaiting the run.
-    pub async fn finish(mut self) -> Result<RunResult, RunError> {
-        let Self { run, result, .. } = &mut self;
-        match (result.take(), run.take()) {
-            (Some(result), _) => result,
-            (None, Some(run)) => run.await,
-            // The run is there until its result is.
-            (None, None) => unreachable!("a stream has its run or its result"),
+    pub async fn finish(self) -> Result<RunResult, RunError> {
+        match self.run {
+            State::Runs(run) => run.await,
+            State::Over(result) => result,
         }
     }
 }
@@ -63,14 +64,16 @@ impl Stream for RunStream<'_> {
         if let Ok(event) = this.events.try_recv() {
             return Poll::Ready(Some(event));
         }
-        if let Some(run) = &mut this.run
+        if let State::Runs(run) = &mut this.run
             && let Poll::Ready(result) = run.as_mut().poll(cx)
         {
-            (this.run, this.result) = (None, Some(result));
+            this.run = State::Over(result);
         }
         match this.events.poll_recv(cx) {
             // The run is over, and may have used up what tokio lets a task do before it has to yield.
-            Poll::Pending if this.run.is_none() => Poll::Ready(this.events.try_recv().ok()),
+            Poll::Pending if matches!(this.run, State::Over(_)) => {
+                Poll::Ready(this.events.try_recv().ok())
+            }
             polled => polled,
         }
     }
@@ -107,7 +110,9 @@ impl Iterator for RunStreamSync<'_> {
 
 impl fmt::Debug for RunStream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunStream").field("over", &self.run.is_none()).finish_non_exhaustive()
+        f.debug_struct("RunStream")
+            .field("over", &matches!(self.run, State::Over(_)))
+            .finish_non_exhaustive()
     }
 }
 

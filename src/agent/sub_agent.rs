@@ -78,9 +78,11 @@ impl Agent {
     }
 }
 
+type MakePrompt = dyn Fn(&Args) -> Result<String, String> + Send + Sync;
+
 struct AgentTool {
     agent: Agent,
-    prompt: Box<dyn Fn(&Args) -> Result<String, String> + Send + Sync>,
+    prompt: Box<MakePrompt>,
 }
 
 impl AgentTool {
@@ -98,7 +100,7 @@ impl AgentTool {
         let (agent, output) = (&self.agent, self.agent.output.clone().or_deferred());
         let run = match task.resume.take() {
             Some((run, answers)) => {
-                let waits = !run.requests().is_empty();
+                let waits = run.waits();
                 Run::resume(agent, run, waits.then_some(answers))
             }
             None => match (self.prompt)(&task.args) {
@@ -108,8 +110,8 @@ impl AgentTool {
                 }
             },
         };
-        let run = run.output(output).watched_by(task.watchers);
-        match run.start_with(turn, Some(task.info.usage)).to_its_end().await {
+        let run = run.output(output).watched_by(&task.watchers);
+        match run.start_with(turn, Some(task.info.usage)).run_to_end().await {
             Ok(result) => {
                 let end = match result.output {
                     RunOutput::Text(text) => End::Done(Outcome::returned(text)),

@@ -2,6 +2,7 @@
 
 mod canonical;
 mod text;
+pub(crate) mod unique;
 
 use std::fmt;
 use std::ops::Index;
@@ -206,6 +207,6 @@ impl Serialize for Args {
 
 impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+        Self::try_from(unique::value(deserializer)?).map_err(D::Error::custom)
     }
 }

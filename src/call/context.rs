@@ -157,6 +157,13 @@ impl RunContext {
         self.call.as_ref().map(|call| &*call.name)
     }
 
+    /// What is known about the tool, with what the toolset and the wrappers have added for predicates, under the name
+    /// that the model used.
+    #[must_use]
+    pub fn tool_definition(&self) -> Option<&ToolDefinition> {
+        self.call.as_ref().map(|call| &*call.definition)
+    }
+
     /// Which pass the call is on.
     #[must_use]
     pub fn phase(&self) -> Phase {

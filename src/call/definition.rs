@@ -53,6 +53,8 @@ pub struct ToolDefinition {
     kind: ToolKind,
     sequential: bool,
     idempotent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_retries: Option<u32>,
     #[serde(default)]
     metadata: Map<String, Value>,
     /// The tool behind it, put there by its gate. Wrappers change what is above, never this.
@@ -110,6 +112,7 @@ impl ToolDefinition {
             kind: ToolKind::Function,
             sequential: false,
             idempotent: false,
+            max_retries: None,
             metadata: Map::new(),
             leaf: None,
             asks: false,
@@ -153,6 +156,14 @@ impl ToolDefinition {
     #[must_use]
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
+        self
+    }
+
+    /// How often the model may try again with this tool within one run, in place of what its toolset and the
+    /// [agent](crate::Agent::max_retries) say. A wrapper can lower what is said inside it, never raise it.
+    #[must_use]
+    pub fn max_retries(mut self, max: u32) -> Self {
+        self.max_retries = Some(max);
         self
     }
 
@@ -206,6 +217,12 @@ impl ToolDefinition {
         self.leaf.as_ref().map_or(self.idempotent, |leaf| leaf.idempotent)
     }
 
+    /// How often the model may try again with this tool; `None` where the agent decides.
+    #[must_use]
+    pub fn get_max_retries(&self) -> Option<u32> {
+        self.max_retries
+    }
+
     /// What was added for predicates, handlers and pages.
     #[must_use]
     pub fn get_metadata(&self) -> &Map<String, Value> {
@@ -238,6 +255,7 @@ impl ToolDefinition {
         self.asks |= given.needs_approval();
         self.kind = self.kind.stricter(given.kind);
         self.sequential |= given.sequential;
+        self.max_retries = [self.max_retries, given.max_retries].into_iter().flatten().min();
         self
     }
 

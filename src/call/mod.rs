@@ -8,13 +8,15 @@ mod pass;
 mod record;
 mod usage;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{Args, ArgsError};
+use crate::args::{Args, ArgsError, unique};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
@@ -184,7 +186,7 @@ impl fmt::Debug for ToolCall {
 #[derive(Serialize, Deserialize)]
 struct ToolCallPart {
     tool_name: Arc<str>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique::value")]
     args: Value,
     tool_call_id: Arc<str>,
     #[serde(default, skip_deserializing)]
@@ -219,6 +221,28 @@ impl Serialize for ToolCall {
             part_kind: PartKind::ToolCall,
         }
         .serialize(serializer)
+    }
+}
+
+impl JsonSchema for ToolCall {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolCall".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "One call that the model made.",
+            "type": "object",
+            "properties": {
+                "tool_name": {"type": "string"},
+                "args": {
+                    "description": "The arguments: an object, or what the model sent in place of one."
+                },
+                "tool_call_id": {"type": "string"},
+                "part_kind": {"const": "tool-call"}
+            },
+            "required": ["tool_name", "tool_call_id"]
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,7 +11,8 @@ use serde_json::{Map, Value};
 ///
 /// Two questions with the same layer, key and pins are the same question; the reason is what people read and may
 /// change between passes (rule A1).
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "One question about a call: which layer asks, why, and under which key.")]
 pub struct Question {
     pub(crate) layer: String,
     pub(crate) key: String,

@@ -5,17 +5,26 @@
 //! Rust one can hold the two ends of one approval. What PydanticAI has no field for (fingerprints, questions,
 //! explicitly left calls) is under one key of its own, `_countersign`, which PydanticAI ignores.
 
+//!
+//! Reading answers is strict: `true` and `false` are the only plain approvals, a result that claims a kind and does not
+//! have its shape is an error, no key may be repeated, and an approval may hold nothing unknown. Elsewhere an unknown
+//! key is ignored, as a newer writer may have more to say; what it stands for is then missing, and that is an error
+//! too (rule A4).
+
 mod answers;
+mod approval;
+mod call_result;
 mod check;
 mod fingerprint;
 pub mod metadata;
 mod requests;
 mod results;
-mod unique;
 
 pub use answers::Answers;
+pub use approval::{ToolApproval, ToolApproved};
+pub use call_result::CallResult;
 pub(crate) use check::check;
 pub(crate) use fingerprint::{Asked, batch_id, fingerprint};
 pub use requests::DeferredToolRequests;
 pub(crate) use requests::Pending;
-pub use results::{CallResult, DeferredToolResults, ToolApproval, ToolApproved};
+pub use results::DeferredToolResults;

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
-use super::{Answers, DeferredToolResults, unique};
+use super::{Answers, DeferredToolResults, check};
+use crate::args::unique;
 use crate::call::ToolCall;
 use crate::decision::Question;
+use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind};
 
 /// One batch: the calls of one response that wait, in model order, with their final arguments.
@@ -23,7 +26,12 @@ use crate::outcome::{Deferral, DeferralKind};
 /// assert!(requests.remaining(&answers).is_none());
 /// # Ok::<(), countersign::UserError>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+///
+/// Its JSON has a schema (`schema_for!(DeferredToolRequests)`), for pages and services that are not written in Rust.
+#[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(
+    description = "The calls of one model response that wait for somebody, with their final arguments."
+)]
 pub struct DeferredToolRequests {
     /// The calls that are executed elsewhere.
     #[serde(default)]
@@ -32,7 +40,7 @@ pub struct DeferredToolRequests {
     #[serde(default)]
     pub approvals: Vec<ToolCall>,
     /// What askers added, by call id: of several values for one key the outermost asker's.
-    #[serde(default, deserialize_with = "unique::map")]
+    #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
     #[serde(default, rename = "_kinds", skip_serializing_if = "BTreeMap::is_empty")]
     kinds: BTreeMap<String, DeferralKind>,
@@ -41,7 +49,7 @@ pub struct DeferredToolRequests {
 }
 
 /// What binds answers to these requests, and what is shown beside them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Bound {
     batch: String,
     fingerprints: BTreeMap<String, String>,
@@ -63,6 +71,19 @@ pub(crate) struct Pending {
     pub(crate) deferrals: u32,
     /// The sub-agent that makes the call: `root/cleaner`.
     pub(crate) agent: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for DeferredToolRequests {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut object = unique::object(deserializer)?;
+        Ok(Self {
+            calls: unique::take(&mut object, "calls")?,
+            approvals: unique::take(&mut object, "approvals")?,
+            metadata: unique::take(&mut object, "metadata")?,
+            kinds: unique::take(&mut object, "_kinds")?,
+            bound: unique::take(&mut object, "_countersign")?,
+        })
+    }
 }
 
 impl DeferredToolRequests {
@@ -183,6 +204,17 @@ impl DeferredToolRequests {
     /// Starts the answers to this batch. What is built carries its fingerprints.
     pub fn answer(&self) -> Answers<'_> {
         Answers::new(self)
+    }
+
+    /// Whether these answers fit what waits: one for each call or an explicit leave, in the right category, and made
+    /// for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4, A6). A turn checks the
+    /// same, and edited arguments against their tools, before anything takes effect; this is for whoever keeps a run
+    /// that waits and wants to know before it is taken up.
+    ///
+    /// # Errors
+    /// [`UserError`](crate::UserError), naming the calls.
+    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        check(self, answers, false)
     }
 
     /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does

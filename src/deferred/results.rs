@@ -3,44 +3,49 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{DeferredToolRequests, unique};
-use crate::args::Args;
-use crate::outcome::{ModelRetry, Outcome, ToolDenied, ToolFailed, ToolReturn};
+use super::{CallResult, DeferredToolRequests, ToolApproval};
+use crate::args::unique;
+use crate::error::UserError;
+use crate::outcome::ToolDenied;
 
 /// Answers to the calls of one batch: approvals, results of calls executed elsewhere, metadata for the tools, and who
 /// answered.
 ///
 /// Build them with [`requests.answer()`](DeferredToolRequests::answer), which checks them and binds them to what was
 /// shown. Bare ones, from here or from PydanticAI's JSON, are matched by id only; a turn can refuse them.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(description = "The answers to one batch of calls that wait, by call id.")]
 pub struct DeferredToolResults {
     /// What came back for the calls that are executed elsewhere, by call id.
-    #[serde(default, deserialize_with = "unique::map")]
+    #[serde(default)]
     pub calls: BTreeMap<String, CallResult>,
     /// The answers to the calls that need an approval, by call id.
-    #[serde(default, deserialize_with = "unique::map")]
+    #[serde(default)]
     pub approvals: BTreeMap<String, ToolApproval>,
     /// For the tools, by call id: what their bodies see as
     /// [`tool_call_metadata`](crate::RunContext::tool_call_metadata).
-    #[serde(default, deserialize_with = "unique::map")]
+    #[schemars(description = "For the tools, by call id.")]
+    #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
     /// Who answered, by call id.
-    #[serde(default, deserialize_with = "unique::map")]
+    #[serde(default)]
     pub answered_by: BTreeMap<String, String>,
     #[serde(default, rename = "_countersign", skip_serializing_if = "Extra::is_empty")]
     extra: Extra,
 }
 
 /// What PydanticAI has no field for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Extra {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "unique::map")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     fingerprints: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     left: BTreeSet<String>,
@@ -49,6 +54,24 @@ struct Extra {
 impl Extra {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl<'de> Deserialize<'de> for DeferredToolResults {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut object = unique::object(deserializer)?;
+        let this = Self {
+            calls: unique::take(&mut object, "calls")?,
+            approvals: unique::take(&mut object, "approvals")?,
+            metadata: unique::take(&mut object, "metadata")?,
+            answered_by: unique::take(&mut object, "answered_by")?,
+            extra: unique::take(&mut object, "_countersign")?,
+        };
+        if this.extra.batch.is_none() && !this.extra.fingerprints.is_empty() {
+            // They would be read and never compared.
+            return Err(D::Error::custom("`_countersign` has fingerprints and no batch"));
+        }
+        Ok(this)
     }
 }
 
@@ -71,14 +94,16 @@ impl DeferredToolResults {
         self.approval(id, ToolDenied::new(message))
     }
 
-    /// Answers a call that needs an approval, with a bool, a [`ToolApproved`] or a [`ToolDenied`].
+    /// Answers a call that needs an approval, with a bool, a [`ToolApproved`](super::ToolApproved) or a
+    /// [`ToolDenied`].
     #[must_use]
     pub fn approval(mut self, id: impl Into<String>, answer: impl Into<ToolApproval>) -> Self {
         self.approvals.insert(id.into(), answer.into());
         self
     }
 
-    /// Gives the result of a call that was executed elsewhere: a value, a [`ModelRetry`] or a [`ToolFailed`].
+    /// Gives the result of a call that was executed elsewhere: a value, a
+    /// [`ModelRetry`](crate::ModelRetry) or a [`ToolFailed`](crate::ToolFailed).
     #[must_use]
     pub fn result(mut self, id: impl Into<String>, result: impl Into<CallResult>) -> Self {
         self.calls.insert(id.into(), result.into());
@@ -155,7 +180,8 @@ impl DeferredToolResults {
             .collect();
     }
 
-    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked.
+    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked. What
+    /// is not answered is left: these are the answers to a part of the batch at most.
     pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
         let mut own = Self::default();
         own.bind(requests);
@@ -165,7 +191,8 @@ impl DeferredToolResults {
             own.calls.extend(self.calls.remove(&full).map(|it| (id.clone(), it)));
             own.metadata.extend(self.metadata.remove(&full).map(|it| (id.clone(), it)));
             own.answered_by.extend(self.answered_by.remove(&full).map(|it| (id.clone(), it)));
-            if self.extra.left.remove(&full) {
+            self.extra.left.remove(&full);
+            if !own.approvals.contains_key(&id) && !own.calls.contains_key(&id) {
                 own.extra.left.insert(id);
             }
         }
@@ -198,14 +225,130 @@ impl DeferredToolResults {
         self.approvals.is_empty() && self.calls.is_empty() && self.extra.left.is_empty()
     }
 
-    /// With the answers to what these leave. Checked before: they are about nothing else.
-    pub(crate) fn then(mut self, later: Self) -> Self {
-        self.approvals.extend(later.approvals);
-        self.calls.extend(later.calls);
-        self.metadata.extend(later.metadata);
-        self.answered_by.extend(later.answered_by);
-        self.extra.left = later.extra.left;
+    /// Joins two sets of answers to one batch, as two people give them, or two services. Answers never overturn each
+    /// other (rule A3): a call that both answer is an error, and it does not matter which set is merged into which. A
+    /// call that one leaves and the other answers is answered. Its metadata, and who answered, are what the set says
+    /// that answers it.
+    ///
+    /// Nothing else is checked here; what is missing is found where the answers are given back.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolRequests, ToolCall, UserError};
+    /// use serde_json::json;
+    ///
+    /// let delete = |id: &str| ToolCall::new(id, "delete_file", json!({"path": "a.log"}));
+    /// let requests = DeferredToolRequests::new([delete("c1"), delete("c2")], []);
+    /// let ann = requests.answer().approve("c1").leave("c2").answered_by("ann").build()?;
+    /// let bob = requests.answer().deny("c2", "keep it").answered_by("bob").unchecked();
+    ///
+    /// let both = ann.clone().merge(bob)?;
+    /// assert!(requests.remaining(&both).is_none());
+    /// assert_eq!(both.answered_by["c2"], "bob");
+    ///
+    /// let eve = requests.answer().deny("c1", "no").unchecked();
+    /// assert_eq!(ann.merge(eve), Err(UserError::AnswersContradict { ids: vec!["c1".into()] }));
+    /// # Ok::<(), UserError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`UserError::AnswersForOtherBatch`] when they were made for different batches;
+    /// [`UserError::AnswersNotBound`] when only one says what it was made for, as the whole would say it too;
+    /// [`UserError::AnswersContradict`] when both answer a call, or say different things about one that neither
+    /// answers. Each names the calls, as far as there are any.
+    pub fn merge(self, other: Self) -> Result<Self, UserError> {
+        if self.says_nothing() {
+            return Ok(other);
+        }
+        if other.says_nothing() {
+            return Ok(self);
+        }
+        self.check_same_batch(&other)?;
+        let ids: Vec<_> = self.ids().filter(|id| self.contradicts(&other, id)).collect();
+        if !ids.is_empty() {
+            let ids = ids.into_iter().map(str::to_owned).collect();
+            return Err(UserError::AnswersContradict { ids });
+        }
+        Ok(self.joined(other))
+    }
+
+    /// Whether both answer the call, or neither does and they say different things about it.
+    fn contradicts(&self, other: &Self, id: &str) -> bool {
+        fn differ<V: PartialEq>(mine: Option<&V>, theirs: Option<&V>) -> bool {
+            mine.zip(theirs).is_some_and(|(mine, theirs)| mine != theirs)
+        }
+        match (self.answers(id), other.answers(id)) {
+            (true, true) => true,
+            (false, false) => {
+                differ(self.metadata.get(id), other.metadata.get(id))
+                    || differ(self.answered_by.get(id), other.answered_by.get(id))
+            }
+            (true, false) | (false, true) => false,
+        }
+    }
+
+    /// Both have the same binding, or none.
+    fn check_same_batch(&self, other: &Self) -> Result<(), UserError> {
+        if self.is_bound() != other.is_bound() {
+            return Err(UserError::AnswersNotBound);
+        }
+        if self.batch() != other.batch() {
+            let ids: BTreeSet<_> = self.ids().chain(other.ids()).map(str::to_owned).collect();
+            return Err(UserError::AnswersForOtherBatch { ids: ids.into_iter().collect() });
+        }
+        let both = self.extra.fingerprints.iter();
+        let unlike = both.filter(|(id, mine)| {
+            other.fingerprint(id).is_some_and(|theirs| theirs != mine.as_str())
+        });
+        let ids: Vec<_> = unlike.map(|(id, _)| id.clone()).collect();
+        if ids.is_empty() { Ok(()) } else { Err(UserError::AnswersForOtherBatch { ids }) }
+    }
+
+    /// With the answers to what these leave, as a handler gives them after another. Checked before: they are about
+    /// nothing else.
+    pub(crate) fn then(mut self, mut later: Self) -> Self {
+        if self.is_bound() != later.is_bound() {
+            // The whole says what it was made for only if each part does (rule A6).
+            for part in [&mut self, &mut later] {
+                part.extra.batch = None;
+                part.extra.fingerprints.clear();
+            }
+        }
+        self.joined(later)
+    }
+
+    fn joined(mut self, mut other: Self) -> Self {
+        self.give_way_to(&other);
+        other.give_way_to(&self);
+        self.approvals.extend(other.approvals);
+        self.calls.extend(other.calls);
+        self.metadata.extend(other.metadata);
+        self.answered_by.extend(other.answered_by);
+        self.extra.fingerprints.extend(other.extra.fingerprints);
+        self.extra.left.extend(other.extra.left);
         self
+    }
+
+    /// Forgets what is said here about the calls that the other set answers.
+    fn give_way_to(&mut self, other: &Self) {
+        self.extra.left.retain(|id| !other.answers(id));
+        self.answered_by.retain(|id, _| !other.answers(id));
+        self.metadata.retain(|id, _| !(other.answers(id) && other.metadata.contains_key(id)));
+    }
+
+    /// The calls that anything is said about, each once.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let answered = self.approvals.keys().chain(self.calls.keys()).chain(&self.extra.left);
+        let ids = answered.chain(self.metadata.keys()).chain(self.answered_by.keys());
+        ids.map(String::as_str).collect::<BTreeSet<_>>().into_iter()
+    }
+
+    fn answers(&self, id: &str) -> bool {
+        self.approvals.contains_key(id) || self.calls.contains_key(id)
+    }
+
+    /// Whether nothing is said about any call, nor for which batch.
+    fn says_nothing(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -218,165 +361,4 @@ impl fmt::Debug for DeferredToolResults {
             .field("left", &self.extra.left)
             .finish_non_exhaustive()
     }
-}
-
-/// The answer to a call that needs an approval. `true` and `false` convert, and nothing else counts as a yes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind")]
-pub enum ToolApproval {
-    /// The call may run.
-    #[serde(rename = "tool-approved")]
-    Approved(ToolApproved),
-    /// The call does not run.
-    #[serde(rename = "tool-denied")]
-    Denied(ToolDenied),
-}
-
-/// An approval, perhaps of other arguments than were asked about.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolApproved {
-    /// Runs with these arguments instead of the ones shown; all of them, so that `{}` means none. They go through
-    /// the whole stack, and are asked about again if it changes them (rule A2).
-    #[serde(default)]
-    pub override_args: Option<Args>,
-}
-
-impl ToolApproved {
-    /// Approved as shown.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Approved with other arguments.
-    #[must_use]
-    pub fn with_args(args: impl Into<Args>) -> Self {
-        Self { override_args: Some(args.into()) }
-    }
-}
-
-impl From<bool> for ToolApproval {
-    fn from(approved: bool) -> Self {
-        if approved { ToolApproved::new().into() } else { ToolDenied::default().into() }
-    }
-}
-
-impl From<ToolApproved> for ToolApproval {
-    fn from(approved: ToolApproved) -> Self {
-        Self::Approved(approved)
-    }
-}
-
-impl From<ToolDenied> for ToolApproval {
-    fn from(denied: ToolDenied) -> Self {
-        Self::Denied(denied)
-    }
-}
-
-impl<'de> Deserialize<'de> for ToolApproval {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected =
-            "expected true, false, or an object of kind `tool-approved` or `tool-denied`";
-        match Value::deserialize(deserializer)? {
-            Value::Bool(approved) => Ok(approved.into()),
-            value @ Value::Object(_) => match value.get("kind").and_then(Value::as_str) {
-                Some("tool-approved") => {
-                    serde_json::from_value(value).map(Self::Approved).map_err(D::Error::custom)
-                }
-                Some("tool-denied") => {
-                    serde_json::from_value(value).map(Self::Denied).map_err(D::Error::custom)
-                }
-                Some(_) | None => Err(D::Error::custom(expected)),
-            },
-            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(D::Error::custom(expected))
-            }
-        }
-    }
-}
-
-/// What came back for a call that was executed elsewhere.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallResult {
-    /// Its value.
-    Return(ToolReturn),
-    /// The model should try again.
-    Retry(ModelRetry),
-    /// It failed for good.
-    Failed(ToolFailed),
-}
-
-impl From<CallResult> for Outcome {
-    fn from(result: CallResult) -> Self {
-        match result {
-            CallResult::Return(it) => Self::Returned(it),
-            CallResult::Retry(it) => Self::Retry(it),
-            CallResult::Failed(it) => Self::Failed(it),
-        }
-    }
-}
-
-impl<V: Into<Value>> From<V> for CallResult {
-    fn from(value: V) -> Self {
-        Self::Return(ToolReturn::new(value))
-    }
-}
-
-impl From<ToolReturn> for CallResult {
-    fn from(it: ToolReturn) -> Self {
-        Self::Return(it)
-    }
-}
-
-impl From<ModelRetry> for CallResult {
-    fn from(it: ModelRetry) -> Self {
-        Self::Retry(it)
-    }
-}
-
-impl From<ToolFailed> for CallResult {
-    fn from(it: ToolFailed) -> Self {
-        Self::Failed(it)
-    }
-}
-
-impl Serialize for CallResult {
-    /// A plain value is written as it is, unless it looks like one of the typed results.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Return(ToolReturn { return_value, content: None, metadata: None })
-                if typed(return_value).is_none() =>
-            {
-                return_value.serialize(serializer)
-            }
-            Self::Return(it) => Outcome::Returned(it.clone()).serialize(serializer),
-            Self::Retry(it) => Outcome::Retry(it.clone()).serialize(serializer),
-            Self::Failed(it) => Outcome::Failed(it.clone()).serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for CallResult {
-    /// A malformed typed result is an error, never a success with a strange value.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        let result = match typed(&value) {
-            None => return Ok(Self::Return(ToolReturn::new(value))),
-            Some("tool-return") if value.get("return_value").is_none() => {
-                return Err(D::Error::missing_field("return_value"));
-            }
-            Some("tool-return") => serde_json::from_value(value).map(Self::Return),
-            Some("model-retry") => serde_json::from_value(value).map(Self::Retry),
-            Some(_) => serde_json::from_value(value).map(Self::Failed),
-        };
-        result.map_err(D::Error::custom)
-    }
-}
-
-/// The kind, if the value claims to be a typed result.
-fn typed(value: &Value) -> Option<&str> {
-    value
-        .get("kind")?
-        .as_str()
-        .filter(|kind| matches!(*kind, "tool-return" | "model-retry" | "tool-failed"))
 }

@@ -96,6 +96,7 @@ impl<H: DeferredToolHandler> FailClosed<H> {
         let failed = match caught(|| self.inner.handle(cx, requests)).await {
             Ok(Ok(mut results)) => {
                 for call in requests.remaining(&results).unwrap_or_default().iter() {
+                    tracing::warn!(handler = %self.inner.name(), call = call.id(), tool = call.name(), "a handler forgot a call, which is denied");
                     results = results.leave(call.id());
                 }
                 match check(requests, &results, false) {

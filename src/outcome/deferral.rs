@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use crate::decision::Question;
 
 /// What a call waits for.
 #[non_exhaustive]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeferralKind {
     /// Somebody has to approve it.
@@ -17,6 +18,7 @@ pub enum DeferralKind {
     /// It is executed elsewhere, and its result comes from there.
     External,
     /// Its result is a person's answer. Like [`External`](Self::External), shown as a question.
+    #[schemars(description = "Its result is a person's answer.")]
     Question,
     /// It was handed to a sub-agent, and calls of that agent wait.
     Agent,

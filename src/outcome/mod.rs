@@ -114,6 +114,21 @@ impl Outcome {
             Self::Deferred(_) => None,
         }
     }
+
+    /// What the model is told, as text: a text as it is, any other value as JSON. `None` while the call waits.
+    ///
+    /// ```
+    /// use countersign::Outcome;
+    /// assert_eq!(Outcome::returned("done").text().unwrap(), "done");
+    /// assert_eq!(Outcome::returned(vec![1, 2]).text().unwrap(), "[1,2]");
+    /// ```
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        Some(match self.content()? {
+            Value::String(text) => text,
+            value => value.to_string(),
+        })
+    }
 }
 
 /// The value of a tool, with what goes beside it.

@@ -256,7 +256,7 @@ mod tests {
         deferral.changed = changed.map(str::to_owned);
         let pending =
             Pending { call, deferral, fingerprint: "f".into(), deferrals: 1, agent: None };
-        DeferredToolRequests::of("batch".into(), [pending].into_iter())
+        DeferredToolRequests::of("batch".into(), [pending])
     }
 
     fn view(args: Value) -> CallView {

@@ -32,19 +32,34 @@ pub struct FunctionToolset {
     tools: BTreeMap<Arc<str>, Tool>,
     order: Vec<Arc<str>>,
     twice: Option<Arc<str>>,
+    max_retries: Option<u32>,
 }
 
 impl FunctionToolset {
     /// A set without tools, called `functions`.
     #[must_use]
     pub fn new() -> Self {
-        Self { id: "functions".into(), tools: BTreeMap::new(), order: Vec::new(), twice: None }
+        Self {
+            id: "functions".into(),
+            tools: BTreeMap::new(),
+            order: Vec::new(),
+            twice: None,
+            max_retries: None,
+        }
     }
 
     /// Names the set. The name is part of what an approval is bound to.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
+        self
+    }
+
+    /// How often the model may try again with each tool of the set that does not [say](Tool::max_retries) it itself,
+    /// in place of what the [agent](crate::Agent::max_retries) says.
+    #[must_use]
+    pub fn max_retries(mut self, max: u32) -> Self {
+        self.max_retries = Some(max);
         self
     }
 
@@ -80,12 +95,15 @@ impl Toolset for FunctionToolset {
             }
             .into());
         }
-        Ok(self
-            .order
-            .iter()
-            .filter_map(|name| self.tools.get(name))
-            .map(|tool| tool.definition().clone())
-            .collect())
+        let tools = self.order.iter().filter_map(|name| self.tools.get(name));
+        let definition = |tool: &Tool| {
+            let definition = tool.definition().clone();
+            match definition.get_max_retries().or(self.max_retries) {
+                Some(max) => definition.max_retries(max),
+                None => definition,
+            }
+        };
+        Ok(tools.map(definition).collect())
     }
 
     fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {

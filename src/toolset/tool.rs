@@ -44,6 +44,14 @@ impl Tool {
         self
     }
 
+    /// How often the model may try again with this tool within one run, in place of what its toolset and the
+    /// [agent](crate::Agent::max_retries) say.
+    #[must_use]
+    pub fn max_retries(mut self, max: u32) -> Self {
+        self.definition = self.definition.max_retries(max);
+        self
+    }
+
     /// Adds something for predicates, handlers and pages.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {

@@ -85,6 +85,10 @@ impl Watchers {
         self.0.push(Arc::new(watch));
     }
 
+    pub(crate) fn extend(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+
     /// Tells of what happens in an agent that works on a call.
     pub(crate) fn of_agent(&self, path: String, call: &str) -> Self {
         if self.0.is_empty() {

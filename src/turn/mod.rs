@@ -263,7 +263,11 @@ impl Turn {
     }
 
     /// The tools as the model may be told of them now.
-    pub(crate) async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::User`] when two tools have one name or a wrapper is wired wrong, [`ErrorKind::Tools`] when a toolset
+    /// cannot list its tools.
+    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
         let cx = self.context();
         match caught(|| self.tools.definitions(&cx)).await {
             Ok(definitions) => definitions.map_err(|error| match error.downcast() {

@@ -255,6 +255,12 @@ impl TurnError {
         self.0.suspended.as_ref()
     }
 
+    /// The response as it stood.
+    #[must_use]
+    pub fn into_suspended(self) -> Option<SuspendedTurn> {
+        self.0.suspended
+    }
+
     /// What each call had come to.
     #[must_use]
     pub fn report(&self) -> &TurnReport {

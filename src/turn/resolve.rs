@@ -44,7 +44,9 @@ impl<'a> Resolving<'a> {
         this.tell_calls(&all);
         // A model that has spent its retries gets nothing of this response run.
         let retries = turn.retries.as_ref();
-        if let Some(kind) = retries.and_then(|retries| retries.exceeded(&this.slots)) {
+        if let Some(kind) =
+            retries.and_then(|it| it.exceeded(&this.slots, this.together.max_retries()))
+        {
             return Err(TurnError::before(kind));
         }
         this.together.walk(&mut this.slots).await;
@@ -156,7 +158,7 @@ impl<'a> Resolving<'a> {
     /// Agents that an error has stopped go on where they stopped.
     pub(super) fn wake_agents(&mut self) {
         for slot in &mut self.slots {
-            let idle = slot.child.run.as_ref().is_some_and(|run| run.requests().is_empty());
+            let idle = slot.child.run.as_ref().is_some_and(|run| !run.waits());
             if let State::Delegated(plan) = &slot.state
                 && idle
             {
@@ -209,7 +211,8 @@ impl<'a> Resolving<'a> {
             Some(kind) => Err(self.fail(kind)),
             None => {
                 let retries = self.turn.retries.as_ref();
-                match retries.and_then(|retries| retries.exceeded(&self.slots)) {
+                let own = self.together.max_retries();
+                match retries.and_then(|it| it.exceeded(&self.slots, own)) {
                     Some(kind) => Err(self.fail(kind)),
                     None => Ok(self),
                 }

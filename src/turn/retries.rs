@@ -50,16 +50,26 @@ impl Retries {
         Ok(())
     }
 
-    /// The first call of the response that has failed once too often.
-    pub(super) fn exceeded(&self, slots: &[Slot]) -> Option<ErrorKind> {
+    /// The first call of the response that has failed once too often. What a tool says of itself comes before what
+    /// the agent says; `own` knows.
+    pub(super) fn exceeded(
+        &self,
+        slots: &[Slot],
+        own: impl Fn(&str) -> Option<u32>,
+    ) -> Option<ErrorKind> {
         let slot = slots.iter().find(|slot| {
             let State::Settled(outcome) = &slot.state else { return false };
             let spent = self.spent.get(slot.call.name()).copied().unwrap_or_default();
-            spent >= self.max && counts(outcome, slot.answered.as_ref(), slot.settled_before)
+            let max = own(slot.call.name()).unwrap_or(self.max);
+            spent >= max && counts(outcome, slot.answered.as_ref(), slot.settled_before)
         })?;
-        let (tool, max) = (slot.call.name().escape_debug(), self.max);
+        let (max, see) = match own(slot.call.name()) {
+            Some(max) => (max, "`max_retries` of the tool or its toolset"),
+            None => (self.max, "`Agent::max_retries`"),
+        };
+        let tool = slot.call.name().escape_debug();
         let problem = format!(
-            "tool `{tool}` has failed more often than it may be retried ({max}, see `Agent::max_retries`)"
+            "tool `{tool}` has failed more often than it may be retried ({max}, see {see})"
         );
         Some(ErrorKind::ModelBehavior { problem, ids: vec![slot.call.id().to_owned()] })
     }

@@ -104,6 +104,11 @@ impl SuspendedRun {
         self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
     }
 
+    /// Whether any call waits.
+    pub(crate) fn waits(&self) -> bool {
+        !self.requests().is_empty()
+    }
+
     /// A context of the run, for a handler that is asked outside of it.
     #[must_use]
     pub fn context(&self) -> RunContext {
@@ -179,12 +184,8 @@ impl TryFrom<Stored> for SuspendedRun {
         let problem = |problem: String| Err(UserError::StoredState { problem });
         UserError::check_version(stored.version, VERSION)?;
         let Stored { run_id, responses, history, prompts, usage, turn, .. } = stored;
-        if let Some(turn) = &turn {
-            if turn.run_id() != run_id || !turn.is_of(&history) {
-                return problem(
-                    "its calls are not those of the last response in its history".into(),
-                );
-            }
+        if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
+            return problem("its calls are not those of the last response in its history".into());
         }
         Ok(Self { run_id, responses, history, prompts, usage, turn })
     }

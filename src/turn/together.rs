@@ -87,9 +87,18 @@ impl<'a> Together<'a> {
         self.definitions.get(slot.call.name())
     }
 
+    fn is_agent(&self, slot: &Slot) -> bool {
+        self.definition(slot).is_some_and(|definition| sub_agent(definition).is_some())
+    }
+
     /// Whether there is an agent behind any tool.
     pub(super) fn has_agents(&self) -> bool {
         self.definitions.values().any(|definition| sub_agent(definition).is_some())
+    }
+
+    /// How often the model may try again with a tool, where the tool says it.
+    pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
+        |tool| self.definitions.get(tool)?.get_max_retries()
     }
 
     fn is_sequential(&self, slot: &Slot) -> bool {
@@ -144,6 +153,11 @@ impl<'a> Together<'a> {
         info.path.push(slot.call.name().to_owned());
         let watchers = self.turn.watchers.of_agent(info.path.join("/"), slot.call.id());
         let answers = std::mem::take(&mut slot.child.answers);
+        if answers.is_empty() && slot.child.run.as_ref().is_some_and(|run| run.waits()) {
+            // The call itself was asked about again: what its agent waits for is still to be answered.
+            slot.state = State::Delegated(plan);
+            return;
+        }
         let task = Task {
             info,
             args: slot.args.clone(),
@@ -157,6 +171,8 @@ impl<'a> Together<'a> {
             slot.state = State::Broken("the agent panicked".into());
             return;
         };
+        // The report of a response that was taken up again has its calls again.
+        slot.child.turns.pop_if(|report| report.suspended().is_some());
         slot.child.turns.extend(turns);
         slot.state = match end {
             End::Done(outcome) => {
@@ -178,10 +194,13 @@ impl<'a> Together<'a> {
     /// tools, and arguments that do not fit. The model is told to try again (rule T5).
     pub(super) fn refuse_unfit(&self, slots: &mut [Slot]) {
         for slot in slots {
-            if let State::Planned(plan) = &slot.state
-                && let Err(outcome) = self.enters(&slot.call, plan)
-            {
+            let State::Planned(plan) = &slot.state else { continue };
+            if let Err(outcome) = self.enters(&slot.call, plan) {
                 slot.state = State::Settled(outcome);
+            } else if slot.child.run.is_some() && !self.is_agent(slot) {
+                let text =
+                    "The agent had begun its work and was stopped: its tool is no agent any more.";
+                slot.state = State::Settled(Outcome::failed(text));
             }
         }
     }

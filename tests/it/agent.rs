@@ -25,7 +25,7 @@ impl Scripted {
         Self { responses: Arc::new(Mutex::new(responses)), ..Self::default() }
     }
 
-    fn then_fails(self) -> Self {
+    pub(crate) fn then_fails(self) -> Self {
         self.responses.lock().unwrap().push_back(Err("the line is dead".into()));
         self
     }

@@ -54,7 +54,7 @@ fn result(id: &str, outcome: &str) -> Value {
 }
 
 fn told<const N: usize>(results: [Value; N]) -> Value {
-    json!({"parts": results.as_slice(), "timestamp": "2026-11-21T12:00:00Z", "kind": "request", "state": "complete"})
+    json!({"parts": Vec::from(results), "timestamp": "2026-11-21T12:00:00Z", "kind": "request", "state": "complete"})
 }
 
 fn agent(model: &Script) -> (Recorder, Agent) {

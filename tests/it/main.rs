@@ -3,6 +3,7 @@
 mod support;
 
 mod agent;
+mod answers;
 mod approving;
 mod assistant;
 mod basics;
@@ -11,15 +12,18 @@ mod compile_fail;
 mod conformance;
 mod deciding;
 mod deferring;
+mod examples;
 mod functions;
 mod histories;
 mod limits;
 mod model_layers;
 mod outputs;
 mod properties;
+mod pydantic;
 mod retries;
 mod secrecy;
 mod seeds;
+mod sub_agents;
 mod terminal;
 mod testing;
 mod tower_errors;

@@ -1,11 +1,11 @@
 //! The retry budget of a run: `Agent::max_retries`.
 
 use countersign::{
-    Agent, Decision, DeferredToolResults, ErrorKind, ExternalToolset, ModelResponse, ModelRetry,
-    RunError, ToolCall, ToolDefinition, ToolFailed, Tools, ToolsExt, danger_approve_all, decide_fn,
-    handler_fn_sync, text,
+    Agent, ApprovalRequired, Decision, DeferredToolResults, ErrorKind, ExternalToolset,
+    FunctionToolset, ModelResponse, ModelRetry, RunError, Tool, ToolCall, ToolDefinition,
+    ToolFailed, Tools, ToolsExt, danger_approve_all, decide_fn, handler_fn_sync, text, tool_fn,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Recorder, Script, call, results};
 
@@ -165,4 +165,125 @@ async fn a_call_that_cannot_be_used_ends_the_run_before_its_siblings_run() {
         1,
         "the history is as it was before the response"
     );
+}
+
+/// A tool that always sends the model back.
+fn stuck(name: &'static str) -> Tool {
+    tool_fn(name, "", async |_: Value| Err::<(), _>(ModelRetry::new("it is stuck")))
+}
+
+/// How many calls of `tool` the model could make before the run ended about one of them.
+async fn calls_of(tool: &str, tools: impl Into<Tools>, agent: u32) -> usize {
+    let model = (0..9).fold(Script::default(), |script, n| {
+        script.then(ModelResponse::calls([call(&format!("c{n}"), tool, json!({}))]))
+    });
+    let error = Agent::new(model.clone(), tools).max_retries(agent).run("go").await.unwrap_err();
+    exceeded_by(&error);
+    model.heard().len()
+}
+
+#[tokio::test]
+async fn i142_a_tool_comes_before_its_toolset_and_the_toolset_before_the_agent() {
+    let set = || FunctionToolset::new().tool(stuck("own").max_retries(3)).tool(stuck("plain"));
+    assert_eq!(calls_of("own", set().max_retries(2), 1).await, 4);
+    assert_eq!(calls_of("plain", set().max_retries(2), 1).await, 3);
+    assert_eq!(calls_of("plain", set(), 1).await, 2);
+    // Also where it says less, and none at all.
+    assert_eq!(calls_of("plain", set().max_retries(0), 5).await, 1);
+    let none = FunctionToolset::new().tool(stuck("none").max_retries(0)).max_retries(4);
+    assert_eq!(calls_of("none", none, 5).await, 1);
+    // A tool that nobody knows has the agent's.
+    assert_eq!(calls_of("nope", set().max_retries(3), 1).await, 2);
+}
+
+#[tokio::test]
+async fn a_wrapper_lowers_what_a_tool_says_and_never_raises_it() {
+    let says = |max: u32| {
+        move |_: &_, tools: Vec<ToolDefinition>| {
+            tools.into_iter().map(|it| it.max_retries(max)).collect()
+        }
+    };
+    let set = || FunctionToolset::new().tool(stuck("own").max_retries(2)).tool(stuck("plain"));
+    assert_eq!(calls_of("own", set().prepared(says(1)), 5).await, 2);
+    assert_eq!(calls_of("own", set().prepared(says(4)), 5).await, 3);
+    assert_eq!(calls_of("own", set().prepared(says(1)).prepared(says(4)), 5).await, 2);
+    assert_eq!(
+        calls_of("plain", set().prepared(says(3)), 1).await,
+        4,
+        "where nobody has said anything"
+    );
+    assert_eq!(calls_of("p_own", set().prefixed("p"), 5).await, 3, "names change, budgets do not");
+    // A definition that is built anew keeps what was said.
+    let anew = |_: &_, _: Vec<ToolDefinition>| vec![ToolDefinition::new("own", json!({}))];
+    assert_eq!(calls_of("own", set().prepared(anew), 5).await, 3);
+}
+
+// A definition that travels (to a cache, to a page) keeps its budget, and one without says nothing about it.
+#[test]
+fn a_budget_is_stored_with_its_definition() {
+    let definition = ToolDefinition::new("a", json!({}));
+    assert!(serde_json::to_value(&definition).unwrap().get("max_retries").is_none());
+    let stored = serde_json::to_value(definition.max_retries(2)).unwrap();
+    assert_eq!(stored["max_retries"], 2);
+    let read: ToolDefinition = serde_json::from_value(stored).unwrap();
+    assert_eq!(read.get_max_retries(), Some(2));
+}
+
+// I140: what a tool has cost is its own, over steps in which others are called; one that fails and succeeds within one
+// step has failed.
+#[tokio::test]
+async fn i140_each_tool_counts_for_itself_over_interleaved_steps() {
+    let set = || {
+        Recorder::of([
+            ToolDefinition::new("locked", json!({})).max_retries(2),
+            ToolDefinition::new("open", json!({})),
+        ])
+        .body(|_, call| match call.name() {
+            "locked" if call.args().get("key").is_none() => {
+                Err(ModelRetry::new("it is locked").into())
+            }
+            _ => Ok(json!("opened")),
+        })
+    };
+    let unlocked = |id: &str| call(id, "locked", json!({"key": 1}));
+    let steps = [
+        vec![locked("a")],
+        vec![open("b")],
+        vec![locked("c"), unlocked("d")],
+        vec![open("e")],
+        vec![locked("f")],
+    ];
+    let error = Agent::new(script(steps), set()).run("go").await.unwrap_err();
+    assert_eq!(exceeded_by(&error), ["f"]);
+    let steps = [
+        vec![locked("a")],
+        vec![locked("b")],
+        vec![unlocked("c")],
+        vec![locked("d")],
+        vec![locked("e")],
+    ];
+    assert_eq!(Agent::new(script(steps), set()).run("go").await.unwrap().text(), Some("done"));
+}
+
+// Asking, and being denied, costs nothing of a tool's own budget either.
+#[tokio::test]
+async fn what_is_deferred_or_denied_costs_nothing_of_a_tools_own_budget() {
+    let tool = ToolDefinition::new("pay", json!({})).max_retries(0);
+    let asking = Recorder::of([tool]).body(|cx, _| match cx.tool_call_approved() {
+        false => Err(ApprovalRequired::new().into()),
+        true => Ok(json!("paid")),
+    });
+    let handler = handler_fn_sync(|_, requests| {
+        let id = requests.approvals[0].id();
+        match id {
+            "c2" => requests.answer().deny(id, "no").build(),
+            _ => requests.answer().approve(id).build(),
+        }
+    });
+    let pay = |id: &str| vec![call(id, "pay", json!({}))];
+    let model = script([pay("c1"), pay("c2"), pay("c3")]);
+    let run =
+        Agent::new(model, asking.clone()).deferred_tool_handler(handler).run("go").await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(asking.ids(), ["c1", "c1", "c2", "c3", "c3"]);
 }

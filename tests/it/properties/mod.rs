@@ -1,6 +1,8 @@
 //! Rules of the form "never", over random stacks, batches and answers.
 
+mod agents;
 mod answers;
 pub(crate) mod foreign;
+mod helpers;
 mod model;
 mod never;

@@ -1,0 +1,147 @@
+//! The answer to one call that needs an approval.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::args::{Args, unique};
+use crate::outcome::ToolDenied;
+
+/// The answer to a call that needs an approval. `true` and `false` convert, and nothing else counts as a yes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind")]
+pub enum ToolApproval {
+    /// The call may run.
+    #[serde(rename = "tool-approved")]
+    Approved(ToolApproved),
+    /// The call does not run.
+    #[serde(rename = "tool-denied")]
+    Denied(ToolDenied),
+}
+
+/// An approval, perhaps of other arguments than were asked about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ToolApproved {
+    /// Runs with these arguments instead of the ones shown; all of them, so that `{}` means none. They go through
+    /// the whole stack, and are asked about again if it changes them (rule A2).
+    pub override_args: Option<Args>,
+}
+
+impl ToolApproved {
+    /// Approved as shown.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Approved with other arguments.
+    #[must_use]
+    pub fn with_args(args: impl Into<Args>) -> Self {
+        Self { override_args: Some(args.into()) }
+    }
+}
+
+impl From<bool> for ToolApproval {
+    fn from(approved: bool) -> Self {
+        if approved { ToolApproved::new().into() } else { ToolDenied::default().into() }
+    }
+}
+
+impl From<ToolApproved> for ToolApproval {
+    fn from(approved: ToolApproved) -> Self {
+        Self::Approved(approved)
+    }
+}
+
+impl From<ToolDenied> for ToolApproval {
+    fn from(denied: ToolDenied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+impl JsonSchema for ToolApproval {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolApproval".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The answer to a call that needs an approval.",
+            "anyOf": [
+                {"type": "boolean"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "kind": {"const": "tool-approved"},
+                        "override_args": {
+                            "description": "Runs with these arguments instead of the ones shown; all of them.",
+                            "type": ["object", "null"]
+                        }
+                    },
+                    "required": ["kind"],
+                    "additionalProperties": false
+                },
+                {
+                    "type": "object",
+                    "properties": {
+                        "kind": {"const": "tool-denied"},
+                        "message": {"description": "What the model is told, verbatim.", "type": "string"}
+                    },
+                    "required": ["kind"],
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolApproval {
+    /// A key that means nothing is an error here: a misspelt `override_args` would run what the approver changed.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected =
+            "expected true, false, or an object of kind `tool-approved` or `tool-denied`";
+        let mut object = match unique::value(deserializer)? {
+            Value::Bool(approved) => return Ok(approved.into()),
+            Value::Object(object) => object,
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(D::Error::custom(expected));
+            }
+        };
+        let read = match object.remove("kind").as_ref().and_then(Value::as_str) {
+            Some("tool-approved") => approved(object).map(Self::Approved),
+            Some("tool-denied") => denied(object).map(Self::Denied),
+            Some(_) | None => Err(expected.to_owned()),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+fn approved(mut object: Map<String, Value>) -> Result<ToolApproved, String> {
+    let override_args = match object.remove("override_args") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(args)) => Some(Args::from(args)),
+        Some(_) => return Err("`override_args` must be an object or null".to_owned()),
+    };
+    nothing_else("tool-approved", &object)?;
+    Ok(ToolApproved { override_args })
+}
+
+fn denied(mut object: Map<String, Value>) -> Result<ToolDenied, String> {
+    let denied = match object.remove("message") {
+        None => ToolDenied::default(),
+        Some(Value::String(message)) => ToolDenied { message },
+        Some(_) => return Err("`message` must be a string".to_owned()),
+    };
+    nothing_else("tool-denied", &object)?;
+    Ok(denied)
+}
+
+fn nothing_else(kind: &str, object: &Map<String, Value>) -> Result<(), String> {
+    match object.keys().next() {
+        None => Ok(()),
+        Some(key) => Err(format!("`{kind}` has no `{}`", key.escape_debug())),
+    }
+}

@@ -1,0 +1,168 @@
+//! The result of one call that was executed elsewhere.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::args::unique;
+use crate::outcome::{ModelRetry, Outcome, ToolFailed, ToolReturn};
+
+/// What came back for a call that was executed elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallResult {
+    /// Its value.
+    Return(ToolReturn),
+    /// The model should try again.
+    Retry(ModelRetry),
+    /// It failed for good.
+    Failed(ToolFailed),
+}
+
+impl From<CallResult> for Outcome {
+    fn from(result: CallResult) -> Self {
+        match result {
+            CallResult::Return(it) => Self::Returned(it),
+            CallResult::Retry(it) => Self::Retry(it),
+            CallResult::Failed(it) => Self::Failed(it),
+        }
+    }
+}
+
+impl<V: Into<Value>> From<V> for CallResult {
+    fn from(value: V) -> Self {
+        Self::Return(ToolReturn::new(value))
+    }
+}
+
+impl From<ToolReturn> for CallResult {
+    fn from(it: ToolReturn) -> Self {
+        Self::Return(it)
+    }
+}
+
+impl From<ModelRetry> for CallResult {
+    fn from(it: ModelRetry) -> Self {
+        Self::Retry(it)
+    }
+}
+
+impl From<ToolFailed> for CallResult {
+    fn from(it: ToolFailed) -> Self {
+        Self::Failed(it)
+    }
+}
+
+impl Serialize for CallResult {
+    /// A plain value is written as it is, unless it would be read as something else.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Return(ToolReturn { return_value, content: None, metadata: None })
+                if matches!(claims(return_value), Claims::Plain) =>
+            {
+                return_value.serialize(serializer)
+            }
+            Self::Return(it) => Outcome::Returned(it.clone()).serialize(serializer),
+            Self::Retry(it) => Outcome::Retry(it.clone()).serialize(serializer),
+            Self::Failed(it) => Outcome::Failed(it.clone()).serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for CallResult {
+    fn schema_name() -> Cow<'static, str> {
+        "CallResult".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let message = |kind: &str| {
+            json_schema!({
+                "properties": {"kind": {"const": kind}, "message": {"type": "string"}},
+                "required": ["message"]
+            })
+        };
+        let kinds = ["tool-return", "model-retry", "tool-failed"].into_iter().chain(NO_RESULTS);
+        json_schema!({
+            "description": "What came back for a call that was executed elsewhere: any value, or one of three kinds.",
+            "if": {
+                "type": "object",
+                "properties": {"kind": {"enum": kinds.collect::<Vec<_>>()}},
+                "required": ["kind"]
+            },
+            "then": {
+                "anyOf": [
+                    {"properties": {"kind": {"const": "tool-return"}}, "required": ["return_value"]},
+                    message("model-retry"),
+                    message("tool-failed")
+                ]
+            },
+            "else": {
+                "not": {
+                    "type": "object",
+                    "properties": {"part_kind": {"const": RETRY_PROMPT}},
+                    "required": ["part_kind"]
+                }
+            }
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for CallResult {
+    /// What claims to be a typed result and is none is an error, never a success with a strange value.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = unique::value(deserializer)?;
+        let result = match claims(&value) {
+            Claims::Plain => return Ok(Self::Return(ToolReturn::new(value))),
+            Claims::Return if value.get("return_value").is_none() => {
+                return Err(D::Error::missing_field("return_value"));
+            }
+            Claims::Return => serde_json::from_value(value).map(Self::Return),
+            Claims::Retry => serde_json::from_value(value).map(Self::Retry),
+            Claims::Failed => serde_json::from_value(value).map(Self::Failed),
+            Claims::Other(kind) => {
+                return Err(D::Error::custom(format_args!(
+                    "`{kind}` is no result of a call that was executed elsewhere: give a value, a `tool-return`, a \
+                     `model-retry` or a `tool-failed`"
+                )));
+            }
+        };
+        result.map_err(D::Error::custom)
+    }
+}
+
+/// What a JSON value claims to be.
+enum Claims {
+    Return,
+    Retry,
+    Failed,
+    /// Something that PydanticAI or this library writes, and that is no result.
+    Other(&'static str),
+    Plain,
+}
+
+/// Kinds that say that a call did not run, or may not have: as plain values they would be successes.
+const NO_RESULTS: [&str; 3] = ["tool-approved", "tool-denied", "tool-unknown"];
+
+/// How PydanticAI wrote `model-retry` before it had one, under `part_kind`.
+const RETRY_PROMPT: &str = "retry-prompt";
+
+fn claims(value: &Value) -> Claims {
+    let said = |key: &str| value.get(key).and_then(Value::as_str);
+    match said("kind") {
+        Some("tool-return") => return Claims::Return,
+        Some("model-retry") => return Claims::Retry,
+        Some("tool-failed") => return Claims::Failed,
+        kind => {
+            if let Some(kind) = NO_RESULTS.into_iter().find(|known| Some(*known) == kind) {
+                return Claims::Other(kind);
+            }
+        }
+    }
+    if said("part_kind") == Some(RETRY_PROMPT) {
+        Claims::Other(RETRY_PROMPT)
+    } else {
+        Claims::Plain
+    }
+}

@@ -1,0 +1,589 @@
+//! Agents as tools of agents (rule T7).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use countersign::{
+    Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
+    RunContext, RunEvent, SuspendedRun, Tools, ToolsExt, UsageLimits, UserError,
+    danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+};
+use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
+use serde_json::json;
+use tower::ServiceBuilder;
+
+use crate::agent::Scripted;
+use crate::support::{Recorder, call};
+
+/// A model that makes these calls, and is done.
+fn calls<const N: usize>(calls: [(&str, &str); N]) -> Scripted {
+    let calls = calls.map(|(id, tool)| call(id, tool, args(tool)));
+    Scripted::new([ModelResponse::calls(calls)])
+}
+
+fn args(tool: &str) -> serde_json::Value {
+    match tool {
+        "cleaner" | "scanner" | "deep" => json!({"prompt": "work"}),
+        _ => json!({"path": "a.log"}),
+    }
+}
+
+/// A cleaner that deletes a file, which needs an approval, and lists the folder, which does not.
+fn cleaner(recorder: &Recorder) -> Agent {
+    let model = calls([("c1", "delete_file"), ("c2", "list_files")]);
+    Agent::new(model, asks_to_delete(recorder))
+}
+
+fn asks_to_delete(recorder: &Recorder) -> Tools {
+    recorder.clone().approval_required_if(|_, call| call.name() == "delete_file")
+}
+
+fn files() -> Recorder {
+    Recorder::new(["delete_file", "list_files", "read_file"])
+}
+
+fn with_agent(name: &str, agent: &Agent) -> FunctionToolset {
+    FunctionToolset::new().tool(agent.as_tool(name, "Works"))
+}
+
+/// The run as another process finds it.
+fn stored(run: &SuspendedRun) -> SuspendedRun {
+    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
+}
+
+fn ids(requests: &DeferredToolRequests) -> Vec<&str> {
+    requests.iter().map(countersign::ToolCall::id).collect()
+}
+
+#[tokio::test]
+async fn the_parents_handler_answers_for_the_calls_of_its_sub_agent() {
+    let recorder = files();
+    let tools = with_agent("cleaner", &cleaner(&recorder));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let handler = {
+        let seen = Arc::clone(&seen);
+        handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
+            for call in requests.iter() {
+                let path = requests.path(call.id()).unwrap();
+                seen.lock().unwrap().push((call.id().to_owned(), call.name().to_owned(), path));
+            }
+            requests.answer().approve("p1/c1").answered_by("ann").build()
+        })
+    };
+    let root = Agent::new(calls([("p1", "cleaner")]), tools).deferred_tool_handler(handler);
+    let run = root.run("go").await.unwrap();
+
+    let expected =
+        ("p1/c1".to_owned(), "delete_file".to_owned(), "root/cleaner/delete_file".to_owned());
+    assert_eq!(*seen.lock().unwrap(), [expected]);
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+    let call = &run.turns()[0].calls()[0];
+    assert_eq!(call.outcome().content().unwrap(), "done");
+    let inner = call.turns().last().unwrap().calls()[0].answered().unwrap().by();
+    assert_eq!(inner, Some("ann"));
+}
+
+#[tokio::test]
+async fn a_suspended_child_resumes_where_it_stopped_and_nothing_of_it_runs_again() {
+    // T7: "its state rides in the `SuspendedRun`, and it resumes where it stopped".
+    let recorder = files();
+    let model = calls([("c1", "delete_file"), ("c2", "list_files")]);
+    let cleaner = Agent::new(model.clone(), asks_to_delete(&recorder));
+    let root_model = calls([("p1", "cleaner"), ("p2", "read_file")]);
+    let tools = Tools::combined([
+        with_agent("cleaner", &cleaner).into(),
+        recorder.clone().id("own").filtered(|_, it| it.name() == "read_file"),
+    ]);
+    let root = Agent::new(root_model.clone(), tools).output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    assert_eq!(recorder.ids(), ["c2", "p2"]);
+    assert_eq!((root_model.requests(), model.requests()), (1, 1));
+
+    let suspended = stored(&suspended);
+    let requests = suspended.requests();
+    assert_eq!(ids(&requests), ["p1/c1"]);
+    let json = serde_json::to_value(&requests).unwrap();
+    let there: DeferredToolRequests = serde_json::from_value(json).unwrap();
+    assert_eq!(there.path("p1/c1").unwrap(), "root/cleaner/delete_file");
+    let answers = there.answer().approve("p1/c1").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2", "p2"]);
+    assert_eq!((root_model.requests(), model.requests()), (2, 2));
+    let told = serde_json::to_value(&run.history()[2]).unwrap();
+    assert_eq!(told["parts"][0]["content"], "done");
+    assert_eq!(told["parts"][0]["tool_call_id"], "p1");
+}
+
+#[tokio::test]
+async fn a_denied_call_of_a_child_does_not_run_and_the_child_goes_on() {
+    let recorder = files();
+    let tools = with_agent("cleaner", &cleaner(&recorder));
+    let root = Agent::new(calls([("p1", "cleaner")]), tools).output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let answers = suspended.requests().answer().deny("p1/c1", "not today").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c2"]);
+    let inner = run.turns()[0].calls()[0].turns().last().unwrap().calls()[0].clone();
+    assert_eq!(inner.outcome(), &Outcome::denied("not today"));
+}
+
+#[tokio::test]
+async fn several_levels_and_several_children_wait_in_one_batch() {
+    // T7: "Its asks join the parent's batch under library-made path ids".
+    let recorder = files();
+    let tools_of_scanner = Tools::combined([
+        asks_to_delete(&recorder).filtered(|_, it| it.name() == "delete_file"),
+        with_agent("deep", &cleaner(&recorder)).into(),
+    ]);
+    let scanner = Agent::new(calls([("c1", "delete_file"), ("c2", "deep")]), tools_of_scanner);
+    let tools = FunctionToolset::new()
+        .tool(scanner.as_tool("scanner", "Scans"))
+        .tool(cleaner(&recorder).as_tool("cleaner", "Cleans"));
+    let model = calls([("p1", "scanner"), ("p2", "cleaner"), ("p3", "cleaner")]);
+    let root = Agent::new(model, tools).output(text().or_deferred());
+    let run = root.run("go").await.unwrap();
+    let mut suspended = stored(run.suspended().unwrap());
+    // The second cleaner shares its scripted model with the first, and has nothing to say any more.
+    assert_eq!(ids(&suspended.requests()), ["p1/c1", "p1/c2/c1", "p2/c1"]);
+    let paths: Vec<_> =
+        suspended.requests().iter().map(|it| suspended.requests().path(it.id()).unwrap()).collect();
+    assert_eq!(
+        paths,
+        ["root/scanner/delete_file", "root/scanner/deep/delete_file", "root/cleaner/delete_file"]
+    );
+
+    // Answered one by one, each from the stored form: what is left waits, what is answered runs once.
+    for (id, left) in [("p1/c2/c1", 2), ("p2/c1", 1)] {
+        let answers = suspended.requests().answer().approve(id).leave_rest().build().unwrap();
+        let run = root.resume(suspended, answers).await.unwrap();
+        suspended = stored(run.suspended().unwrap());
+        assert_eq!(suspended.requests().iter().count(), left);
+    }
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c1", "c1", "c2", "c2"]);
+}
+
+#[tokio::test]
+async fn a_childs_own_approve_all_handler_does_not_help_it() {
+    // T7: "its own handlers may deny or leave, only the root's approve".
+    let recorder = files();
+    let cleaner = cleaner(&recorder).deferred_tool_handler(danger_approve_all());
+    let tools = with_agent("cleaner", &cleaner);
+    let root = Agent::new(calls([("p1", "cleaner")]), tools).output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
+    assert_eq!(recorder.ids(), ["c2"]);
+}
+
+#[tokio::test]
+async fn a_childs_own_handler_may_deny() {
+    let recorder = files();
+    let cleaner = cleaner(&recorder).deferred_tool_handler(handler_fn_sync(
+        |_: &RunContext, requests: &DeferredToolRequests| {
+            requests.answer().deny_rest("the cleaner says no").build()
+        },
+    ));
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
+        .deferred_tool_handler(danger_approve_all());
+    let run = root.run("go").await.unwrap();
+    assert_eq!(recorder.ids(), ["c2"]);
+    let inner = run.turns()[0].calls()[0].turns()[0].calls()[0].clone();
+    assert_eq!(inner.outcome(), &Outcome::denied("the cleaner says no"));
+}
+
+#[tokio::test]
+async fn a_child_inherits_the_decisions_of_every_ancestor() {
+    // T7: "It inherits the ancestors' middleware (decisions only), so it can only be narrower".
+    let recorder = files();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let deep = Agent::new(
+        calls([("c1", "delete_file"), ("c2", "list_files"), ("c3", "read_file")]),
+        recorder.clone(),
+    );
+    let paths = {
+        let seen = Arc::clone(&seen);
+        decide_fn(move |call| {
+            seen.lock().unwrap().push((call.context().agent_path(), call.name().to_owned()));
+            Decision::allow()
+        })
+        .named("paths")
+    };
+    let no_delete = decide_fn(|call| match call.name() {
+        "delete_file" => Decision::deny("never, says the root"),
+        _ => Decision::allow(),
+    });
+    let middle_asks = from_fn(|call: countersign::ToolCall| async move {
+        match call.name() {
+            "read_file" => Decision::ask("read?"),
+            _ => Decision::allow(),
+        }
+    });
+    let middle =
+        Agent::new(calls([("m1", "deep")]), with_agent("deep", &deep).layered(middle_asks));
+    let stack =
+        with_agent("scanner", &middle).layered(ServiceBuilder::new().layer(paths).layer(no_delete));
+    let root = Agent::new(calls([("p1", "scanner")]), stack).output(text().or_deferred());
+    let run = root.run("go").await.unwrap();
+    assert_eq!(recorder.ids(), ["c2"]);
+    let suspended = stored(run.suspended().unwrap());
+    assert_eq!(ids(&suspended.requests()), ["p1/m1/c3"]);
+    assert_eq!(suspended.requests().questions("p1/m1/c3")[0].reason(), "read?");
+    let seen = seen.lock().unwrap().clone();
+    let at = |path: &str, tool: &str| (path.to_owned(), tool.to_owned());
+    assert_eq!(seen[..2], [at("root", "scanner"), at("root/scanner", "deep")]);
+    assert!(seen.contains(&at("root/scanner/deep", "delete_file")), "{seen:?}");
+
+    // In another process the stack has become stricter: an approval does not help against a new denial.
+    let strict = with_agent("scanner", &middle).layered(decide_fn(|call| match call.name() {
+        "read_file" => Decision::deny("no more reading"),
+        _ => Decision::allow(),
+    }));
+    let root = Agent::new(calls([]), strict).output(text().or_deferred());
+    let answers = suspended.requests().answer().approve("p1/m1/c3").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.text(), Some(""));
+    assert_eq!(recorder.ids(), ["c2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_parents_limits_and_timeouts_do_not_touch_its_children() {
+    // T7: "An agent as a tool runs *outside* the parent's stack (else it deadlocks on the parent's limits and dies by
+    // its timeouts)."
+    let recorder = files().taking(Duration::from_secs(60));
+    let inner = Agent::new(calls([("c1", "list_files")]), recorder.clone());
+    let middle = Agent::new(calls([("m1", "deep")]), with_agent("deep", &inner));
+    let stack = with_agent("cleaner", &middle).layered(
+        ServiceBuilder::new()
+            .layer(tower::limit::GlobalConcurrencyLimitLayer::new(1))
+            .layer(tower::timeout::TimeoutLayer::new(Duration::from_secs(1))),
+    );
+    let run = Agent::new(calls([("p1", "cleaner"), ("p2", "cleaner")]), stack).run("go").await;
+    assert_eq!(run.unwrap().turns()[0].calls()[0].outcome().content().unwrap(), "done");
+    assert_eq!(recorder.ended(), ["c1"]);
+}
+
+#[tokio::test]
+async fn a_call_to_an_agent_is_decided_like_every_other_call() {
+    let recorder = files();
+    let asks = with_agent("cleaner", &cleaner(&recorder))
+        .approval_required_if(|_, call| call.name() == "cleaner");
+    let root = Agent::new(calls([("p1", "cleaner")]), asks).output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    assert_eq!(ids(&suspended.requests()), ["p1"]);
+    assert!(recorder.ran().is_empty());
+
+    // Its approval does not authorise what the agent does.
+    let answers = suspended.requests().answer().approve("p1").build().unwrap();
+    let suspended = root.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+    let suspended = stored(&suspended);
+    assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+
+    let denied = with_agent("cleaner", &cleaner(&recorder))
+        .layered(decide_fn(|_| Decision::deny("no agents")));
+    let run = Agent::new(calls([("p1", "cleaner")]), denied).run("go").await.unwrap();
+    assert_eq!(run.turns()[0].calls()[0].outcome(), &Outcome::denied("no agents"));
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn every_later_response_of_a_child_is_a_new_response_for_the_handler() {
+    // T7: "each of its later responses is a new response for T2"; T4: a call that defers again is not offered again.
+    let recorder = files();
+    let twice = ModelResponse::calls([call("c1", "delete_file", json!({"path": "a"}))]);
+    let again = ModelResponse::calls([call("c2", "delete_file", json!({"path": "b"}))]);
+    let cleaner = Agent::new(Scripted::new([twice, again]), asks_to_delete(&recorder));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let handler = {
+        let asked = Arc::clone(&asked);
+        handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
+            asked.lock().unwrap().push(ids(requests).join(" "));
+            let answers = requests
+                .approvals
+                .iter()
+                .fold(requests.answer(), |answers, call| answers.approve(call.id()));
+            answers.build()
+        })
+    };
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
+        .deferred_tool_handler(handler);
+    assert_eq!(root.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(*asked.lock().unwrap(), ["p1/c1", "p1/c2"]);
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn answers_for_children_are_as_strict_as_all_others() {
+    // A4 and A2, through two levels.
+    let recorder = typed();
+    let deep = Agent::new(calls([("c1", "delete_file")]), recorder.1.clone().approval_required());
+    let middle = Agent::new(calls([("m1", "deep")]), with_agent("deep", &deep));
+    let root = Agent::new(calls([("p1", "scanner")]), with_agent("scanner", &middle))
+        .output(text().or_deferred());
+    let mut suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let id = "p1/m1/c1";
+    let bare = DeferredToolResults::new;
+    type Fits = fn(&UserError) -> bool;
+    let wrong: [(DeferredToolResults, Fits); 5] = [
+        (bare(), |it| matches!(it, UserError::AnswersMissing { .. })),
+        (bare().approve("c1"), |it| matches!(it, UserError::AnswersWrong { .. })),
+        (bare().result(id, 1), |it| {
+            matches!(it, UserError::AnswersOfWrongKind { .. } | UserError::AnswersWrong { .. })
+        }),
+        (bare().approve(id).leave(id), |it| matches!(it, UserError::AnswersContradict { .. })),
+        (
+            bare().approval(
+                id,
+                countersign::ToolApproved::with_args(countersign::Args::new().with("path", 7)),
+            ),
+            |it| matches!(it, UserError::InvalidOverride { ids, .. } if ids == &["p1/m1/c1"]),
+        ),
+    ];
+    for (answers, fits) in wrong {
+        let error = root.resume(suspended.clone(), answers.clone()).await.unwrap_err();
+        let ErrorKind::User(kind) = error.kind() else { panic!("{error:?}") };
+        assert!(fits(kind), "{answers:?}: {kind:?}");
+        assert!(recorder.0.lock().unwrap().is_empty());
+        suspended = stored(error.suspended());
+        assert_eq!(ids(&suspended.requests()), [id]);
+    }
+    let edited = countersign::Args::new().with("path", "b.log");
+    let answers = suspended.requests().answer().approve_with(id, edited).build().unwrap();
+    let run = root.resume(suspended.clone(), answers.clone()).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(*recorder.0.lock().unwrap(), ["b.log"]);
+}
+
+/// A typed tool that records its paths.
+fn typed() -> (Arc<Mutex<Vec<String>>>, FunctionToolset) {
+    #[derive(serde::Deserialize, countersign::schemars::JsonSchema)]
+    struct File {
+        path: String,
+    }
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&ran);
+    let tool = countersign::tool_fn("delete_file", "Deletes", move |file: File| {
+        log.lock().unwrap().push(file.path);
+        async { Ok::<_, ToolError>("deleted") }
+    });
+    (ran, FunctionToolset::new().tool(tool))
+}
+
+#[tokio::test]
+async fn an_error_in_a_child_ends_the_run_and_the_child_goes_on_from_there() {
+    // T9: "Every error after something ran carries the suspended run, with settled calls settled, so that resuming
+    // runs nothing twice."
+    let recorder = files();
+    let first = ModelResponse::calls([call("c1", "list_files", json!({}))]);
+    let model = Scripted::new([first]).then_fails();
+    let cleaner = Agent::new(model, recorder.clone());
+    let root_model = calls([("p1", "cleaner"), ("p2", "read_file")]);
+    let tools = Tools::combined([
+        with_agent("cleaner", &cleaner).into(),
+        recorder.clone().id("own").filtered(|_, it| it.name() == "read_file"),
+    ]);
+    let root = Agent::new(root_model, tools);
+    let error = root.run("go").await.unwrap_err();
+    let ErrorKind::Agent { id, agent, source } = error.kind() else { panic!("{error:?}") };
+    assert_eq!((id.as_str(), agent.as_str()), ("p1", "cleaner"));
+    assert!(matches!(**source, ErrorKind::Model(_)));
+    assert_eq!(recorder.ids(), ["c1", "p2"]);
+
+    let suspended = stored(error.suspended());
+    let run = root.resume(suspended, DeferredToolResults::new()).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "p2"]);
+    assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_run_reaches_down_to_its_children() {
+    let recorder = files().taking(Duration::from_secs(60));
+    let inner = Agent::new(calls([("c1", "list_files"), ("c2", "read_file")]), recorder.clone());
+    let middle = Agent::new(calls([("m1", "deep")]), with_agent("deep", &inner));
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &middle));
+    let run = root.run("go").into_future();
+    assert!(tokio::time::timeout(Duration::from_secs(30), run).await.is_err());
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(recorder.ran().len(), 2);
+    assert!(recorder.ended().is_empty());
+}
+
+#[tokio::test]
+async fn ids_of_siblings_and_of_their_children_never_collide() {
+    // A response whose ids look like those of a sub-agent's calls gets other ids where it enters.
+    let recorder = files();
+    let tools = Tools::combined([
+        with_agent("cleaner", &cleaner(&recorder)).into(),
+        recorder.clone().id("own").approval_required().filtered(|_, it| it.name() == "read_file"),
+    ]);
+    let model = calls([("p1", "cleaner"), ("p1/c1", "read_file")]);
+    let root = Agent::new(model, tools).output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let requests = suspended.requests();
+    let waiting = ids(&requests);
+    assert_eq!((waiting.len(), waiting[0]), (2, "p1/c1"));
+    assert_eq!(requests.get("p1/c1").unwrap().name(), "delete_file");
+    assert!(!waiting[1].contains('/'));
+
+    // A loop of one's own that does not take its calls in with `admit` is told.
+    let turn = countersign::Turn::new(with_agent("cleaner", &cleaner(&recorder)));
+    let error = turn.run(vec![call("p1/c1", "cleaner", args("cleaner"))]).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["p1/c1"]));
+}
+
+#[tokio::test]
+async fn whoever_watches_the_parent_hears_of_its_children() {
+    let recorder = files();
+    let deep = Agent::new(calls([("c1", "list_files")]), recorder.clone());
+    let own = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&own);
+    let middle = Agent::new(calls([("m1", "deep")]), with_agent("deep", &deep))
+        .watch(move |_| *count.lock().unwrap() += 1);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&heard);
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &middle));
+    let run = root.run("go").watch(move |event| {
+        if let RunEvent::SubAgent { path, tool_call_id, event } = event
+            && let RunEvent::FunctionToolResult { .. } = **event
+        {
+            events.lock().unwrap().push((path.clone(), tool_call_id.clone()));
+        }
+    });
+    let _ = run.await.unwrap();
+    let at = |path: &str, id: &str| (path.to_owned(), id.to_owned());
+    assert_eq!(
+        *heard.lock().unwrap(),
+        [at("root/cleaner/deep", "p1/m1"), at("root/cleaner", "p1")]
+    );
+    assert!(*own.lock().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn children_count_for_the_limits_of_their_parents() {
+    let recorder = files();
+    let deep = Agent::new(calls([("c1", "list_files"), ("c2", "read_file")]), recorder.clone());
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &deep))
+        .usage_limits(UsageLimits::new().tool_calls(1));
+    let error = root.run("go").await.unwrap_err();
+    let ErrorKind::Agent { source, .. } = error.kind() else { panic!("{error:?}") };
+    assert!(matches!(&**source, ErrorKind::UsageLimit { ids, .. } if ids == &["c2"]), "{source:?}");
+    assert_eq!(recorder.ids(), ["c1"]);
+    assert_eq!(error.suspended().usage().tool_calls, 1);
+    assert_eq!(error.suspended().usage().requests, 2);
+}
+
+#[tokio::test]
+async fn a_child_has_the_dependencies_of_its_parent_and_its_own() {
+    struct Tenant(&'static str);
+    struct Tone(&'static str);
+    let recorder = files()
+        .body(|cx, _| Ok(json!([cx.deps::<Tenant>()?.0, cx.deps::<Tone>()?.0, cx.agent_path()])));
+    let deep = Agent::new(calls([("c1", "list_files")]), recorder).deps(Tone("the child's"));
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &deep))
+        .deps(Tone("the parent's"));
+    let run = root.run("go").deps(Tenant("acme")).await.unwrap();
+    let inner = &run.turns()[0].calls()[0].turns()[0].calls()[0];
+    assert_eq!(inner.outcome().content().unwrap(), json!(["acme", "the child's", "root/cleaner"]));
+}
+
+#[tokio::test]
+async fn a_child_that_was_stopped_by_a_new_denial_says_so() {
+    let recorder = files();
+    let cleaner = cleaner(&recorder);
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
+        .output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let strict = with_agent("cleaner", &cleaner).layered(decide_fn(|_| Decision::deny("closed")));
+    let root = Agent::new(calls([]), strict);
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let run = root.resume(suspended.clone(), answers.clone()).await.unwrap();
+    let told = run.turns()[0].calls()[0].outcome().content().unwrap();
+    assert_eq!(told, "The agent had begun its work and was stopped: closed");
+    assert_eq!(recorder.ids(), ["c2"]);
+
+    // Nor does a tool of the same name that is no agent any more take its place.
+    let impostor = Recorder::new(["cleaner"]);
+    let root = Agent::new(calls([]), impostor.clone());
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert!(impostor.ran().is_empty());
+    assert!(matches!(run.turns()[0].calls()[0].outcome(), Outcome::Failed(_)));
+}
+
+#[tokio::test]
+async fn a_new_question_about_the_agent_itself_comes_before_its_own() {
+    let recorder = files();
+    let cleaner = cleaner(&recorder);
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
+        .output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let asks = decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let root = Agent::new(calls([]), with_agent("cleaner", &cleaner).layered(asks.into_layer()))
+        .output(text().or_deferred());
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let suspended = root.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+    let suspended = stored(&suspended);
+    assert_eq!(ids(&suspended.requests()), ["p1"]);
+    let answers = suspended.requests().answer().approve("p1").build().unwrap();
+    let suspended = root.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+    assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
+    assert_eq!(recorder.ids(), ["c2"]);
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let _ = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn closing_a_run_closes_its_children() {
+    let recorder = files();
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner(&recorder)))
+        .output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let history = suspended.close("the user went on");
+    let told = serde_json::to_value(history.last().unwrap()).unwrap();
+    assert_eq!(
+        told["parts"][0]["content"],
+        "The agent was stopped before its end: the user went on."
+    );
+    let run = root.run("more").history(history).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c2"]);
+}
+
+#[tokio::test]
+async fn a_handler_is_asked_about_new_calls_only_while_older_ones_of_the_same_agent_are_left() {
+    let recorder = files();
+    let first = ModelResponse::calls([call("g1", "list_files", json!({}))]);
+    let second = ModelResponse::calls([call("g2", "delete_file", json!({}))]);
+    let third = ModelResponse::calls([call("g3", "delete_file", json!({}))]);
+    let deep = Agent::new(Scripted::new([first, second, third]), asks_to_delete(&recorder));
+    let both = Tools::combined([
+        asks_to_delete(&recorder).filtered(|_, it| it.name() == "delete_file"),
+        with_agent("deep", &deep).into(),
+    ]);
+    let middle = Agent::new(calls([("c1", "delete_file"), ("c2", "deep")]), both);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let handler = handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
+        log.lock().unwrap().push(ids(requests).join(" "));
+        let mut answers = requests.answer();
+        for call in requests.iter().filter(|call| call.id() != "p1/c1") {
+            answers = answers.approve(call.id());
+        }
+        answers.leave_rest().build()
+    });
+    let root = Agent::new(calls([("p1", "scanner")]), with_agent("scanner", &middle))
+        .output(text().or_deferred())
+        .deferred_tool_handler(handler);
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    assert_eq!(*asked.lock().unwrap(), ["p1/c1 p1/c2/g2", "p1/c2/g3"]);
+    assert_eq!(ids(&suspended.requests()), ["p1/c1"]);
+    assert_eq!(recorder.ids(), ["g1", "g2", "g3"]);
+}
