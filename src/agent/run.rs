@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on with this conversation. It is checked: a call without a result, or a result without a call, is an
-    /// error that names it.
+    /// error that names it. A run that waits has its own, and takes no other.
     pub fn history(mut self, history: Vec<Message>) -> Self {
         self.state.history = Arc::new(history);
         self

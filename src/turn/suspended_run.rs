@@ -128,7 +128,8 @@ impl SuspendedRun {
     }
 
     /// Gives up what waits: the history with one result for every call (rule T3), to go on with a new prompt. The
-    /// model is told that the calls were not executed, because of `reason`.
+    /// model is told that the calls were not executed, because of `reason`; also of those that have no result in a
+    /// [bare history](Self::from_trusted_history).
     #[must_use]
     pub fn close(self, reason: &str) -> Vec<Message> {
         let mut history = Arc::unwrap_or_clone(self.history);

@@ -7,9 +7,11 @@ use std::time::Duration;
 use countersign::{
     Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelExt,
     ModelRequest, ModelResponse, Run, RunContext, RunError, RunEvent, RunResult, RunStep,
-    SuspendedRun, UserError, danger_approve_all, handler_fn, text,
+    SuspendedRun, UserError, danger_approve_all, handler_fn, structured, text,
 };
 use futures::StreamExt as _;
+use proptest::collection::vec;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -651,4 +653,73 @@ async fn the_shortcuts_of_the_agent_are_the_variants() {
         agent().run_sync("go").unwrap().text() == Some("done")
     });
     assert!(blocking.join().unwrap());
+}
+
+/// What a run came to: its answer, its history, and what ran.
+type Came = (String, Value, Vec<String>);
+
+fn came(result: &RunResult, recorder: &Recorder) -> Came {
+    let history = serde_json::to_value(result.history()).unwrap();
+    (format!("{:?}", result.output()), history, recorder.ids())
+}
+
+/// Stopped before every step, stored, and taken up by another process.
+async fn step_by_step(agent: &Agent) -> RunResult {
+    let mut run = agent.iter("go");
+    run.next().await.unwrap();
+    let mut state = stored(&run.suspended());
+    loop {
+        let mut run = agent.ask(state).iter();
+        run.next().await.unwrap();
+        if let Some(RunStep::End(result)) = run.next().await.unwrap() {
+            return result;
+        }
+        state = stored(&run.suspended());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    // "the same run in each": whichever way, and however often it is stopped.
+    #[test]
+    fn any_run_comes_to_the_same_in_every_variant_and_in_any_number_of_processes(
+        responses in vec(vec(0_usize..11, 1..5), 0..4),
+    ) {
+        let tools = [
+            "plain", "declared", "raises", "external", "defers", "asked", "denied", "retried", "nothing",
+            "final_result", "invalid",
+        ];
+        let script = || {
+            let responses = responses.iter().enumerate().map(|(at, tools_of)| {
+                let calls = tools_of.iter().enumerate().map(|(nth, tool)| {
+                    let id = format!("c{at}.{nth}");
+                    match tools[*tool] {
+                        "final_result" if nth % 2 == 0 => call(&id, "final_result", json!({"response": nth})),
+                        "final_result" => call(&id, "final_result", json!({"response": "no number"})),
+                        "invalid" => call(&id, "plain", json!({"invalid": true})),
+                        tool => call(&id, tool, json!({})),
+                    }
+                });
+                ModelResponse::calls(calls)
+            });
+            responses.fold(Script::default(), Script::then).then(ModelResponse::text("done"))
+        };
+        let agent = || {
+            let (recorder, tools) = every_kind();
+            let agent = Agent::new(script(), tools).deferred_tool_handler(slowly());
+            (recorder, agent.max_retries(100).output(structured::<u8>().or_text()))
+        };
+        let whole = {
+            let (recorder, agent) = agent();
+            came(&wait(agent.run("go").into_future()).unwrap(), &recorder)
+        };
+        for (name, variant) in VARIANTS {
+            let (recorder, agent) = agent();
+            prop_assert_eq!(&came(&variant(agent.run("go")).unwrap(), &recorder), &whole, "{}", name);
+        }
+        let (recorder, agent) = agent();
+        let stopped = wait(step_by_step(&agent));
+        prop_assert_eq!(came(&stopped, &recorder), whole);
+    }
 }
