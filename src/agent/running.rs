@@ -166,11 +166,16 @@ impl Running<'_> {
 
     /// Where it is certain that calls go on waiting, the run must be able to end with them.
     fn check_deferred(&self, turn: &SuspendedTurn) -> Result<(), UserError> {
+        let requests = turn.requests();
+        let open = |id: &&str| {
+            let mut calls = turn.calls().filter(|(_, outcome)| outcome.is_none());
+            requests.get(id).is_some() || calls.any(|(call, _)| call.id() == *id)
+        };
         let ids: Vec<String> = match &self.answers {
             _ if self.output.deferred => return Ok(()),
-            Some(answers) => answers.left().map(str::to_owned).collect(),
+            Some(answers) => answers.left().filter(open).map(str::to_owned).collect(),
             None if self.turn.has_handler() || self.answer_in(turn).is_some() => return Ok(()),
-            None => turn.requests().iter().map(|call| call.id().to_owned()).collect(),
+            None => requests.iter().map(|call| call.id().to_owned()).collect(),
         };
         if ids.is_empty() { Ok(()) } else { Err(UserError::DeferredNotExpected { ids }) }
     }

@@ -455,3 +455,34 @@ async fn a_prompt_is_not_lost_when_calls_turn_out_to_wait() {
     let said = serde_json::to_string(model.heard()[1].messages.last().unwrap()).unwrap();
     assert_eq!(said.matches("And?").count(), 1, "{said}");
 }
+
+// "A run that ends with calls that wait has not said it: say it again with their answers."
+#[tokio::test]
+async fn a_run_that_ends_with_calls_that_wait_has_not_said_its_prompt() {
+    let model = script([vec![of("declared"), of("defers")]]);
+    let (_, agent) = agent(&model, text().or_deferred());
+    let waits = agent.run("go").await.unwrap().into_suspended().unwrap();
+    let requests = waits.requests();
+    let answers = requests.answer().approve("declared").leave_rest().build().unwrap();
+    let rest = agent.resume(waits, answers).saying("And?").await.unwrap();
+    let rest = stored(rest.suspended().unwrap());
+    let answers = rest.requests().answer().result("defers", 1).build().unwrap();
+    let run = agent.resume(rest, answers).await.unwrap();
+    let said = serde_json::to_string(run.history()).unwrap();
+    assert!(!said.contains("And?"), "{said}");
+}
+
+// A4: "an unknown id … is a `UserError` naming the ids": a call that does not wait cannot be left.
+#[tokio::test]
+async fn leaving_a_call_that_does_not_wait_is_an_answer_to_nothing() {
+    let model = script([vec![of("declared")]]);
+    let (recorder, agent) = agent(&model, text());
+    let waits = agent.run("go").await.unwrap_err().into_suspended();
+    let answers = DeferredToolResults::new().approve("declared").leave("x");
+    let error = agent.resume(waits, answers).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["x"]),
+        "{error:?}"
+    );
+    assert!(recorder.ran().is_empty());
+}
