@@ -185,7 +185,7 @@ pub enum ErrorKind {
     #[error(transparent)]
     User(#[from] UserError),
     /// The model broke the rules: duplicate call ids, or failures beyond the [retries](crate::Agent::max_retries) of a tool.
-    #[error("the model's response cannot be used: {problem} ({})", Ids(ids))]
+    #[error("the model's response cannot be used: {problem}{}", Behind(ids))]
     ModelBehavior {
         /// What it did.
         problem: String,
@@ -227,7 +227,7 @@ pub enum ErrorKind {
         source: Box<Self>,
     },
     /// The run may not use more.
-    #[error("{exceeded}")]
+    #[error("{exceeded}{}", Behind(ids))]
     UsageLimit {
         /// Which limit.
         exceeded: UsageLimitExceeded,

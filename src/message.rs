@@ -109,6 +109,20 @@ impl Message {
     }
 }
 
+impl Message {
+    /// The ids of the calls whose results are in it.
+    pub(crate) fn result_ids(&self) -> impl Iterator<Item = &str> {
+        let parts = match self {
+            Self::Request { parts } => parts.as_slice(),
+            Self::Response { .. } => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            RequestPart::ToolReturn { tool_call_id, .. } => Some(tool_call_id.as_str()),
+            RequestPart::UserPrompt { .. } => None,
+        })
+    }
+}
+
 impl RequestPart {
     /// The result of a call; `None` while it waits.
     pub(crate) fn result(call: &ToolCall, outcome: &Outcome) -> Option<Self> {

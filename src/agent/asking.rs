@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, ResponsePart};
 use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
 use crate::outcome::Outcome;
-use crate::turn::{RunEvent, admit};
+use crate::turn::{RunEvent, admit, unique_ids};
 
 impl Running<'_> {
     pub(super) async fn ask_model(
@@ -35,14 +35,11 @@ impl Running<'_> {
         if let Some(deltas) = &deltas {
             request = request.with_deltas(deltas.clone());
         }
-        let response = self.agent.model.respond(request).await.map_err(ErrorKind::Model)?;
-        if deltas.is_some_and(|deltas| !deltas.heard()) {
-            let text = said(&response.parts);
-            if !text.is_empty() {
-                self.watchers.tell(|| RunEvent::TextDelta { text });
-            }
+        let response = self.agent.model.respond(request).await;
+        if let Some(deltas) = deltas {
+            deltas.end(response.as_ref().ok().map(|response| said(&response.parts)).as_deref());
         }
-        Ok((response, tools))
+        Ok((response.map_err(ErrorKind::Model)?, tools))
     }
 
     fn deltas(&self) -> Deltas {
@@ -66,6 +63,10 @@ impl Running<'_> {
         let calls: Vec<_> = parts.iter().filter_map(call).cloned().collect();
         self.watchers.tell(|| RunEvent::Response { parts: parts.clone() });
         if !parts.is_empty() {
+            // Nothing can tell such calls apart, here or in what is stored.
+            if let Err(kind) = unique_ids(&calls) {
+                return Err(self.stop(kind));
+            }
             Arc::make_mut(&mut self.state.history).push(Message::Response { parts });
         }
         if calls.is_empty() {
@@ -77,11 +78,8 @@ impl Running<'_> {
         }
         let streamed = self.ends_with_text && self.output.text && !text.is_empty();
         let mut answer = streamed.then_some(RunOutput::Text(text));
-        let calls = calls.into_iter().map(|call| {
-            let outcome = self.output_call(&call, &mut answer);
-            (call, outcome)
-        });
-        let calls = calls.collect();
+        let mut calls: Vec<_> = calls.into_iter().map(|call| (call, None)).collect();
+        self.decide_outputs(&mut calls, &mut answer);
         let shown = shown.into_iter().filter(|tool| !self.is_output(tool.name())).collect();
         self.next = Next::Call(Called { calls, shown, answer });
         Ok(None)
@@ -104,6 +102,27 @@ impl Running<'_> {
 
     pub(super) fn is_output(&self, tool: &str) -> bool {
         self.output.structured.as_ref().is_some_and(|structured| structured.name() == tool)
+    }
+
+    /// Decides about the calls that give the final answer.
+    pub(super) fn decide_outputs(
+        &self,
+        calls: &mut [(ToolCall, Option<Outcome>)],
+        answer: &mut Option<RunOutput>,
+    ) {
+        for (call, outcome) in calls.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            *outcome = self.output_call(call, answer);
+        }
+        if answer.is_none() {
+            return;
+        }
+        // What fits is the answer: nothing else has to be tried again for it.
+        let retried = |outcome: &Outcome| matches!(outcome, Outcome::Retry(_));
+        for (call, outcome) in calls {
+            if self.is_output(call.name()) && outcome.as_ref().is_some_and(retried) {
+                *outcome = Some(Outcome::failed("Not used: another final answer was given."));
+            }
+        }
     }
 
     /// What becomes of a call that gives the final answer; `None` for every other call.
@@ -129,10 +148,10 @@ impl Running<'_> {
     fn ask_for_answer(&mut self) -> Result<Option<RunResult>, RunError> {
         let structured = self.output.structured.as_ref();
         let name = structured.map_or("", |structured| structured.name()).to_owned();
+        self.say(format!("Give the final answer by calling `{name}`."));
         if let Err(kind) = self.retries.spend_on(&name) {
             return Err(self.stop(kind));
         }
-        self.say(format!("Give the final answer by calling `{name}`."));
         self.next = Next::Ask;
         Ok(None)
     }

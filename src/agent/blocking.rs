@@ -1,6 +1,7 @@
 //! Runs in programs without an async runtime.
 
 use std::future::Future;
+use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -9,13 +10,22 @@ use super::result::{RunError, RunResult};
 use crate::call::ToolCall;
 use crate::error::UserError;
 
-/// A runtime on this thread. Within another one it would block whatever else runs there.
-pub(super) fn runtime() -> Result<Runtime, UserError> {
+/// One for all runs, which are polled on their own threads. What a layer has spawned for one run, as the worker of
+/// `buffer`, is there for the next, and a tool that blocks keeps no other run from its timers.
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// The runtime of programs without one. Within another it would block whatever else runs there.
+pub(super) fn runtime() -> Result<&'static Runtime, UserError> {
     if Handle::try_current().is_ok() {
         return Err(UserError::InsideRuntime);
     }
-    let made = Builder::new_current_thread().enable_all().build();
-    made.map_err(|error| UserError::NoRuntime { problem: error.to_string() })
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let mut builder = Builder::new_multi_thread();
+    let made = builder.worker_threads(1).thread_name("countersign").enable_all().build();
+    let made = made.map_err(|error| UserError::NoRuntime { problem: error.to_string() })?;
+    Ok(RUNTIME.get_or_init(|| made))
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, UserError> {

@@ -9,101 +9,95 @@ use crate::error::UserError;
 use crate::message::{Message, RequestPart, ReturnKind};
 use crate::outcome::Outcome;
 
-/// The calls of the last response, if some of them have no result, with the results of the others.
-pub(super) type Undecided = Vec<(ToolCall, Option<Outcome>)>;
+/// The last response of a conversation, of which some calls have no result.
+pub(super) struct Undecided {
+    /// Its calls, with the results of the others.
+    pub(super) calls: Vec<(ToolCall, Option<Outcome>)>,
+    /// How many messages come before its results.
+    pub(super) up_to: usize,
+}
 
-/// Checks a conversation that comes from outside: one result for every call, right behind it, and none for anything
-/// else (rule T3). The calls of the last response may have none yet; its results so far are then taken out of the
-/// history, to come back with the others.
-pub(super) fn undecided(history: &mut Vec<Message>) -> Result<Undecided, UserError> {
+/// Checks a conversation that comes from outside: one result for every call, between its response and the next, and
+/// none for anything else (rule T3). The calls of the last response may have none yet. Results may stand in several
+/// requests, as PydanticAI writes them when a run was resumed.
+pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserError> {
+    let (before, mut rest) = history.split_at(until_response(history));
+    fail(
+        "results belong to no call: they stand behind the response that made it",
+        results(before).map(|(id, _)| id),
+    )?;
     let mut used = HashSet::new();
-    for (at, message) in history.iter().enumerate() {
-        let calls: Vec<_> = message.tool_calls().collect();
-        let mut own = HashSet::new();
-        let twice = calls.iter().map(|call| call.id()).filter(|id| !own.insert(*id));
-        fail("calls of one response share an id", twice)?;
-        let results = results(history.get(at + 1));
-        match message {
-            Message::Response { .. } => {}
-            Message::Request { .. } if at == 0 || is_request(history.get(at - 1)) => {
-                let orphans = self::results(Some(message)).map(|(id, _)| id);
-                fail(
-                    "results belong to no call: they stand behind the response that made it",
-                    orphans,
-                )?;
-                continue;
-            }
-            Message::Request { .. } => continue,
-        }
-        let mut settled = HashSet::new();
-        for (id, _) in results {
-            fail(
-                "results belong to no call of the response before them",
-                (!own.contains(id)).then_some(id),
-            )?;
-            fail("calls have several results", (!settled.insert(id)).then_some(id))?;
-        }
-        let open: Vec<_> = own.iter().copied().filter(|id| !settled.contains(id)).collect();
-        let is_last =
-            history.iter().skip(at + 1).all(|message| !matches!(message, Message::Response { .. }));
-        if !is_last {
+    while let Some((response, behind)) = rest.split_first() {
+        let (behind, next) = behind.split_at(until_response(behind));
+        let (own, open) = own_and_open(response, behind)?;
+        if !next.is_empty() {
             fail("calls have no result: every call needs one before the next response", open)?;
         } else if !open.is_empty() {
             fail(
                 "calls that wait share their id with earlier calls: give each call its own id",
-                open.into_iter().filter(|id| used.contains(*id)),
+                open.iter().copied().filter(|id| used.contains(id)),
             )?;
-            return take_last(history, at);
+            if behind.iter().any(says_more) {
+                fail(
+                    "a message stands behind calls without results: give them their results before it, or leave it out and say it with `saying`",
+                    open,
+                )?;
+            }
+            let calls = with_results(response, behind);
+            return Ok(Some(Undecided { calls, up_to: history.len() - behind.len() }));
         }
-        used.extend(own.into_iter().map(str::to_owned));
+        used.extend(own);
+        rest = next;
     }
-    Ok(Vec::new())
+    Ok(None)
 }
 
-/// The calls of the last response, and the results that some of them have.
-fn take_last(history: &mut Vec<Message>, at: usize) -> Result<Undecided, UserError> {
-    let behind = history.get(at + 1..).unwrap_or_default();
-    let told = |part: &RequestPart| matches!(part, RequestPart::ToolReturn { .. });
-    let only_results = behind.iter().all(|message| match message {
-        Message::Request { parts } => parts.iter().all(told),
-        Message::Response { .. } => false,
+/// The ids of the calls of a response, and of those that have no result behind it.
+fn own_and_open<'a>(
+    response: &'a Message,
+    behind: &'a [Message],
+) -> Result<(HashSet<&'a str>, Vec<&'a str>), UserError> {
+    let calls = || response.tool_calls().map(ToolCall::id);
+    let (mut own, mut settled) = (HashSet::new(), HashSet::new());
+    fail("calls of one response share an id", calls().filter(|id| !own.insert(*id)))?;
+    let ids = || results(behind).map(|(id, _)| id);
+    fail(
+        "results belong to no call of the response before them",
+        ids().filter(|id| !own.contains(id)),
+    )?;
+    fail("calls have several results", ids().filter(|id| !settled.insert(*id)))?;
+    let open = calls().filter(|id| !settled.contains(id)).collect();
+    Ok((own, open))
+}
+
+/// The calls of a response, with the results that some of them have.
+fn with_results(response: &Message, behind: &[Message]) -> Vec<(ToolCall, Option<Outcome>)> {
+    let mut known: HashMap<&str, Outcome> = results(behind).collect();
+    response.tool_calls().map(|call| (call.clone(), known.remove(call.id()))).collect()
+}
+
+fn until_response(messages: &[Message]) -> usize {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    messages.iter().position(responds).unwrap_or(messages.len())
+}
+
+/// Whether a message has more than results.
+fn says_more(message: &Message) -> bool {
+    match message {
+        Message::Request { parts } => {
+            parts.iter().any(|part| !matches!(part, RequestPart::ToolReturn { .. }))
+        }
+        Message::Response { .. } => true,
+    }
+}
+
+/// The results in these messages.
+fn results(messages: &[Message]) -> impl Iterator<Item = (&str, Outcome)> {
+    let parts = messages.iter().flat_map(|message| match message {
+        Message::Request { parts } => parts.as_slice(),
+        Message::Response { .. } => &[],
     });
-    let mut known: HashMap<String, Outcome> = behind
-        .iter()
-        .flat_map(|message| results(Some(message)))
-        .map(|(id, outcome)| (id.to_owned(), outcome))
-        .collect();
-    let calls = history.get(at).map(|message| message.tool_calls().cloned().collect::<Vec<_>>());
-    let calls: Undecided = calls
-        .unwrap_or_default()
-        .into_iter()
-        .map(|call| {
-            let outcome = known.remove(call.id());
-            (call, outcome)
-        })
-        .collect();
-    if !only_results {
-        let open = calls.iter().filter(|(_, outcome)| outcome.is_none()).map(|(call, _)| call.id());
-        fail(
-            "a message stands behind calls without results: give them their results before it, or leave it out and say it with `saying`",
-            open,
-        )?;
-    }
-    history.truncate(at + 1);
-    Ok(calls)
-}
-
-fn is_request(message: Option<&Message>) -> bool {
-    matches!(message, Some(Message::Request { .. }))
-}
-
-/// The results in a message.
-fn results(message: Option<&Message>) -> impl Iterator<Item = (&str, Outcome)> {
-    let parts = match message {
-        Some(Message::Request { parts }) => parts.as_slice(),
-        Some(Message::Response { .. }) | None => &[],
-    };
-    parts.iter().filter_map(|part| match part {
+    parts.filter_map(|part| match part {
         RequestPart::ToolReturn { tool_call_id, outcome, content, .. } => {
             Some((tool_call_id.as_str(), outcome_of(*outcome, content)))
         }

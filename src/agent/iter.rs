@@ -24,16 +24,19 @@ pub enum RunStep {
 pub struct RunIter<'a> {
     running: Running<'a>,
     over: bool,
+    /// The calls of the step that is under way, as far as is known when it is given up.
+    given_up: Option<SuspendedTurn>,
 }
 
 impl<'a> RunIter<'a> {
     pub(super) fn new(running: Running<'a>) -> Self {
-        Self { running, over: false }
+        Self { running, over: false, given_up: None }
     }
 
     /// Does the step that was announced before, and announces the next one. `None` when the run is over.
     ///
-    /// Dropped in the middle of a step, the run is given up as it is when the future of a run is dropped.
+    /// Dropped in the middle of a step, the run is over. Resumed from [`suspended`](Self::suspended), the model is told
+    /// of the calls of that step that they may have run, and none of them runs again.
     ///
     /// # Errors
     /// [`RunError`], with the run as it stood; after it the run is over.
@@ -42,7 +45,10 @@ impl<'a> RunIter<'a> {
             return Ok(None);
         }
         self.over = true;
-        if let Some(result) = self.running.step().await? {
+        self.given_up = self.running.announced().map(SuspendedTurn::interrupted);
+        let stepped = self.running.step().await;
+        self.given_up = None;
+        if let Some(result) = stepped? {
             return Ok(Some(RunStep::End(result)));
         }
         self.over = false;
@@ -72,7 +78,9 @@ impl<'a> RunIter<'a> {
     /// announced and not taken up have not run.
     #[must_use]
     pub fn suspended(&self) -> SuspendedRun {
-        self.running.snapshot()
+        let mut state = self.running.snapshot();
+        state.turn = self.given_up.clone().or(state.turn);
+        state
     }
 }
 

@@ -154,11 +154,37 @@ impl Agent {
     }
 
     /// Starts a run with a prompt. Await it, or set more first.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let run = agent.run("Hello").await?;
+    /// assert_eq!(run.text(), Some("Hi"));
+    /// let run = agent.run("And now?").history(run.history().to_vec()).await?;
+    /// assert_eq!(run.history().len(), 4);
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// ```
     pub fn run(&self, prompt: impl Into<String>) -> Run<'_> {
         Run::prompt(self, prompt.into())
     }
 
     /// Runs to the end on this thread: `run(prompt).sync()`.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// assert_eq!(agent.run_sync("Hello")?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Run::sync`].
@@ -167,11 +193,43 @@ impl Agent {
     }
 
     /// Streams what happens, up to the first answer: `run(prompt).stream()`. See [`Run::stream`].
+    ///
+    /// ```
+    /// use futures::StreamExt as _;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut stream = agent.run_stream("Hello");
+    /// while let Some(event) = stream.next().await {
+    ///     println!("{event:?}");
+    /// }
+    /// assert_eq!(stream.finish().await?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// ```
     pub fn run_stream(&self, prompt: impl Into<String>) -> RunStream<'_> {
         self.run(prompt).stream()
     }
 
     /// The same as an iterator, on this thread: `run(prompt).stream_sync()`.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut stream = agent.run_stream_sync("Hello")?;
+    /// for event in &mut stream {
+    ///     println!("{event:?}");
+    /// }
+    /// assert_eq!(stream.finish()?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Run::stream_sync`].
@@ -185,18 +243,23 @@ impl Agent {
     /// Runs step by step: `run(prompt).iter()`.
     ///
     /// ```
-    /// # use countersign::{Agent, RunError, RunStep};
-    /// # async fn example(agent: Agent) -> Result<(), RunError> {
-    /// let mut run = agent.iter("Clean up the logs");
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut run = agent.iter("Hello");
     /// while let Some(step) = run.next().await? {
     ///     match step {
-    ///         RunStep::ModelRequest => println!("asking, {} messages so far", run.history().len()),
+    ///         RunStep::ModelRequest => assert_eq!(run.history().len(), 1),
     ///         RunStep::ToolCalls(calls) => println!("{} calls are taken up next", calls.len()),
-    ///         RunStep::End(result) => println!("{:?}", result.text()),
+    ///         RunStep::End(result) => assert_eq!(result.text(), Some("Hi")),
     ///         _ => {}
     ///     }
     /// }
-    /// # Ok(()) }
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
     /// ```
     pub fn iter(&self, prompt: impl Into<String>) -> RunIter<'_> {
         self.run(prompt).iter()

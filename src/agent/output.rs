@@ -126,6 +126,7 @@ impl Structured {
         fits: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         let wrapped = schema.get("type").is_none_or(|kind| kind != "object");
+        let schema = if wrapped { wrap(schema) } else { schema };
         Self { name: FINAL_RESULT.into(), schema, wrapped, fits: Arc::new(fits) }
     }
 
@@ -135,22 +136,7 @@ impl Structured {
 
     /// The tool that the model is shown.
     pub(super) fn definition(&self) -> ToolDefinition {
-        let schema = match self.wrapped {
-            false => self.schema.clone(),
-            true => {
-                let mut inner = self.schema.clone();
-                // References are to the root of the schema.
-                let definitions = inner.as_object_mut().and_then(|map| map.remove("$defs"));
-                let mut outer = Map::from_iter([
-                    ("type".to_owned(), json!("object")),
-                    ("properties".to_owned(), json!({WRAPPED: inner})),
-                    ("required".to_owned(), json!([WRAPPED])),
-                ]);
-                outer.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
-                Value::Object(outer)
-            }
-        };
-        ToolDefinition::new(Arc::clone(&self.name), schema)
+        ToolDefinition::new(Arc::clone(&self.name), self.schema.clone())
             .description("Gives the final answer, and ends the conversation.")
     }
 
@@ -162,5 +148,38 @@ impl Structured {
         };
         (self.fits)(&value)?;
         Ok(value)
+    }
+}
+
+/// The schema of an object that has the answer in it. References are to the root of a schema.
+fn wrap(mut inner: Value) -> Value {
+    let mut outer = Map::from_iter([("type".to_owned(), json!("object"))]);
+    if let Some(inner) = inner.as_object_mut() {
+        for key in ["$schema", "$defs"] {
+            outer.extend(inner.remove_entry(key));
+        }
+    }
+    outer.insert("properties".to_owned(), json!({WRAPPED: inner}));
+    outer.insert("required".to_owned(), json!([WRAPPED]));
+    let mut outer = Value::Object(outer);
+    refer_to_wrapped(&mut outer);
+    outer
+}
+
+/// A type that contains itself refers to its own schema as the root.
+fn refer_to_wrapped(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(to) if key == "$ref" && to == "#" => {
+                        *to = format!("#/properties/{WRAPPED}");
+                    }
+                    value => refer_to_wrapped(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(refer_to_wrapped),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

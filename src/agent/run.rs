@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on with this conversation. It is checked: a call without a result, or a result without a call, is an
-    /// error that names it.
+    /// error that names it. A run that waits has its own, and takes no other.
     pub fn history(mut self, history: Vec<Message>) -> Self {
         self.state.history = Arc::new(history);
         self
@@ -132,6 +132,21 @@ impl<'a> Run<'a> {
     }
 
     /// Runs step by step: nothing happens between two calls of [`next`](RunIter::next).
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut run = agent.run("Hello").without_handler().iter();
+    /// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
+    /// let stopped = run.suspended(); // stop here, store it, and go on elsewhere
+    /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// ```
     #[must_use = "a run does nothing until its first step"]
     pub fn iter(self) -> RunIter<'a> {
         RunIter::new(self.start())
@@ -143,18 +158,25 @@ impl<'a> Run<'a> {
     /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
     ///
     /// ```
-    /// # use countersign::{Agent, RunError, RunEvent};
     /// use futures::StreamExt as _;
-    ///
-    /// # async fn example(agent: Agent) -> Result<(), RunError> {
-    /// let mut stream = agent.run("Tell me a story").stream();
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut stream = agent.run("Hello").stream();
+    /// let mut heard = String::new();
     /// while let Some(event) = stream.next().await {
-    ///     if let RunEvent::TextDelta { text } = event {
-    ///         print!("{text}");
+    ///     match event {
+    ///         RunEvent::TextDelta { text } => heard += &text,
+    ///         RunEvent::ResponseRestarted => heard.clear(),
+    ///         _ => {}
     ///     }
     /// }
-    /// let run = stream.finish().await?;
-    /// # let _ = run; Ok(()) }
+    /// assert_eq!(stream.finish().await?.text(), Some(heard.as_str()));
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
     /// ```
     pub fn stream(mut self) -> RunStream<'a> {
         self.ends_with_text = true;
@@ -163,12 +185,41 @@ impl<'a> Run<'a> {
 
     /// Streams what happens in the whole run, which is the one that awaiting it would be: handlers are asked, approved
     /// calls run, the model goes on.
+    ///
+    /// ```
+    /// use futures::StreamExt as _;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let stream = agent.run("Hello").stream_events();
+    /// let events: Vec<_> = stream.collect().await;
+    /// assert!(matches!(events.last(), Some(RunEvent::Response { .. })));
+    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// ```
     pub fn stream_events(mut self) -> RunStream<'a> {
         let events = RunStream::listen(&mut self.watchers);
         RunStream::new(Box::pin(self.start().run_to_end()), events)
     }
 
-    /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime.
+    /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime. Iterate it outside
+    /// of any, too.
+    ///
+    /// ```
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut stream = agent.run("Hello").stream_sync()?;
+    /// assert!(matches!(stream.next(), Some(RunEvent::TextDelta { .. })));
+    /// assert_eq!(stream.finish()?.text(), Some("Hi"));
+    /// # Ok::<(), countersign::RunError>(())
+    /// ```
     ///
     /// # Errors
     /// [`UserError::InsideRuntime`](crate::UserError::InsideRuntime) within an async runtime.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Agent;
-use super::history;
+use super::history::{self, Undecided};
 use super::output::Output;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{Meter, ToolCall, ToolDefinition};
@@ -13,8 +13,8 @@ use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{
-    Answered, CallReport, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError,
-    TurnReport, Watchers, results,
+    Answered, CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn,
+    TurnError, TurnReport, Watchers, results,
 };
 
 /// A run, and what comes next in it.
@@ -73,20 +73,21 @@ impl Running<'_> {
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
         match std::mem::replace(&mut self.next, Next::Over) {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
-            Next::TakeUp(turn) => {
+            Next::TakeUp(waiting) => {
+                let answer = self.answer_in(&waiting);
+                let turn = beside(self.turn(), answer.as_ref());
                 let ended = match self.answers.take() {
-                    Some(answers) => self.turn().resume(turn, answers).await,
-                    None => self.turn().ask(turn).await,
+                    Some(answers) => turn.resume(waiting, answers).await,
+                    None => turn.ask(waiting).await,
                 };
-                self.after(ended, None)
+                self.after(ended, answer)
             }
             Next::Ask => match self.ask_model().await {
                 Ok((response, shown)) => self.enter(response, shown),
                 Err(kind) => Err(self.stop(kind)),
             },
             Next::Call(Called { calls, shown, answer }) => {
-                let turn = self.turn();
-                let turn = if answer.is_some() { turn.beside_output() } else { turn };
+                let turn = beside(self.turn(), answer.as_ref());
                 let ended = turn.run_with(calls, Some(shown)).await;
                 self.after(ended, answer)
             }
@@ -98,6 +99,13 @@ impl Running<'_> {
     pub(super) fn start(&mut self) -> Result<(), ErrorKind> {
         if self.state.turn.is_none() {
             self.check_history()?;
+        }
+        if let Some(turn) = &self.state.turn
+            && !turn.is_of(&self.state.history)
+        {
+            let problem = "the calls that wait are not those of its last response";
+            let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
+            return Err(UserError::History { problem: problem.into(), ids }.into());
         }
         self.next = match self.state.turn.take() {
             Some(turn) => {
@@ -117,17 +125,17 @@ impl Running<'_> {
 
     /// Every call of the history has its result, or is one of the last response, and waits.
     fn check_history(&mut self) -> Result<(), UserError> {
-        let state = &mut self.state;
-        let calls = history::undecided(Arc::make_mut(&mut state.history))?;
-        if !calls.is_empty() {
+        if let Some(Undecided { mut calls, up_to }) = history::undecided(&self.state.history)? {
             if !self.resumes {
                 let ids = calls.iter().filter(|(_, outcome)| outcome.is_none());
                 let ids = ids.map(|(call, _)| call.id().to_owned()).collect();
                 let problem = "calls have no results: resume the suspended run they belong to (`resume`, `ask`), or `close` it first";
                 return Err(UserError::History { problem: problem.into(), ids });
             }
-            let turn = SuspendedTurn::undecided(&state.run_id, state.responses, calls);
-            state.turn = Some(turn);
+            self.decide_outputs(&mut calls, &mut None);
+            self.state.turn = Some(self.turn().undecided(calls));
+            // The results that are known come back with the others.
+            Arc::make_mut(&mut self.state.history).truncate(up_to);
             return Ok(());
         }
         if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
@@ -135,20 +143,39 @@ impl Running<'_> {
             let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
             return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
         }
-        if state.history.is_empty() && state.prompts.is_empty() {
-            let problem = "it is empty, and there is no prompt".into();
-            return Err(UserError::History { problem, ids: Vec::new() });
-        }
-        Ok(())
+        let problem = match self.state.history.last() {
+            _ if !self.state.prompts.is_empty() => return Ok(()),
+            Some(Message::Request { .. }) => return Ok(()),
+            Some(Message::Response { .. }) => {
+                "it ends with the model's answer, and there is no prompt: say something with `saying`"
+            }
+            None => "it is empty, and there is no prompt",
+        };
+        Err(UserError::History { problem: problem.into(), ids: Vec::new() })
+    }
+
+    /// The structured answer that came beside calls that wait, and was taken before the run stopped.
+    fn answer_in(&self, turn: &SuspendedTurn) -> Option<RunOutput> {
+        let structured = self.output.structured.as_ref()?;
+        let taken = |(call, outcome): (&ToolCall, Option<&Outcome>)| {
+            let taken = self.is_output(call.name()) && outcome.is_some_and(Outcome::is_returned);
+            taken.then(|| structured.read(call.args()).ok()).flatten()
+        };
+        turn.calls().find_map(taken).map(RunOutput::Structured)
     }
 
     /// Where it is certain that calls go on waiting, the run must be able to end with them.
     fn check_deferred(&self, turn: &SuspendedTurn) -> Result<(), UserError> {
+        let requests = turn.requests();
+        let open = |id: &&str| {
+            let mut calls = turn.calls().filter(|(_, outcome)| outcome.is_none());
+            requests.get(id).is_some() || calls.any(|(call, _)| call.id() == *id)
+        };
         let ids: Vec<String> = match &self.answers {
             _ if self.output.deferred => return Ok(()),
-            Some(answers) => answers.left().map(str::to_owned).collect(),
-            None if self.turn.has_handler() => return Ok(()),
-            None => turn.requests().iter().map(|call| call.id().to_owned()).collect(),
+            Some(answers) => answers.left().filter(open).map(str::to_owned).collect(),
+            None if self.turn.has_handler() || self.answer_in(turn).is_some() => return Ok(()),
+            None => requests.iter().map(|call| call.id().to_owned()).collect(),
         };
         if ids.is_empty() { Ok(()) } else { Err(UserError::DeferredNotExpected { ids }) }
     }
@@ -227,12 +254,12 @@ impl Running<'_> {
     /// The run ends with calls that wait.
     fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
         self.state.turn = Some(waiting);
-        // What was to be said behind the results is for whoever resumes to say.
-        self.state.prompts.clear();
         if !self.output.deferred {
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
             return Err(self.stop(UserError::DeferredNotExpected { ids }.into()));
         }
+        // What was to be said behind the results is for whoever resumes to say.
+        self.state.prompts.clear();
         let state = self.snapshot();
         Ok(self.end(RunOutput::Deferred(Box::new(state))))
     }
@@ -266,16 +293,17 @@ impl Running<'_> {
     pub(super) fn snapshot(&self) -> SuspendedRun {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
-        match &self.next {
-            Next::TakeUp(turn) => state.turn = Some(turn.clone()),
-            Next::Call(Called { calls, .. }) => {
-                let calls = calls.iter().cloned();
-                let turn = SuspendedTurn::undecided(&state.run_id, state.responses, calls);
-                state.turn = Some(turn);
-            }
-            Next::Start | Next::Ask | Next::Over => {}
-        }
+        state.turn = self.announced().or(state.turn);
         state
+    }
+
+    /// The calls that are taken up next.
+    pub(super) fn announced(&self) -> Option<SuspendedTurn> {
+        match &self.next {
+            Next::TakeUp(turn) => Some(turn.clone()),
+            Next::Call(Called { calls, .. }) => Some(self.turn().undecided(calls.iter().cloned())),
+            Next::Start | Next::Ask | Next::Over => None,
+        }
     }
 
     /// The run ends with an error of a turn, and with the state to resume from.
@@ -295,5 +323,14 @@ impl Running<'_> {
     /// The run ends with an error.
     pub(super) fn stop(&mut self, kind: ErrorKind) -> RunError {
         RunError::new(kind, self.snapshot(), std::mem::take(&mut self.turns))
+    }
+}
+
+/// The turn for calls beside a final answer.
+fn beside(turn: Turn, answer: Option<&RunOutput>) -> Turn {
+    match answer {
+        Some(RunOutput::Text(_)) => turn.beside(FinalAnswer::Streamed),
+        Some(RunOutput::Structured(_)) => turn.beside(FinalAnswer::Structured),
+        Some(RunOutput::Deferred(_)) | None => turn,
     }
 }

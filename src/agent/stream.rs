@@ -70,7 +70,10 @@ impl Stream for RunStream<'_> {
             this.run = State::Over(result);
         }
         match this.events.poll_recv(cx) {
-            Poll::Pending if matches!(this.run, State::Over(_)) => Poll::Ready(None),
+            // The run is over, and may have used up what tokio lets a task do before it has to yield.
+            Poll::Pending if matches!(this.run, State::Over(_)) => {
+                Poll::Ready(this.events.try_recv().ok())
+            }
             polled => polled,
         }
     }
@@ -79,7 +82,7 @@ impl Stream for RunStream<'_> {
 /// What happens in a run, as an iterator; see [`Run::stream_sync`](crate::Run::stream_sync).
 #[must_use = "a run does nothing until it is iterated"]
 pub struct RunStreamSync<'a> {
-    runtime: Runtime,
+    runtime: &'static Runtime,
     stream: RunStream<'a>,
 }
 

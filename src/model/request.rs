@@ -1,8 +1,8 @@
 //! What a model is asked, and what is heard of its answer before it is complete.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::call::ToolDefinition;
 use crate::message::Message;
@@ -33,28 +33,58 @@ pub(crate) struct Deltas(Arc<Listening>);
 struct Listening {
     hear: Box<dyn Fn(Heard<'_>) + Send + Sync>,
     attempts: AtomicU32,
+    so_far: Mutex<SoFar>,
+}
+
+/// What was heard so far, and not made void by another attempt.
+#[derive(Default)]
+struct SoFar {
     /// The attempt that was heard last; 0 for none.
-    last: AtomicU32,
+    attempt: u32,
+    text: String,
+    /// The response is there, or will never be.
+    over: bool,
 }
 
 impl Deltas {
     pub(crate) fn new(hear: impl Fn(Heard<'_>) + Send + Sync + 'static) -> Self {
-        let (attempts, last) = (AtomicU32::new(1), AtomicU32::new(0));
-        Self(Arc::new(Listening { hear: Box::new(hear), attempts, last }))
-    }
-
-    /// Whether anything was heard.
-    pub(crate) fn heard(&self) -> bool {
-        self.0.last.load(Ordering::Acquire) > 0
+        let (attempts, so_far) = (AtomicU32::new(1), Mutex::default());
+        Self(Arc::new(Listening { hear: Box::new(hear), attempts, so_far }))
     }
 
     fn text(&self, attempt: u32, text: &str) {
-        match self.0.last.swap(attempt, Ordering::AcqRel) {
-            0 => {}
-            last if last == attempt => {}
-            _ => (self.0.hear)(Heard::Again),
+        let mut so_far = self.so_far();
+        if so_far.over {
+            return;
         }
+        if so_far.attempt != attempt {
+            if so_far.attempt != 0 {
+                (self.0.hear)(Heard::Again);
+            }
+            (so_far.attempt, so_far.text) = (attempt, String::new());
+        }
+        so_far.text.push_str(text);
         (self.0.hear)(Heard::Text(text));
+    }
+
+    /// The response is there, with all of its text, of which the rest is told; or it will never be. Whatever comes
+    /// now comes too late.
+    pub(crate) fn end(&self, text: Option<&str>) {
+        let mut so_far = self.so_far();
+        so_far.over = true;
+        let Some(text) = text else { return };
+        let rest = text.strip_prefix(so_far.text.as_str()).unwrap_or_else(|| {
+            // Another attempt was heard than the one that gave the response.
+            (self.0.hear)(Heard::Again);
+            text
+        });
+        if !rest.is_empty() {
+            (self.0.hear)(Heard::Text(rest));
+        }
+    }
+
+    fn so_far(&self) -> MutexGuard<'_, SoFar> {
+        self.0.so_far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,9 @@ use crate::call::ToolCall;
 use crate::error::ErrorKind;
 
 /// Two calls of one response with one id cannot be told apart: neither runs.
-pub(super) fn unique_ids<'a>(calls: impl Iterator<Item = &'a ToolCall>) -> Result<(), ErrorKind> {
+pub(crate) fn unique_ids<'a>(
+    calls: impl IntoIterator<Item = &'a ToolCall>,
+) -> Result<(), ErrorKind> {
     let mut seen = HashSet::new();
     let mut ids: Vec<String> = Vec::new();
     for call in calls {

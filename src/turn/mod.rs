@@ -31,6 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use admit::admit;
+pub(crate) use checks::unique_ids;
 pub(crate) use child::{End, Ended, SubAgent, Task, behind};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
@@ -49,9 +50,19 @@ use crate::layer::MiddlewareLayer;
 use crate::middleware::{Ancestor, ToolCallError};
 use crate::outcome::Outcome;
 use crate::tools::{Tools, ToolsExt as _};
+use slot::Slot;
 
 /// How often one call may be deferred before it is denied (rule D7).
 const MAX_DEFERRALS: u32 = 16;
+
+/// A final answer that came beside the calls of a response.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum FinalAnswer {
+    /// It was heard, and stands.
+    Streamed,
+    /// It stands unless a call beside it has to be tried again.
+    Structured,
+}
 
 /// Makes an outcome for the model of an error of a layer, or does not.
 type ErrorOutcome = Arc<dyn Fn(&ToolCallError) -> Option<Outcome> + Send + Sync>;
@@ -98,8 +109,8 @@ pub struct Turn {
     retries: Option<Retries>,
     require_bound: bool,
     trace_args: bool,
-    /// A final answer came beside these calls: nobody is asked.
-    beside_output: bool,
+    /// Came beside these calls.
+    final_answer: Option<FinalAnswer>,
     watchers: Watchers,
 }
 
@@ -116,7 +127,7 @@ impl Turn {
             retries: None,
             require_bound: false,
             trace_args: false,
-            beside_output: false,
+            final_answer: None,
             watchers: Watchers::default(),
         }
     }
@@ -207,7 +218,7 @@ impl Turn {
         calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<TurnReport, TurnError> {
-        if let Err(kind) = checks::unique_ids(calls.iter().map(|(call, _)| call)) {
+        if let Err(kind) = unique_ids(calls.iter().map(|(call, _)| call)) {
             return Err(TurnError::before(kind));
         }
         let mut turn = self.clone();
@@ -288,10 +299,21 @@ impl Turn {
         self.handler.is_some()
     }
 
-    /// A final answer came beside the calls: what would wait is not executed, and nobody is asked.
-    pub(crate) fn beside_output(mut self) -> Self {
-        self.beside_output = true;
+    /// A final answer came beside the calls: as long as it stands, what would wait is not executed, and nobody is
+    /// asked.
+    pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
+        self.final_answer = Some(answer);
         self
+    }
+
+    /// A response of this turn that nobody has decided about yet, with the outcomes that are known.
+    pub(crate) fn undecided(
+        &self,
+        calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
+    ) -> SuspendedTurn {
+        let slots: Vec<_> =
+            calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome)).collect();
+        SuspendedTurn::new(&self.info, &slots)
     }
 
     /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).

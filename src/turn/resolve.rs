@@ -9,7 +9,7 @@ use super::report::{TurnError, TurnReport};
 use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 use super::together::Together;
-use super::{Turn, user};
+use super::{FinalAnswer, Turn, user};
 use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
@@ -34,10 +34,7 @@ impl<'a> Resolving<'a> {
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<Self, TurnError> {
         let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
-        let slots = calls.into_iter().map(|(call, outcome)| match outcome {
-            Some(outcome) => Slot::settled(call, outcome),
-            None => Slot::planned(call),
-        });
+        let slots = calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome));
         let mut this = Self { turn, together, slots: slots.collect(), offered: HashSet::default() };
         if this.together.has_agents() {
             checks::ids_of_agents(&this.slots).map_err(TurnError::before)?;
@@ -73,7 +70,7 @@ impl<'a> Resolving<'a> {
     /// is another response, which it is asked about in turn.
     pub(super) async fn answer(mut self) -> Result<TurnReport, TurnError> {
         self = self.go_on().await?;
-        if self.turn.beside_output {
+        if self.answer_stands() {
             self.skip_open();
             return Ok(self.finish());
         }
@@ -105,6 +102,16 @@ impl<'a> Resolving<'a> {
         self.offer(&requests);
         self = self.apply(&requests, answers, true).await?;
         self.answer().await
+    }
+
+    /// Whether there is a final answer, and no call beside it has to be tried again first.
+    fn answer_stands(&self) -> bool {
+        let retried = |slot: &Slot| matches!(slot.state, State::Settled(Outcome::Retry(_)));
+        match self.turn.final_answer {
+            Some(FinalAnswer::Streamed) => true,
+            Some(FinalAnswer::Structured) => !self.slots.iter().any(retried),
+            None => false,
+        }
     }
 
     fn offer(&mut self, requests: &DeferredToolRequests) {
@@ -142,6 +149,8 @@ impl<'a> Resolving<'a> {
         self.together.refuse_unfit(&mut self.slots);
         let new = planned.into_iter().filter(|(_, new)| *new).map(|(at, _)| at);
         self.tell_calls(&new.collect::<Vec<_>>());
+        // Not even what is beside a call that has failed once too often.
+        self = self.fail_if_broken()?;
         self.together.walk(&mut self.slots).await;
         self.fail_if_broken()
     }
@@ -192,8 +201,13 @@ impl<'a> Resolving<'a> {
     /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
     /// response ends (rule T8).
     pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
-        let errors: Vec<_> = self.slots.iter_mut().filter_map(broken).collect();
-        match errors.into_iter().next() {
+        let watchers = &self.turn.watchers;
+        let errors = self.slots.iter_mut().filter_map(|slot| {
+            let error = broken(slot)?;
+            slot.tell_result(watchers);
+            Some(error)
+        });
+        match errors.reduce(first_of) {
             Some(kind) => Err(self.fail(kind)),
             None => {
                 let retries = self.turn.retries.as_ref();
@@ -233,6 +247,20 @@ fn broken(slot: &mut Slot) -> Option<ErrorKind> {
     });
     let State::Broken(error) = std::mem::replace(&mut slot.state, ended) else { return None };
     Some(kind_of(id, slot.call.name(), error))
+}
+
+/// The first error counts. That a limit is reached is said once, about all of the calls.
+fn first_of(first: ErrorKind, later: ErrorKind) -> ErrorKind {
+    match (first, later) {
+        (
+            ErrorKind::UsageLimit { exceeded, mut ids },
+            ErrorKind::UsageLimit { ids: more, exceeded: same },
+        ) if exceeded == same => {
+            ids.extend(more);
+            ErrorKind::UsageLimit { exceeded, ids }
+        }
+        (first, _) => first,
+    }
 }
 
 fn kind_of(id: String, tool: &str, error: BoxError) -> ErrorKind {

@@ -94,15 +94,11 @@ impl Slot {
         }
     }
 
-    /// A call that is about to walk, as the model made it.
-    pub(super) fn planned(call: ToolCall) -> Self {
-        let plan = Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
-        Self::new(call, State::Planned(plan))
-    }
-
-    /// A call that needs no walk.
-    pub(super) fn settled(call: ToolCall, outcome: Outcome) -> Self {
-        Self::new(call, State::Settled(outcome))
+    /// A call that is about to walk, as the model made it; or one whose outcome is known, and that needs no walk.
+    pub(super) fn of(call: ToolCall, outcome: Option<Outcome>) -> Self {
+        let plan = || Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
+        let state = outcome.map_or_else(|| State::Planned(plan()), State::Settled);
+        Self::new(call, state)
     }
 
     /// For a call that is about to walk: whether nobody has decided about it yet.

@@ -12,6 +12,8 @@ use crate::call::{Execution, RunContext, RunInfo, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
+use crate::gate::MAY_HAVE_RUN;
+use crate::message::Message;
 use crate::outcome::{Deferral, DeferralKind, Outcome};
 
 use super::SuspendedRun;
@@ -101,22 +103,6 @@ impl SuspendedTurn {
         })
     }
 
-    /// A response that nobody has decided about yet, with the outcomes that are known.
-    pub(crate) fn undecided(
-        run_id: &str,
-        response: u32,
-        calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
-    ) -> Self {
-        let slots = calls.into_iter().map(|(call, outcome)| match outcome {
-            Some(outcome) => Slot::settled(call, outcome),
-            None => Slot::planned(call),
-        });
-        let slots: Vec<_> = slots.collect();
-        let path = vec!["root".to_owned()];
-        let info = RunInfo { run_id: run_id.to_owned(), response, path, ..RunInfo::default() };
-        Self::new(&info, &slots)
-    }
-
     pub(super) fn slots(&self) -> Vec<Slot> {
         self.0.calls.iter().map(Slot::from).collect()
     }
@@ -158,6 +144,23 @@ impl SuspendedTurn {
             StoredState::Settled(outcome) => (&stored.call, Some(outcome)),
             _ => (&stored.call, None),
         })
+    }
+
+    /// Whether these are the calls of the last response of a history.
+    pub(crate) fn is_of(&self, history: &[Message]) -> bool {
+        let last = history.last().map(|message| message.tool_calls().collect::<Vec<_>>());
+        self.calls().map(|(call, _)| call).eq(last.unwrap_or_default())
+    }
+
+    /// The response was given up while its calls were at work: what has no outcome may have run.
+    pub(crate) fn interrupted(mut self) -> Self {
+        for stored in &mut self.0.calls {
+            if !matches!(stored.state, StoredState::Settled(_)) {
+                stored.state = StoredState::Settled(Outcome::unknown(MAY_HAVE_RUN));
+                (stored.started, stored.agent) = (true, None);
+            }
+        }
+        self
     }
 
     /// Gives every call without an outcome one: the response is over.

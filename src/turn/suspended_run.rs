@@ -1,5 +1,6 @@
 //! A run that waits, as a value to store.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::call::{RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::message::{Message, RequestPart};
+use crate::outcome::Outcome;
 
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
@@ -57,12 +59,21 @@ struct Stored {
 }
 
 impl SuspendedRun {
-    /// A run that has come as far as this history says, and of which nothing waits: answers to it are refused, by
-    /// their ids, and a prompt goes on with it. A history whose last calls have no results cannot be continued this
-    /// way; the suspended run they belong to can.
+    /// A run that has come as far as this history says, with a new run id. Calls of its last response that have no
+    /// result are taken up when it is resumed: ordinary ones run, and the others take the answers, or are asked about
+    /// ([`Agent::ask`](crate::Agent::ask)). [`requests`](Self::requests) is empty until then. Where every call has its
+    /// result, answers are refused, by their ids, and a prompt goes on with it.
     ///
-    /// Whoever writes the history chooses what the model believes to have happened: take it from nowhere but your own
-    /// store (rule A6).
+    /// Whoever writes the history chooses what the model believes to have happened, and what runs: take it from
+    /// nowhere but your own store (rule A6).
+    ///
+    /// ```no_run
+    /// # use countersign::{Agent, DeferredToolResults, Message, RunError, SuspendedRun};
+    /// # async fn example(agent: Agent, history: Vec<Message>) -> Result<(), RunError> {
+    /// let run = SuspendedRun::from_trusted_history(history);
+    /// let run = agent.resume(run, DeferredToolResults::new().approve("call_1")).await?;
+    /// # let _ = run; Ok(()) }
+    /// ```
     #[must_use]
     pub fn from_trusted_history(history: Vec<Message>) -> Self {
         Self {
@@ -117,17 +128,42 @@ impl SuspendedRun {
     }
 
     /// Gives up what waits: the history with one result for every call (rule T3), to go on with a new prompt. The
-    /// model is told that the calls were not executed, because of `reason`.
+    /// model is told that the calls were not executed, because of `reason`; also of those that have no result in a
+    /// [bare history](Self::from_trusted_history).
     #[must_use]
     pub fn close(self, reason: &str) -> Vec<Message> {
         let mut history = Arc::unwrap_or_clone(self.history);
-        if let Some(turn) = self.turn {
-            let turn = turn.close(reason);
-            history.push(results(
-                turn.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?)),
-            ));
+        match self.turn {
+            Some(turn) => {
+                let turn = turn.close(reason);
+                history.push(results(
+                    turn.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?)),
+                ));
+            }
+            None => close_bare(&mut history, reason),
         }
         history
+    }
+}
+
+/// Gives the calls of the last response a result each, behind the results that some of them have.
+fn close_bare(history: &mut Vec<Message>, reason: &str) {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    let Some(at) = history.iter().rposition(responds) else { return };
+    let (before, behind) = history.split_at_mut(at + 1);
+    let settled: HashSet<&str> = behind.iter().flat_map(Message::result_ids).collect();
+    let open = before.last().into_iter().flat_map(Message::tool_calls);
+    let open = open.filter(|call| !settled.contains(call.id()));
+    let outcome = Outcome::failed(format!("The tool did not run: {reason}."));
+    let closed: Vec<_> = open.filter_map(|call| RequestPart::result(call, &outcome)).collect();
+    match behind.first_mut() {
+        _ if closed.is_empty() => {}
+        Some(Message::Request { parts }) => {
+            let told = |part: &RequestPart| matches!(part, RequestPart::ToolReturn { .. });
+            let at = parts.iter().rposition(told).map_or(0, |last| last + 1);
+            parts.splice(at..at, closed);
+        }
+        _ => history.push(Message::Request { parts: closed }),
     }
 }
 
@@ -149,16 +185,8 @@ impl TryFrom<Stored> for SuspendedRun {
         let problem = |problem: String| Err(UserError::StoredState { problem });
         UserError::check_version(stored.version, VERSION)?;
         let Stored { run_id, responses, history, prompts, usage, turn, .. } = stored;
-        if let Some(turn) = &turn {
-            let last = history
-                .last()
-                .map(|message| message.tool_calls().collect::<Vec<_>>())
-                .unwrap_or_default();
-            if turn.run_id() != run_id || !turn.calls().map(|(call, _)| call).eq(last) {
-                return problem(
-                    "its calls are not those of the last response in its history".into(),
-                );
-            }
+        if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
+            return problem("its calls are not those of the last response in its history".into());
         }
         Ok(Self { run_id, responses, history, prompts, usage, turn })
     }

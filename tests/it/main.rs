@@ -16,6 +16,10 @@ mod examples;
 mod functions;
 #[cfg(feature = "genai")]
 mod genai;
+mod histories;
+mod limits;
+mod model_layers;
+mod outputs;
 mod properties;
 mod pydantic;
 mod retries;
@@ -27,4 +31,5 @@ mod testing;
 mod tower_errors;
 mod tower_layers;
 mod turn;
+mod variants;
 mod wrappers;

@@ -1,5 +1,6 @@
 //! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
 
+mod kinds;
 mod layers;
 mod script;
 
@@ -13,6 +14,7 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Retries, by_name};
 pub(crate) use script::{Script, results};
 

@@ -1,0 +1,516 @@
+//! Histories that come from outside. Row ids (B20) are those of PydanticAI's conformance table.
+
+use countersign::{
+    Agent, DeferredToolRequests, DeferredToolResults, ErrorKind, Message, ModelResponse,
+    ReturnKind, RunContext, RunError, SuspendedRun, ToolCall, UserError, danger_approve_all,
+    handler_fn, text,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Recorder, Script, call, every_kind, results};
+
+/// A history in PydanticAI's JSON, with the fields that only PydanticAI has.
+fn read(messages: Value) -> Vec<Message> {
+    serde_json::from_value(messages).unwrap()
+}
+
+fn said(prompt: &str) -> Value {
+    json!({
+        "parts": [{"content": prompt, "timestamp": "2026-11-21T12:00:00Z", "part_kind": "user-prompt"}],
+        "timestamp": "2026-11-21T12:00:00Z", "instructions": null, "kind": "request", "run_id": "r-1",
+        "conversation_id": "c-1", "metadata": null, "state": "complete",
+    })
+}
+
+/// Calls by id, each of the tool that its id begins with.
+fn called<const N: usize>(ids: [&str; N]) -> Value {
+    let part = |id: &str| {
+        let tool = id.split('.').next();
+        json!({
+            "tool_name": tool, "args": {}, "tool_call_id": id, "tool_kind": null, "id": null, "provider_name": null,
+            "provider_details": null, "part_kind": "tool-call",
+        })
+    };
+    json!({
+        "parts": ids.map(part).as_slice(), "usage": {"input_tokens": 52, "output_tokens": 7, "details": {}},
+        "model_name": "m", "model_id": "function:m", "timestamp": "2026-11-21T12:00:00Z", "kind": "response",
+        "provider_name": null, "provider_details": null, "provider_response_id": null, "finish_reason": null,
+        "run_id": "r-1", "conversation_id": "c-1", "metadata": null, "state": "complete",
+    })
+}
+
+fn answered(text: &str) -> Value {
+    json!({
+        "parts": [{"content": text, "id": null, "provider_name": null, "provider_details": null, "part_kind": "text"}],
+        "model_id": "function:m", "timestamp": "2026-11-21T12:00:00Z", "kind": "response", "state": "complete",
+    })
+}
+
+fn result(id: &str, outcome: &str) -> Value {
+    json!({
+        "tool_name": id.split('.').next(), "content": format!("{id}'s result"), "tool_call_id": id, "metadata": null,
+        "timestamp": "2026-11-21T12:00:00Z", "outcome": outcome, "part_kind": "tool-return", "content_file_digests": [],
+    })
+}
+
+fn told<const N: usize>(results: [Value; N]) -> Value {
+    json!({"parts": Vec::from(results), "timestamp": "2026-11-21T12:00:00Z", "kind": "request", "state": "complete"})
+}
+
+fn agent(model: &Script) -> (Recorder, Agent) {
+    let (recorder, tools) = every_kind();
+    (recorder, Agent::new(model.clone(), tools))
+}
+
+fn done() -> Script {
+    Script::default().then(ModelResponse::text("done"))
+}
+
+fn bare(messages: Value) -> SuspendedRun {
+    SuspendedRun::from_trusted_history(read(messages))
+}
+
+fn ids(requests: &DeferredToolRequests) -> Vec<&str> {
+    requests.iter().map(ToolCall::id).collect()
+}
+
+/// The calls that the error about a history names.
+fn history_error(error: &RunError) -> (&str, Vec<String>) {
+    match error.kind() {
+        ErrorKind::User(UserError::History { problem, ids }) => (problem, ids.clone()),
+        kind => panic!("{kind:?}"),
+    }
+}
+
+fn open() -> Value {
+    json!([said("Clean up"), called(["declared.1", "plain.1", "asked.1", "raises.1"])])
+}
+
+// Seed 001: "result = await agent.run(message_history=messages, deferred_tool_results=results)", with bare booleans.
+#[tokio::test]
+async fn a_bare_history_is_continued_with_bare_booleans() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let answers: DeferredToolResults = serde_json::from_value(json!({
+        "approvals": {"declared.1": true, "asked.1": false, "raises.1": {"kind": "tool-approved"}},
+    }))
+    .unwrap();
+    let run = agent.resume(bare(open()), answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["declared.1", "plain.1", "raises.1", "raises.1"]);
+    let kinds: Vec<_> =
+        results(run.history()).into_iter().map(|(id, kind, _)| (id, kind)).collect();
+    let expected = [
+        ("declared.1", ReturnKind::Success),
+        ("plain.1", ReturnKind::Success),
+        ("asked.1", ReturnKind::Denied),
+        ("raises.1", ReturnKind::Success),
+    ];
+    assert_eq!(kinds, expected.map(|(id, kind)| (id.to_owned(), kind)));
+    assert_eq!(run.history().len(), 4);
+}
+
+#[tokio::test]
+async fn results_that_are_there_already_are_kept_and_their_calls_do_not_run_again() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let results_so_far = told([result("plain.1", "success"), result("retried.1", "retried")]);
+    let history = json!([
+        said("Clean up"),
+        called(["declared.1", "plain.1", "retried.1", "plain.2"]),
+        results_so_far,
+    ]);
+    let answers = DeferredToolResults::new().approve("declared.1");
+    let run = agent.resume(bare(history), answers).await.unwrap();
+    assert_eq!(recorder.ids(), ["declared.1", "plain.2"], "ordinary unanswered calls run once");
+    let told = results(run.history());
+    let order: Vec<_> = told.iter().map(|(id, ..)| id.as_str()).collect();
+    assert_eq!(order, ["declared.1", "plain.1", "retried.1", "plain.2"], "T3: in model order");
+    assert_eq!(told[1].2, "plain.1's result");
+    assert_eq!(told[2].1, ReturnKind::Retried);
+    assert_eq!(run.history().len(), 4, "one message has all results");
+}
+
+// B23: "history ends in an approval call; no prompt, no results: model is NOT called; same requests returned again".
+#[tokio::test]
+async fn b23_without_answers_or_a_handler_the_same_requests_come_back() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let agent = agent.output(text().or_deferred());
+    let history = json!([said("Clean up"), called(["declared.1", "asked.1"])]);
+    let first = agent.ask(bare(history.clone())).await.unwrap().into_suspended().unwrap();
+    assert_eq!(ids(&first.requests()), ["declared.1", "asked.1"]);
+    assert_eq!(first.history(), read(history));
+    let second = agent.ask(first.clone()).await.unwrap().into_suspended().unwrap();
+    assert_eq!((second.requests(), second.history()), (first.requests(), first.history()));
+    assert!(model.heard().is_empty() && recorder.ran().is_empty());
+    let run = agent.ask(second).deferred_tool_handler(danger_approve_all()).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["asked.1", "declared.1"]);
+}
+
+// B22: "One ModelRequest: tool return first, user prompt after; model sees both".
+#[tokio::test]
+async fn b22_a_prompt_can_come_with_the_answers() {
+    let model = done();
+    let (_, agent) = agent(&model);
+    let answers = DeferredToolResults::new().approve("declared.1");
+    let history = json!([said("Clean up"), called(["declared.1"])]);
+    let run = agent.resume(bare(history), answers).saying("And be quick.").await.unwrap();
+    let last = serde_json::to_value(&run.history()[2]).unwrap();
+    assert_eq!(last["parts"][0]["part_kind"], "tool-return");
+    assert_eq!(last["parts"][1]["content"], "And be quick.");
+    assert_eq!(last["parts"].as_array().unwrap().len(), 2);
+}
+
+// B24: "new `run_id`", and the same history gives other fingerprints.
+#[tokio::test]
+async fn b24_a_bare_history_is_a_new_run() {
+    let (_, agent) = agent(&done());
+    let agent = agent.output(text().or_deferred());
+    let history = json!([said("Clean up"), called(["declared.1"])]);
+    let one = agent.ask(bare(history.clone())).await.unwrap().into_suspended().unwrap();
+    let other = agent.ask(bare(history)).await.unwrap().into_suspended().unwrap();
+    assert_ne!(one.run_id(), other.run_id());
+    let answers = one.requests().answer().approve("declared.1").build().unwrap();
+    let error = agent.resume(other, answers).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersForOtherBatch { .. })));
+}
+
+// B20, and §3.4: seven misuses, each a typed error with the ids; A4: "nothing deferred has run".
+#[tokio::test]
+async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
+    type Is = fn(&UserError) -> bool;
+    let unknown: Is = |error| matches!(error, UserError::AnswersUnknown { .. });
+    let missing: Is = |error| matches!(error, UserError::AnswersMissing { .. });
+    let two = json!([
+        said("go"),
+        called(["declared.1", "declared.2", "plain.1"]),
+        told([result("plain.1", "success")]),
+    ]);
+    let retried = json!([
+        said("go"),
+        called(["declared.1", "retried.1"]),
+        told([result("retried.1", "retried")]),
+    ]);
+    let over = json!([
+        said("go"),
+        called(["declared.1"]),
+        told([result("declared.1", "success")]),
+        answered("done"),
+    ]);
+    let yes = |ids: &[&str]| {
+        ids.iter().fold(DeferredToolResults::new(), |answers, id| answers.approve(*id))
+    };
+    let cases: [(&str, Value, DeferredToolResults, Is, &[&str]); 9] = [
+        ("empty history", json!([]), yes(&["declared.1"]), unknown, &["declared.1"]),
+        ("no response", json!([said("go")]), yes(&["declared.1"]), unknown, &["declared.1"]),
+        ("nothing waits", over, yes(&["declared.1"]), unknown, &["declared.1"]),
+        ("one is missing", two.clone(), yes(&["declared.1"]), missing, &["declared.2"]),
+        ("all are missing", two.clone(), yes(&[]), missing, &["declared.1", "declared.2"]),
+        ("one is unknown", two.clone(), yes(&["declared.1", "declared.2", "x"]), unknown, &["x"]),
+        (
+            "has a result",
+            two.clone(),
+            yes(&["declared.1", "declared.2", "plain.1"]),
+            unknown,
+            &["plain.1"],
+        ),
+        ("was retried", retried, yes(&["declared.1", "retried.1"]), unknown, &["retried.1"]),
+        (
+            "wrong kind",
+            two,
+            yes(&["declared.1"]).result("declared.2", "made up"),
+            |error| matches!(error, UserError::AnswersOfWrongKind { .. }),
+            &["declared.2"],
+        ),
+    ];
+    for (name, history, answers, is, ids) in cases {
+        let model = done();
+        let (recorder, agent) = agent(&model);
+        let error = agent.resume(bare(history.clone()), answers).await.unwrap_err();
+        let ErrorKind::User(kind) = error.kind() else { panic!("{name}: {error:?}") };
+        assert!(is(kind), "{name}: {kind:?}");
+        assert_eq!(kind.ids(), ids, "{name}");
+        assert!(recorder.ran().is_empty() && model.heard().is_empty(), "{name}");
+        let kept = results(&error.into_suspended().close("nobody came"));
+        assert!(results(&read(history)).iter().all(|result| kept.contains(result)), "{name}");
+    }
+    let value = serde_json::from_value::<DeferredToolResults>(json!({"approvals": {"c1": "yes"}}));
+    assert!(value.is_err());
+}
+
+/// Refused in a new run and in a resumed one, with the history as it was and nothing run.
+async fn refused(history: Value) -> (String, Vec<String>) {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let resumed = agent.ask(bare(history.clone())).await.unwrap_err();
+    let prompted = agent.run("never mind").history(read(history.clone())).await.unwrap_err();
+    for error in [&resumed, &prompted] {
+        assert_eq!(error.suspended().history(), read(history.clone()), "{error}");
+        for id in error.kind().ids() {
+            assert!(error.to_string().contains(&format!("`{id}`")), "{error}");
+        }
+    }
+    assert!(recorder.ran().is_empty() && model.heard().is_empty());
+    assert_eq!(history_error(&resumed), history_error(&prompted));
+    let (problem, ids) = history_error(&resumed);
+    (problem.to_owned(), ids)
+}
+
+// B21: "history has the id twice: cannot be matched unambiguously". T3: "Every call ends with one result".
+#[tokio::test]
+async fn b21_histories_that_no_provider_takes_are_refused_with_the_ids() {
+    let (go, ok) = (said("go"), |id: &str| result(id, "success"));
+    let cases: [(&str, &[&str], Value); 9] = [
+        ("share an id", &["plain.1"], json!([go, called(["plain.1", "plain.1"])])),
+        (
+            "share their id with earlier",
+            &["plain.1"],
+            json!([go, called(["plain.1"]), told([ok("plain.1")]), called(["plain.1"])]),
+        ),
+        (
+            "several results",
+            &["plain.1"],
+            json!([go, called(["plain.1"]), told([ok("plain.1"), ok("plain.1")])]),
+        ),
+        (
+            "several results",
+            &["plain.1"],
+            json!([go, called(["plain.1"]), told([ok("plain.1")]), told([ok("plain.1")])]),
+        ),
+        (
+            "no call of the response before",
+            &["plain.2"],
+            json!([go, called(["plain.1"]), told([ok("plain.1"), ok("plain.2")])]),
+        ),
+        (
+            "no call of the response before",
+            &["plain.1"],
+            json!([
+                go,
+                called(["plain.1"]),
+                told([ok("plain.1")]),
+                answered("ok"),
+                told([ok("plain.1")])
+            ]),
+        ),
+        ("belong to no call", &["plain.1"], json!([told([ok("plain.1")]), go])),
+        ("belong to no call", &["plain.1"], json!([go, told([ok("plain.1")]), answered("ok")])),
+        (
+            "every call needs one before the next response",
+            &["plain.2"],
+            json!([go, called(["plain.1", "plain.2"]), told([ok("plain.1")]), answered("ok")]),
+        ),
+    ];
+    for (problem, ids, history) in cases {
+        let (said, named) = refused(history).await;
+        assert!(said.contains(problem), "{said} does not say {problem}");
+        assert_eq!(named, ids, "{problem}");
+    }
+    let (said, named) =
+        refused(json!([go, called(["plain.1", "declared.1"]), told([ok("plain.1")]), go])).await;
+    assert!(said.contains("`saying`"), "{said}");
+    assert_eq!(named, ["declared.1"]);
+}
+
+// B20: "new prompt with unprocessed calls". The results that are there are not lost with the error.
+#[tokio::test]
+async fn a_new_prompt_on_open_calls_is_refused_and_loses_nothing() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let history = json!([
+        said("go"),
+        called(["plain.1", "declared.1"]),
+        told([result("plain.1", "success")]),
+    ]);
+    let error = agent.run("never mind").history(read(history.clone())).await.unwrap_err();
+    let (problem, ids) = history_error(&error);
+    assert!(problem.contains("`resume`") && problem.contains("`close`"), "{problem}");
+    assert_eq!(ids, ["declared.1"]);
+    assert_eq!(error.suspended().history(), read(history));
+    let run =
+        agent.resume(error.into_suspended(), DeferredToolResults::new().approve("declared.1"));
+    let run = run.await.unwrap();
+    assert_eq!(recorder.ids(), ["declared.1"], "what has its result does not run again");
+    let last = serde_json::to_value(&run.history()[2]).unwrap();
+    assert_eq!(last["parts"][2]["content"], "never mind");
+}
+
+// T3: "or a new user message (which closes what waits as superseded)"; B33.
+#[tokio::test]
+async fn open_calls_of_any_history_can_be_closed_to_go_on() {
+    let partly = told([result("plain.1", "success")]);
+    let calls = called(["plain.1", "declared.1"]);
+    for history in [
+        json!([said("go"), calls, partly]),
+        json!([said("go"), calls, partly, said("never mind")]),
+        json!([said("go"), calls, {"kind": "request", "parts": [partly["parts"][0], said("never mind")["parts"][0]]}]),
+    ] {
+        let model = done();
+        let (recorder, agent) = agent(&model);
+        let closed = bare(history).close("the user said something else");
+        let run = agent.run("go on").history(closed).await.unwrap();
+        assert_eq!(run.text(), Some("done"));
+        assert!(recorder.ran().is_empty());
+        let parts = serde_json::to_value(&model.heard()[0].messages[2]).unwrap();
+        assert_eq!(parts["parts"][0]["outcome"], "success");
+        assert_eq!(parts["parts"][1]["tool_call_id"], "declared.1");
+        assert_eq!(parts["parts"][1]["outcome"], "failed");
+        assert_eq!(
+            parts["parts"][1]["content"],
+            "The tool did not run: the user said something else."
+        );
+    }
+    let nothing = json!([said("go"), answered("done")]);
+    assert_eq!(bare(nothing.clone()).close("x"), read(nothing));
+    assert_eq!(bare(json!([])).close("x"), []);
+    let untouched = bare(json!([said("go"), called(["plain.1"])])).close("x");
+    assert_eq!(results(&untouched).len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_can_be_closed_and_goes_on_with_a_prompt() {
+    let model = Script::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
+    let (recorder, agent) = agent(&model);
+    let run = agent.run("go").output(text().or_deferred()).await.unwrap();
+    let history = run.into_suspended().unwrap().close("nobody came");
+    let run = agent.run("never mind").history(history).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1"]);
+    let kinds: Vec<_> = results(run.history()).into_iter().map(|(_, kind, _)| kind).collect();
+    assert_eq!(kinds, [ReturnKind::Success, ReturnKind::Failed]);
+}
+
+// pydantic.md §3.3: "Results land in emission order in a **new** ModelRequest": their histories have several in a row.
+#[tokio::test]
+async fn a_history_whose_results_stand_in_several_requests_is_continued() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let history = json!([
+        said("go"),
+        called(["retried.1", "declared.1"]),
+        told([result("retried.1", "retried")]),
+        told([result("declared.1", "success")]),
+        called(["plain.1"]),
+        told([result("plain.1", "success")]),
+        answered("done"),
+    ]);
+    let run = agent.run("And now?").history(read(history)).await.unwrap();
+    assert_eq!((run.text(), run.history().len()), (Some("done"), 9));
+    assert!(recorder.ran().is_empty());
+    // Also while a call of the last response still waits.
+    let history = json!([
+        said("go"),
+        called(["retried.1", "declared.1", "plain.1"]),
+        told([result("retried.1", "retried")]),
+        told([result("plain.1", "success")]),
+    ]);
+    let (recorder, agent) = self::agent(&done());
+    let answers = DeferredToolResults::new().approve("declared.1");
+    let run = agent.resume(bare(history), answers).await.unwrap();
+    assert_eq!(recorder.ids(), ["declared.1"]);
+    assert_eq!(results(run.history()).len(), 3);
+}
+
+#[tokio::test]
+async fn there_must_be_something_to_answer_to() {
+    let (_, agent) = agent(&done());
+    let nothing = agent.ask(bare(json!([]))).await.unwrap_err();
+    assert!(history_error(&nothing).0.contains("empty"), "{nothing}");
+    let over = agent.ask(bare(json!([said("go"), answered("done")]))).await.unwrap_err();
+    assert!(history_error(&over).0.contains("`saying`"), "{over}");
+    // A request that was never answered is asked again.
+    let run = agent.ask(bare(json!([said("go")]))).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+}
+
+#[tokio::test]
+async fn a_run_that_waits_does_not_take_another_history() {
+    let model = Script::calls([call("c1", "declared", json!({}))]);
+    let (recorder, agent) = agent(&model);
+    let run = agent.run("go").output(text().or_deferred()).await.unwrap();
+    let waits = run.into_suspended().unwrap();
+    let answers = waits.requests().answer().approve("c1").build().unwrap();
+    let other = read(json!([said("something else")]));
+    let error = agent.resume(waits, answers).history(other).await.unwrap_err();
+    assert_eq!(history_error(&error).1, ["c1"]);
+    assert!(recorder.ran().is_empty());
+}
+
+// The order of T1 holds for a bare history too: ordinary calls run before anybody is asked.
+#[tokio::test]
+async fn a_handler_answers_for_a_bare_history_once_the_ordinary_calls_have_run() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let seen = recorder.clone();
+    let handler = handler_fn(move |_: RunContext, requests: DeferredToolRequests| {
+        let ran = seen.ids();
+        async move {
+            assert_eq!(ran, ["plain.1", "raises.1"]);
+            requests
+                .answer()
+                .approve("declared.1")
+                .approve("asked.1")
+                .deny("raises.1", "no")
+                .build()
+        }
+    });
+    let run = agent.ask(bare(open())).deferred_tool_handler(handler).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["asked.1", "declared.1", "plain.1", "raises.1"]);
+}
+
+#[test]
+fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
+    let fields = json!([
+        said("go"),
+        called(["plain.1", "declared.1"]),
+        told([result("plain.1", "success"), result("declared.1", "denied")]),
+        answered("done"),
+    ]);
+    let history = read(fields);
+    let ours = serde_json::to_value(&history).unwrap();
+    assert_eq!(ours[2]["parts"][1]["outcome"], "denied");
+    assert_eq!(ours[1]["parts"][0]["args"], json!({}));
+    assert_eq!(read(ours.clone()), history, "what is written is read again");
+    assert_eq!(serde_json::to_value(read(ours.clone())).unwrap(), ours);
+    // Arguments as providers send them: a text, blank, or nothing.
+    for args in [json!("{\"n\":1}"), json!(""), json!(null)] {
+        let part =
+            json!({"tool_name": "t", "args": args, "tool_call_id": "c", "part_kind": "tool-call"});
+        let [message] = read(json!([{"kind": "response", "parts": [part]}])).try_into().unwrap();
+        assert!(message.tool_calls().all(|call| call.args().get("n").is_none_or(|n| n == 1)));
+    }
+    // The content of a prompt may be a list; what no run of ours understands is an error that says so.
+    let list = json!([{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["a", {"url": "b"}]}]}]);
+    assert_eq!(serde_json::to_value(read(list.clone())).unwrap(), list);
+    let strange = json!([{"kind": "response", "parts": [{"part_kind": "video", "content": "x"}]}]);
+    let error = serde_json::from_value::<Vec<Message>>(strange).unwrap_err();
+    assert!(error.to_string().contains("part of kind"), "{error}");
+}
+
+// L7, with results in front of the answers: what a bare history became is stored like any other run.
+#[tokio::test]
+async fn a_bare_history_that_waits_is_stored_and_goes_on_elsewhere() {
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let agent = agent.output(text().or_deferred());
+    let history = json!([
+        said("go"),
+        called(["plain.1", "declared.1", "external.1"]),
+        told([result("plain.1", "success")]),
+    ]);
+    let waits = agent.ask(bare(history)).await.unwrap().into_suspended().unwrap();
+    let stored: SuspendedRun =
+        serde_json::from_str(&serde_json::to_string(&waits).unwrap()).unwrap();
+    let requests = stored.requests();
+    assert_eq!(ids(&requests), ["declared.1", "external.1"]);
+    let answers = requests.answer().approve("declared.1").result("external.1", 7).build().unwrap();
+    let run = agent.resume(stored, answers).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["declared.1"]);
+    let contents: Vec<_> =
+        results(run.history()).into_iter().map(|(.., content)| content).collect();
+    assert_eq!(contents, [json!("plain.1's result"), json!("declared ran"), json!(7)]);
+}

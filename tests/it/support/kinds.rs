@@ -1,0 +1,33 @@
+//! One tool for each way a call can go, named for it.
+
+use countersign::{
+    ApprovalRequired, CallDeferred, Decision, ModelRetry, ToolDefinition, ToolError, ToolKind,
+    Tools, ToolsExt, decide_fn,
+};
+use serde_json::json;
+
+use super::Recorder;
+
+/// `plain` runs, `declared` needs an approval, `external` is executed elsewhere, the body of `raises` asks and that of
+/// `defers` defers, a layer asks about `asked` and denies `denied`, `retried` sends the model back, `broken` ends the
+/// run.
+pub(crate) fn every_kind() -> (Recorder, Tools) {
+    let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
+    let plain = ["plain", "raises", "defers", "asked", "denied", "retried", "broken"].map(of);
+    let declared = of("declared").kind(ToolKind::Unapproved);
+    let external = of("external").kind(ToolKind::External);
+    let recorder = Recorder::of(plain.into_iter().chain([declared, external]));
+    let recorder = recorder.body(|cx, call| match call.name() {
+        "raises" if !cx.tool_call_approved() => Err(ApprovalRequired::new().into()),
+        "defers" => Err(CallDeferred::new().into()),
+        "retried" => Err(ModelRetry::new("once more").into()),
+        "broken" => Err(ToolError::fatal("disk on fire")),
+        name => Ok(json!(format!("{name} ran"))),
+    });
+    let layer = decide_fn(|call| match call.name() {
+        "asked" => Decision::ask("sure?"),
+        "denied" => Decision::deny("no"),
+        _ => Decision::allow(),
+    });
+    (recorder.clone(), recorder.layered(layer))
+}
