@@ -151,9 +151,8 @@ impl<T: Toolset> Gate<T> {
             Claim::Closed => return Err(UserError::PassClosed { id: call.id().into() }.into()),
         };
         let usage = Arc::clone(&pass.context().run().usage);
-        if claimed.is_first()
-            && let Err(exceeded) = usage.take_tool_call()
-        {
+        let first = claimed.is_first();
+        if first && let Err(exceeded) = usage.take_tool_call() {
             claimed.give_up();
             return Err(exceeded.into());
         }
@@ -169,7 +168,7 @@ impl<T: Toolset> Gate<T> {
                 ))
             }
         };
-        if matches!(ended, Ok(Outcome::Deferred(_))) {
+        if first && matches!(ended, Ok(Outcome::Deferred(_))) {
             usage.give_tool_call_back();
         }
         claimed.end(ended.clone());

@@ -31,6 +31,12 @@ pub enum Message {
 #[serde(tag = "part_kind", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RequestPart {
+    /// What the model is there for, in histories that were written elsewhere; an agent of ours says it with every
+    /// request, as its [instructions](crate::Agent::instructions).
+    SystemPrompt {
+        /// A text.
+        content: String,
+    },
     /// What the user says.
     UserPrompt {
         /// A text, or what a tool added for the model to read.
@@ -45,9 +51,16 @@ pub enum RequestPart {
         /// The call.
         tool_call_id: String,
         /// What kind of result it is.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         outcome: ReturnKind,
     },
+}
+
+/// What is not there, or `null`, is the default.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// What kind of result the model is told.
@@ -118,7 +131,7 @@ impl Message {
         };
         parts.iter().filter_map(|part| match part {
             RequestPart::ToolReturn { tool_call_id, .. } => Some(tool_call_id.as_str()),
-            RequestPart::UserPrompt { .. } => None,
+            RequestPart::UserPrompt { .. } | RequestPart::SystemPrompt { .. } => None,
         })
     }
 }
@@ -211,6 +224,7 @@ impl fmt::Debug for Message {
 impl fmt::Debug for RequestPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::SystemPrompt { content } => write!(f, "SystemPrompt({} bytes)", content.len()),
             Self::UserPrompt { content } => {
                 write!(f, "UserPrompt({} bytes)", content.to_string().len())
             }

@@ -315,12 +315,6 @@ fn every_rule_named_in_the_code_is_on_the_rules_page() {
     }
 }
 
-/// The rows that nothing holds yet. A row leaves this list together with its `pending` in `rows.tsv`.
-const PENDING: &[&str] = &[
-    "B20", "B21", "B23", "B25", "B34", "D59", "G111", "G112", "G114", "G115", "G116", "G117",
-    "G119", "H120", "H121", "H122", "H129",
-];
-
 /// The rows of PydanticAI's conformance table: how many there are in each of its groups.
 const GROUPS: &[(char, usize)] = &[
     ('A', 19),
@@ -375,19 +369,13 @@ fn every_row_of_pydantic_ais_table_is_held_by_a_test_or_is_a_difference() {
         groups.enumerate().map(|(n, group)| format!("{group}{}", n + 1)).collect();
     let ids: Vec<_> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(ids, expected, "each row once, in order");
-    let mut pending = Vec::new();
     for row in &rows {
         let [id, behaviour, held] = row[..] else { panic!("three columns: {row:?}") };
         assert!(!behaviour.is_empty(), "{id} says nothing");
-        if held == "pending" {
-            pending.push(id);
-            continue;
-        }
         for held in held.split("; ") {
             assert_eq!(missing(held), None, "{id}");
         }
     }
-    assert_eq!(pending, PENDING);
     for nothing in [
         "difference: Nothing",
         "no_scenario",

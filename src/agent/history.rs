@@ -101,7 +101,7 @@ fn results(messages: &[Message]) -> impl Iterator<Item = (&str, Outcome)> {
         RequestPart::ToolReturn { tool_call_id, outcome, content, .. } => {
             Some((tool_call_id.as_str(), outcome_of(*outcome, content)))
         }
-        RequestPart::UserPrompt { .. } => None,
+        RequestPart::UserPrompt { .. } | RequestPart::SystemPrompt { .. } => None,
     })
 }
 

@@ -30,10 +30,24 @@ pub(super) fn chat(request: &ModelRequest, kind: AdapterKind) -> ChatRequest {
         Speech::Model(parts) => vec![model(&parts, &ids, kind)],
     });
     let mut chat = ChatRequest::new(messages.collect());
-    chat.system = request.instructions().filter(|text| !is_blank(text)).map(str::to_owned);
+    let said: Vec<_> = request.instructions().into_iter().chain(system_prompts(request)).collect();
+    let said: Vec<_> = said.into_iter().filter(|text| !is_blank(text)).collect();
+    chat.system = (!said.is_empty()).then(|| said.join("\n\n"));
     // A list without tools is refused by some.
     chat.tools = (!request.tools().is_empty()).then(|| request.tools().iter().map(tool).collect());
     chat
+}
+
+/// What the model is there for, as a history says it that was written elsewhere.
+fn system_prompts(request: &ModelRequest) -> impl Iterator<Item = &str> {
+    let parts = request.messages().iter().flat_map(|message| match message {
+        Message::Request { parts } => parts.as_slice(),
+        Message::Response { .. } => &[],
+    });
+    parts.filter_map(|part| match part {
+        RequestPart::SystemPrompt { content } => Some(content.as_str()),
+        RequestPart::UserPrompt { .. } | RequestPart::ToolReturn { .. } => None,
+    })
 }
 
 /// Who said what, in turns. What has nothing to say is left out, and what it stood between becomes one.
@@ -46,6 +60,8 @@ fn speeches(messages: &[Message]) -> Vec<Speech<'_>> {
                 for part in parts {
                     match part {
                         RequestPart::ToolReturn { .. } => new_results.push(part),
+                        // It goes in front of everything.
+                        RequestPart::SystemPrompt { .. } => {}
                         RequestPart::UserPrompt { content } => {
                             new_texts.extend(Some(text(content)).filter(|text| !is_blank(text)));
                         }

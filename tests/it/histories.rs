@@ -482,6 +482,13 @@ fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
         let [message] = read(json!([{"kind": "response", "parts": [part]}])).try_into().unwrap();
         assert!(message.tool_calls().all(|call| call.args().get("n").is_none_or(|n| n == 1)));
     }
+    // What the model is there for stands in histories that were written elsewhere; an outcome may be null.
+    let system = json!([{"kind": "request", "parts": [{"part_kind": "system-prompt", "content": "Be brief."}]}]);
+    assert_eq!(serde_json::to_value(read(system.clone())).unwrap(), system);
+    let null = json!([{"kind": "request", "parts": [
+        {"part_kind": "tool-return", "tool_name": "t", "content": 1, "tool_call_id": "c", "outcome": null},
+    ]}]);
+    assert_eq!(serde_json::to_value(read(null)).unwrap()[0]["parts"][0]["outcome"], "success");
     // The content of a prompt may be a list; what no run of ours understands is an error that says so.
     let list = json!([{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["a", {"url": "b"}]}]}]);
     assert_eq!(serde_json::to_value(read(list.clone())).unwrap(), list);
