@@ -226,6 +226,9 @@ pub enum ErrorKind {
         #[source]
         source: Box<Self>,
     },
+    /// The ledger could not answer. What waits stands as it was.
+    #[error("the ledger could not answer")]
+    Ledger(#[source] BoxError),
     /// The run may not use more.
     #[error("{exceeded}{}", Behind(ids))]
     UsageLimit {
@@ -254,7 +257,7 @@ impl ErrorKind {
             Self::ModelBehavior { ids, .. } => ids.clone(),
             Self::Tool { id, .. } | Self::Agent { id, .. } => vec![id.clone()],
             Self::UsageLimit { ids, .. } => ids.clone(),
-            Self::Model(_) | Self::Handler { .. } | Self::Tools(_) => Vec::new(),
+            Self::Model(_) | Self::Handler { .. } | Self::Tools(_) | Self::Ledger(_) => Vec::new(),
         }
     }
 }

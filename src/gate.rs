@@ -1,13 +1,15 @@
 //! The gate: the only place where a call becomes executable.
 
 use std::fmt;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 
 use crate::args::Args;
 use crate::call::{
-    Approval, BodyToken, Claim, Leaf, Pass, Rerun, RunContext, SharedError, ToolCall,
-    ToolDefinition, ToolKind, Validate, tool_layer,
+    Approval, BodyToken, Claim, Claimed, Journal, JournalClaim, JournalToken, Journaled, Leaf,
+    Pass, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate, tool_layer,
 };
 use crate::caught::{Caught, caught};
 use crate::decision::Question;
@@ -107,8 +109,14 @@ impl<T: Toolset> Gate<T> {
             pass.delegate();
             return Ok(Outcome::Deferred(Deferral::of_agent()));
         }
-        let rerun = Rerun { idempotent: leaf.idempotent, unasked: !asked };
-        self.execute(&pass, call, rerun).await
+        let journal = pass.context().run().journal.clone();
+        let journal = journal.filter(|_| asked || leaf.journaled);
+        let rerun = match journal {
+            // What is written down stands: nothing runs over it.
+            Some(_) => Rerun { idempotent: false, unasked: false },
+            None => Rerun { idempotent: leaf.idempotent, unasked: !asked },
+        };
+        self.execute(&pass, leaf, call, rerun, journal).await
     }
 
     /// Arguments that layers made are validated here; the model's own were, where the response entered (rule T5).
@@ -138,11 +146,29 @@ impl<T: Toolset> Gate<T> {
         Err(Deferral { changed, ..Deferral::approval(questions) })
     }
 
+    /// Runs the body.
+    async fn run(&self, pass: &Arc<Pass>, call: ToolCall) -> Result<Outcome, SharedError> {
+        let tool = call.name().to_owned();
+        let permit = Permit::new(call, pass.context().clone(), BodyToken::new(pass));
+        match caught(|| self.toolset.run(permit)).await {
+            Ok(Ok(value)) => Ok(Outcome::Returned(value)),
+            Ok(Err(error)) => ended(error, pass, &tool),
+            Err(Caught(what)) => {
+                tracing::error!(tool, "a tool body {what}");
+                Ok(Outcome::failed(
+                    "The tool stopped in the middle of its work; it may have done part of it.",
+                ))
+            }
+        }
+    }
+
     async fn execute(
         &self,
         pass: &Arc<Pass>,
+        leaf: &Leaf,
         call: ToolCall,
         rerun: Rerun,
+        journal: Option<Arc<dyn Journal>>,
     ) -> Result<Outcome, BoxError> {
         let claimed = match pass.claim(rerun).await {
             Claim::Go(claimed) => claimed,
@@ -156,16 +182,24 @@ impl<T: Toolset> Gate<T> {
             claimed.give_up();
             return Err(exceeded.into());
         }
-        let tool = call.name().to_owned();
-        let permit = Permit::new(call, pass.context().clone(), BodyToken::new(pass));
-        let ended = match caught(|| self.toolset.run(permit)).await {
-            Ok(Ok(value)) => Ok(Outcome::Returned(value)),
-            Ok(Err(error)) => ended(error, pass, &tool),
-            Err(Caught(what)) => {
-                tracing::error!(tool, "a tool body {what}");
-                Ok(Outcome::failed(
-                    "The tool stopped in the middle of its work; it may have done part of it.",
-                ))
+        let ended = match journal {
+            None => self.run(pass, call).await,
+            Some(journal) => {
+                let entry = Journaled {
+                    cx: pass.context(),
+                    identity: leaf.identity(),
+                    args: call.args(),
+                    idempotent: leaf.idempotent,
+                };
+                match journal.claim(entry).await {
+                    Ok(JournalClaim::Go(token)) => {
+                        written_down(&*journal, &token, self.run(pass, call)).await
+                    }
+                    not_now => {
+                        usage.give_tool_call_back();
+                        return not_executed(not_now, claimed);
+                    }
+                }
             }
         };
         if first && matches!(ended, Ok(Outcome::Deferred(_))) {
@@ -173,6 +207,63 @@ impl<T: Toolset> Gate<T> {
         }
         claimed.end(ended.clone());
         ended.map_err(Into::into)
+    }
+}
+
+/// What becomes of a call that the journal does not let run.
+fn not_executed(
+    claim: Result<JournalClaim, BoxError>,
+    claimed: Claimed,
+) -> Result<Outcome, BoxError> {
+    let outcome = match claim {
+        // It was executed before: that is what the record of this pass says, too.
+        Ok(JournalClaim::Recorded(outcome)) => outcome,
+        Ok(JournalClaim::Unknown(text)) => {
+            drop(claimed); // leaves the pass unknown, as it is
+            return Ok(Outcome::unknown(text));
+        }
+        Ok(JournalClaim::Denied(text)) => {
+            claimed.give_up();
+            return Ok(Outcome::failed(format!("The tool did not run: {text}")));
+        }
+        Ok(JournalClaim::Go(_)) | Err(_) => {
+            claimed.give_up();
+            return Err(claim.err().unwrap_or_else(|| "the claim was not used".into()));
+        }
+    };
+    claimed.end(Ok(outcome.clone()));
+    Ok(outcome)
+}
+
+/// Runs a body whose execution is claimed, keeps the claim while it runs, and writes down how it has ended.
+async fn written_down(
+    journal: &dyn Journal,
+    token: &JournalToken,
+    body: impl Future<Output = Result<Outcome, SharedError>>,
+) -> Result<Outcome, SharedError> {
+    let mut body = pin!(body);
+    let pause = journal.lease() / 3;
+    let ended = loop {
+        match tokio::time::timeout(pause, body.as_mut()).await {
+            Ok(ended) => break ended,
+            Err(_) => {
+                if let Err(error) = journal.renew(token).await {
+                    tracing::warn!(ask = token.id, %error, "a claim could not be renewed");
+                }
+            }
+        }
+    };
+    let failed;
+    let outcome = match &ended {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            failed = Outcome::failed("The tool failed with an internal error.");
+            &failed
+        }
+    };
+    match journal.settle(token, outcome).await {
+        Ok(recorded) => ended.map(|ended| if ended.is_deferred() { ended } else { recorded }),
+        Err(error) => Err(SharedError(Arc::new(error))),
     }
 }
 

@@ -125,7 +125,7 @@ pub use schemars;
 
 pub use agent::{
     Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
-    structured, text,
+    TakeUp, structured, text,
 };
 pub use args::{Args, ArgsError};
 pub use call::{

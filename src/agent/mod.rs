@@ -6,6 +6,7 @@ mod blocking;
 mod history;
 mod iter;
 mod output;
+mod parked;
 mod result;
 mod run;
 mod running;
@@ -17,13 +18,16 @@ use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
 pub use output::{Output, structured, text};
+pub use parked::TakeUp;
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use stream::{RunStream, RunStreamSync};
 
 use crate::call::{Extensions, UsageLimits};
 use crate::deferred::DeferredToolResults;
+use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::ledger::Ledger;
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
 use crate::turn::{RunEvent, SuspendedRun, Turn};
@@ -138,6 +142,27 @@ impl Agent {
     pub fn turns(mut self, set: impl FnOnce(Turn) -> Turn) -> Self {
         self.turn = set(self.turn);
         self
+    }
+
+    /// Writes down what waits and what runs, over all processes and crashes; see [`Turn::ledger`]. Its sub-agents
+    /// use the same ledger, unless they have their own.
+    pub fn ledger(self, ledger: Ledger) -> Self {
+        self.turns(|turn| turn.ledger(ledger))
+    }
+
+    /// What the ledger says about a run that waits, as answers to [resume](Self::resume) it with; see
+    /// [`Turn::decisions`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`](crate::ErrorKind::Ledger).
+    pub async fn decisions(
+        &self,
+        suspended: &SuspendedRun,
+    ) -> Result<DeferredToolResults, ErrorKind> {
+        match suspended.turn() {
+            Some(turn) => self.turn.decisions(turn).await,
+            None => Ok(DeferredToolResults::new()),
+        }
     }
 
     /// Tells the model when a person has changed the arguments of a call, and to what. The history keeps what the

@@ -80,7 +80,7 @@ impl Running<'_> {
                     Some(answers) => turn.resume(waiting, answers).await,
                     None => turn.ask(waiting).await,
                 };
-                self.after(ended, answer)
+                self.after(ended, answer).await
             }
             Next::Ask => match self.ask_model().await {
                 Ok((response, shown)) => self.enter(response, shown),
@@ -89,7 +89,7 @@ impl Running<'_> {
             Next::Call(Called { calls, shown, answer }) => {
                 let turn = beside(self.turn(), answer.as_ref());
                 let ended = turn.run_with(calls, Some(shown)).await;
-                self.after(ended, answer)
+                self.after(ended, answer).await
             }
             Next::Over => Ok(None),
         }
@@ -201,7 +201,7 @@ impl Running<'_> {
     }
 
     /// Tells the model what became of its calls; or the run ends here.
-    fn after(
+    async fn after(
         &mut self,
         ended: Result<TurnReport, TurnError>,
         answer: Option<RunOutput>,
@@ -215,7 +215,7 @@ impl Running<'_> {
         self.retries.spend(&report);
         if let Some(waiting) = report.suspended().cloned() {
             self.turns.push(report);
-            return self.suspend(waiting).map(Some);
+            return self.suspend(waiting).await.map(Some);
         }
         let parts = report.calls().iter().filter_map(|call| self.told(call));
         let message = results(parts);
@@ -252,7 +252,7 @@ impl Running<'_> {
     }
 
     /// The run ends with calls that wait.
-    fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
+    async fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
         self.state.turn = Some(waiting);
         if !self.output.deferred {
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
@@ -261,6 +261,13 @@ impl Running<'_> {
         // What was to be said behind the results is for whoever resumes to say.
         self.state.prompts.clear();
         let state = self.snapshot();
+        // A sub-agent's run is part of its parent's.
+        if let Some(ledger) = self.turn.get_ledger().filter(|_| self.turn.is_root()) {
+            let parked = ledger.save_run(&state.run_id, serde_json::json!(state), None).await;
+            if let Err(error) = parked {
+                return Err(self.stop(ErrorKind::Ledger(error.into())));
+            }
+        }
         Ok(self.end(RunOutput::Deferred(Box::new(state))))
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Extensions, Meter, ToolDefinition};
+use super::{Extensions, Journal, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::error::UserError;
@@ -44,6 +44,7 @@ pub(crate) struct RunInfo {
     pub(crate) deps: Extensions,
     pub(crate) explain: bool,
     pub(crate) usage: Arc<Meter>,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
 pub(crate) struct CallInfo {
@@ -68,6 +69,9 @@ pub(crate) struct Approval {
     /// What came with the answer, for the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
+    /// The ask that was approved, where asks are written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ask: Option<String>,
 }
 
 impl Approval {

@@ -53,6 +53,8 @@ pub struct ToolDefinition {
     kind: ToolKind,
     sequential: bool,
     idempotent: bool,
+    #[serde(default)]
+    journaled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_retries: Option<u32>,
     #[serde(default)]
@@ -87,6 +89,7 @@ pub(crate) struct Leaf {
     pub(crate) name: Arc<str>,
     pub(crate) kind: ToolKind,
     pub(crate) idempotent: bool,
+    pub(crate) journaled: bool,
     pub(crate) validate: Option<Validate>,
     /// A sub-agent: calls are not executed at the gate, but outside of the stack (rule T7).
     pub(crate) behind: Option<Behind>,
@@ -112,6 +115,7 @@ impl ToolDefinition {
             kind: ToolKind::Function,
             sequential: false,
             idempotent: false,
+            journaled: false,
             max_retries: None,
             metadata: Map::new(),
             leaf: None,
@@ -164,6 +168,15 @@ impl ToolDefinition {
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);
+        self
+    }
+
+    /// Calls are written down in the [ledger](crate::ledger) before they run, where there is one, also those that nobody
+    /// is asked about: a call that was executed is not executed again after a crash, and one whose end was not seen is
+    /// reported. Only the toolset can say so; on a definition that a wrapper changes it has no effect.
+    #[must_use]
+    pub fn journaled(mut self, journaled: bool) -> Self {
+        self.journaled = journaled;
         self
     }
 
@@ -277,6 +290,7 @@ impl ToolDefinition {
             name: Arc::clone(&self.name),
             kind: self.kind,
             idempotent: self.idempotent,
+            journaled: self.journaled,
             validate,
             behind: self.behind.clone(),
             schema: Arc::clone(&self.parameters),

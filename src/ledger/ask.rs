@@ -94,6 +94,21 @@ impl Ask {
         }
     }
 
+    /// The ask of a call of a turn.
+    pub(crate) fn of_call(call: AskedCall<'_>) -> Self {
+        let AskedCall { run, response, path, deferrals, tool, identity, .. } = call;
+        Self {
+            id: id(run, response, &path, deferrals),
+            response,
+            identity: identity.to_owned(),
+            kind: call.kind,
+            questions: call.questions.to_vec(),
+            metadata: call.metadata.clone(),
+            idempotent: call.idempotent,
+            ..Self::new(run, path, tool).args(call.args.clone())
+        }
+    }
+
     /// The arguments it will run with.
     #[must_use]
     pub fn args(mut self, args: impl Into<Args>) -> Self {
@@ -189,6 +204,23 @@ impl Ask {
             questions: &self.questions,
         })
     }
+}
+
+/// What a turn knows of a call that it writes down.
+pub(crate) struct AskedCall<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) response: u32,
+    /// The agents that lead to the call, and its id.
+    pub(crate) path: String,
+    /// How often it was deferred; 0 where nobody was asked.
+    pub(crate) deferrals: u32,
+    pub(crate) tool: &'a str,
+    pub(crate) identity: &'a str,
+    pub(crate) args: &'a Args,
+    pub(crate) questions: &'a [Question],
+    pub(crate) kind: DeferralKind,
+    pub(crate) metadata: &'a Map<String, Value>,
+    pub(crate) idempotent: bool,
 }
 
 /// The id of an ask: a call, deferred for the n-th time.

@@ -17,6 +17,7 @@ mod memory;
 mod record;
 mod results;
 mod rules;
+mod runs;
 mod store;
 
 use std::fmt;
@@ -25,6 +26,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::call::RunContext;
+
+pub(crate) use ask::AskedCall;
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 pub use memory::MemoryStore;
@@ -32,7 +36,11 @@ pub use memory::MemoryStore;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 use rules::Deciding;
+pub use runs::{RunRecord, Saved, Taken};
 pub use store::{Draft, Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work, Writes};
+
+/// How long a claim of a turn lasts when its worker dies.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// How many asks `expire` works through in one go.
 const EXPIRE_AT_ONCE: u32 = 256;
@@ -64,7 +72,13 @@ const EXPIRE_AT_ONCE: u32 = 256;
 pub struct Ledger {
     store: Arc<dyn Store>,
     linker: Linker,
+    worker: Arc<str>,
+    lease: Duration,
+    policy: Arc<Policy>,
 }
+
+/// Sets what an ask needs: who wants it, how long it waits, who must agree.
+type Policy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
 
 /// Why the ledger could not answer.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +101,59 @@ impl Ledger {
     /// A ledger over this store.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
-        Self { store: Arc::new(store), linker: Linker::default() }
+        Self {
+            store: Arc::new(store),
+            linker: Linker::default(),
+            worker: uuid::Uuid::now_v7().to_string().into(),
+            lease: LEASE,
+            policy: Arc::new(|_, ask| ask),
+        }
+    }
+
+    /// Names this process in claims, for people; by default each ledger value has a name of its own.
+    #[must_use]
+    pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.worker = name.into();
+        self
+    }
+
+    /// How long a claim of a turn lasts when its worker dies; 30 seconds by default. While a body runs, its claim is
+    /// renewed.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets what each ask of a turn needs before it is parked: its principal, deadline, quorum.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new())
+    ///     .asks(|_cx, ask: Ask| ask.principal("ann").expires_in(Duration::from_secs(3600)));
+    /// # let _ = ledger;
+    /// ```
+    #[must_use]
+    pub fn asks(
+        mut self,
+        policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    pub(crate) fn get_worker(&self) -> &str {
+        &self.worker
+    }
+
+    pub(crate) fn get_lease(&self) -> Duration {
+        self.lease
+    }
+
+    pub(crate) fn with_policy(&self, cx: &RunContext, ask: Ask) -> Ask {
+        (self.policy)(cx, ask)
     }
 
     /// Chains the log by HMAC with this key, in place of a plain hash.
@@ -221,6 +287,16 @@ impl Ledger {
         };
         let done = self.change(id, Some(by), before, event).await?;
         Ok(done.map_or(Cancelled::UnknownAsk, |(_, result)| result))
+    }
+
+    /// Notes that the call of an ask has got its result without running. An ask that is executed, or was, stands.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ask stands as it was.
+    pub async fn close(&self, id: &str) -> Result<(), LedgerError> {
+        let close = |record: &mut Record, now| rules::close(record, now);
+        let event = |closed: &bool| closed.then_some("closed");
+        self.change(id, None, close, event).await.map(drop)
     }
 
     /// Lets the time take effect that has passed: asks that nobody decided expire, claims whose lease is over become

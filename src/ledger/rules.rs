@@ -36,7 +36,8 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
 pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> Decided {
     match record.state {
         AskState::Expired => return Decided::Expired,
-        AskState::Cancelled | AskState::Closed => return Decided::Cancelled,
+        AskState::Cancelled => return Decided::Cancelled,
+        AskState::Closed if record.decision.is_none() => return Decided::Cancelled,
         _ => {}
     }
     let proposed = match &deciding.verdict {
@@ -178,4 +179,14 @@ pub(super) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
         AskState::Cancelled => Cancelled::Cancelled,
         state => Cancelled::TooLate { state },
     }
+}
+
+/// The call has got its result without running.
+pub(super) fn close(record: &mut Record, now: Millis) -> bool {
+    let open = matches!(record.state, AskState::Pending | AskState::Decided);
+    if open {
+        record.state = AskState::Closed;
+        record.changed_at = now;
+    }
+    open
 }

@@ -52,6 +52,13 @@ impl Tool {
         self
     }
 
+    /// Calls are written down before they run, also those nobody is asked about; see [`ToolDefinition::journaled`].
+    #[must_use]
+    pub fn journaled(mut self) -> Self {
+        self.definition = self.definition.journaled(true);
+        self
+    }
+
     /// Adds something for predicates, handlers and pages.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {

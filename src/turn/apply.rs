@@ -24,6 +24,10 @@ impl Resolving<'_> {
         if let Err(kind) = self.check_answers(requests, &answers).await {
             return Err(self.fail(kind));
         }
+        self.note_asks();
+        if let Err(kind) = self.decide(&mut answers).await {
+            return Err(self.fail(kind));
+        }
         let watchers = &self.turn.watchers;
         for slot in &mut self.slots {
             if take_answer(slot, &mut answers) {
@@ -116,7 +120,12 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
             let edited = approved.override_args.is_some();
             let metadata = answers.metadata.remove(id);
             (
-                State::Planned(approved_walk(waiting, approved.override_args, metadata)),
+                State::Planned(approved_walk(
+                    waiting,
+                    approved.override_args,
+                    metadata,
+                    slot.ask.clone(),
+                )),
                 Answered::Approved { by, edited },
             )
         }
@@ -145,6 +154,7 @@ fn approved_walk(
     waiting: Waiting,
     edited: Option<Args>,
     metadata: Option<Map<String, Value>>,
+    ask: Option<String>,
 ) -> Plan {
     let origin = edited.clone().unwrap_or(waiting.origin);
     let approval = Approval {
@@ -152,6 +162,7 @@ fn approved_walk(
         args: edited.unwrap_or(waiting.shown),
         questions: waiting.deferral.questions,
         metadata,
+        ask,
     };
     Plan { origin, approval: Some(approval), deferrals: waiting.deferrals }
 }

@@ -11,6 +11,7 @@ use crate::args::Args;
 use crate::call::{Behind, Inherited, RunInfo, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
+use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 
 /// What joins the id of a call and the ids of the calls of the agent behind it. Ids with it are replaced where a
@@ -53,6 +54,7 @@ pub(crate) struct Task {
     /// Where it stopped, and the answers to what it waits for.
     pub(crate) resume: Option<(SuspendedRun, DeferredToolResults)>,
     pub(crate) watchers: Watchers,
+    pub(crate) ledger: Option<Ledger>,
     /// Argument values may be put into spans.
     pub(crate) trace_args: bool,
 }

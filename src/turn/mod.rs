@@ -17,6 +17,7 @@ mod checks;
 mod child;
 mod errors;
 mod event;
+mod journal;
 mod pending;
 mod report;
 mod resolve;
@@ -47,6 +48,7 @@ use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::layer::MiddlewareLayer;
+use crate::ledger::Ledger;
 use crate::middleware::{Ancestor, ToolCallError};
 use crate::outcome::Outcome;
 use crate::tools::{Tools, ToolsExt as _};
@@ -109,6 +111,7 @@ pub struct Turn {
     retries: Option<Retries>,
     require_bound: bool,
     trace_args: bool,
+    ledger: Option<Ledger>,
     /// Came beside these calls.
     final_answer: Option<FinalAnswer>,
     watchers: Watchers,
@@ -127,6 +130,7 @@ impl Turn {
             retries: None,
             require_bound: false,
             trace_args: false,
+            ledger: None,
             final_answer: None,
             watchers: Watchers::default(),
         }
@@ -192,6 +196,33 @@ impl Turn {
     pub fn danger_trace_arguments(mut self) -> Self {
         self.trace_args = true;
         self
+    }
+
+    /// Writes every ask down before anybody is asked, makes every answer a decision that counts once, and claims and
+    /// settles every approved execution, over all processes and crashes (rules L1 to L3). See [`ledger`](crate::ledger).
+    ///
+    /// An answer that comes after somebody else's does not count: the decision that was recorded takes its place. A
+    /// call that was executed gives its recorded outcome, and one whose end was not seen is reported as *may have run*.
+    /// Claims are renewed while a body runs, by tokio's clock.
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.info.journal = Some(Arc::new(journal::LedgerJournal(ledger.clone())));
+        self.ledger = Some(ledger);
+        self
+    }
+
+    /// What the ledger says about a response that waits, as answers to [resume](Self::resume) it with: what was decided
+    /// since, here or elsewhere. What nobody has decided about is left. Without a ledger everything is left.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`].
+    pub async fn decisions(
+        &self,
+        suspended: &SuspendedTurn,
+    ) -> Result<DeferredToolResults, ErrorKind> {
+        match &self.ledger {
+            Some(ledger) => journal::decisions(ledger, suspended).await,
+            None => Ok(suspended.requests().answer().leave_rest().unchecked()),
+        }
     }
 
     /// Watches what happens, as it happens.
@@ -295,6 +326,15 @@ impl Turn {
         self
     }
 
+    /// Whether it is no sub-agent's.
+    pub(crate) fn is_root(&self) -> bool {
+        self.info.path.len() <= 1
+    }
+
+    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
     pub(crate) fn has_handler(&self) -> bool {
         self.handler.is_some()
     }
@@ -321,6 +361,10 @@ impl Turn {
         let explain = self.info.explain || task.info.explain;
         self.info = RunInfo { explain, ..task.info.clone() };
         self.trace_args |= task.trace_args;
+        // Of a ledger of its own and its parent's, its own is the one that it is written down in.
+        if let Some(ledger) = self.ledger.take().or_else(|| task.ledger.clone()) {
+            self = self.ledger(ledger);
+        }
         for layer in task.inherited.iter().rev() {
             self.tools = self.tools.layered(MiddlewareLayer::new(Ancestor(layer.clone())));
         }

@@ -75,6 +75,13 @@ impl<'a> Resolving<'a> {
             return Ok(self.finish());
         }
         loop {
+            let noted = match self.park().await {
+                Ok(()) => self.close_asks().await,
+                failed => failed,
+            };
+            if let Err(kind) = noted {
+                return Err(self.fail(kind));
+            }
             let requests = self.requests().only(|id| !self.offered.contains(id));
             if requests.is_empty() {
                 return Ok(self.finish());
@@ -98,6 +105,9 @@ impl<'a> Resolving<'a> {
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
         self = self.walk_planned().await?;
+        if let Err(kind) = self.park().await {
+            return Err(self.fail(kind));
+        }
         let requests = self.requests();
         self.offer(&requests);
         self = self.apply(&requests, answers, true).await?;

@@ -36,6 +36,8 @@ pub(super) struct Slot {
     pub(super) skipped: bool,
     /// The agent behind its tool, once it has begun.
     pub(super) child: Child,
+    /// Its ask in the ledger, once it has waited.
+    pub(super) ask: Option<String>,
     /// Why the agent behind its tool cannot go on.
     pub(super) failed: Option<ErrorKind>,
 }
@@ -90,6 +92,7 @@ impl Slot {
             settled_before: false,
             skipped: false,
             child: Child::default(),
+            ask: None,
             failed: None,
         }
     }

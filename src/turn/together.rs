@@ -164,6 +164,7 @@ impl<'a> Together<'a> {
             inherited,
             resume: slot.child.run.take().map(|run| (*run, answers)),
             watchers,
+            ledger: self.turn.ledger.clone(),
             trace_args: self.turn.trace_args,
         };
         slot.execution = Execution::Unknown;

@@ -32,4 +32,5 @@ mod tower_errors;
 mod tower_layers;
 mod turn;
 mod variants;
+mod with_ledger;
 mod wrappers;

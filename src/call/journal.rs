@@ -1,0 +1,58 @@
+//! The record of executions that outlives the process: what a gate claims before a body runs, and settles when it has
+//! ended (rule L2). The pass is the record for one process; this is the one for all of them.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::RunContext;
+use crate::args::Args;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// Claims and settles executions.
+pub(crate) trait Journal: Send + Sync {
+    /// Claims the execution of a call, which is approved, or allowed and to be journaled.
+    fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>>;
+
+    /// Keeps a claim for longer.
+    fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>>;
+
+    /// Records how a body has ended. Gives what is recorded, which is another outcome where one was recorded before.
+    fn settle<'a>(
+        &'a self,
+        claimed: &'a JournalToken,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Result<Outcome, BoxError>>;
+
+    /// How long a claim lasts when it is not renewed.
+    fn lease(&self) -> Duration;
+}
+
+/// A call that is about to be executed.
+pub(crate) struct Journaled<'a> {
+    pub(crate) cx: &'a RunContext,
+    /// The tool at its gate.
+    pub(crate) identity: &'a str,
+    pub(crate) args: &'a Args,
+    pub(crate) idempotent: bool,
+}
+
+/// Whether a call may be executed.
+pub(crate) enum JournalClaim {
+    /// It may.
+    Go(JournalToken),
+    /// It was executed, and this came of it.
+    Recorded(Outcome),
+    /// It may not: nobody approved it, or not any more.
+    Denied(String),
+    /// Another worker executes it now, or it was started and its end was not seen.
+    Unknown(String),
+}
+
+/// The right to execute a call, in the journal.
+#[derive(Debug, Clone)]
+pub(crate) struct JournalToken {
+    pub(crate) id: String,
+    pub(crate) token: u64,
+}

@@ -1,0 +1,365 @@
+//! Turns and agents with a ledger: decided once, executed once, whatever arrives twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use countersign::ledger::{AskState, Decided, Ledger, MemoryStore, Verdict};
+use countersign::{
+    Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, Outcome,
+    RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolDefinition, ToolError, ToolsExt, Turn,
+    UserError, danger_approve_all, handler_fn, text,
+};
+use serde_json::json;
+
+use crate::agent::Scripted;
+use crate::support::{Recorder, call};
+
+fn ledger() -> Ledger {
+    Ledger::new(MemoryStore::new())
+}
+
+/// The response as another process finds it.
+fn stored(turn: &SuspendedTurn) -> SuspendedTurn {
+    serde_json::from_str(&serde_json::to_string(turn).unwrap()).unwrap()
+}
+
+async fn waiting(turn: &Turn) -> SuspendedTurn {
+    let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
+    report.into_suspended().unwrap()
+}
+
+fn yes(suspended: &SuspendedTurn) -> DeferredToolResults {
+    suspended.requests().answer().approve("c1").answered_by("ann").build().unwrap()
+}
+
+#[tokio::test]
+async fn an_approval_that_arrives_twice_runs_once_and_the_second_gets_the_recorded_outcome() {
+    // L3: "Asking again after a lost response returns the recorded outcome."
+    let recorder = Recorder::new(["pay"]).body(|_, _| Ok("paid".into()));
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    for _ in 0..3 {
+        // The same stored value, as after a crash, or in another process.
+        let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+        assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
+    }
+    assert_eq!(recorder.ids(), ["c1"]);
+    let [ask] = &ledger.list(None, 10).await.unwrap()[..] else { panic!("one ask") };
+    assert_eq!(ask.state, AskState::Executed);
+    assert_eq!(ask.decision.as_ref().unwrap().by, ["ann"]);
+    assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn of_two_answers_the_first_counts_also_when_the_second_is_a_yes() {
+    // L1: "of any number of processes one wins, each loser is told who won and what". A3: a NO is final.
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    let no = suspended.requests().answer().deny("c1", "too much").answered_by("bob").build();
+    let report = turn.resume(stored(&suspended), no.unwrap()).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("too much"));
+    let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("too much"));
+    assert_eq!(report.calls()[0].answered().unwrap().by(), Some("bob"));
+    assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is_a_decision() {
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let (seen, asks) = std::sync::mpsc::channel();
+    let inner = ledger.clone();
+    let handler = handler_fn(move |_: RunContext, requests: DeferredToolRequests| {
+        let (inner, seen) = (inner.clone(), seen.clone());
+        async move {
+            let parked = inner.list(Some(AskState::Pending), 10).await.unwrap();
+            seen.send(parked.len()).unwrap();
+            requests.answer().approve("c1").answered_by("policy").build()
+        }
+    });
+    let turn =
+        Turn::new(recorder.clone().approval_required()).ledger(ledger.clone()).handler(handler);
+    let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
+    assert!(report.calls()[0].outcome().is_returned());
+    assert_eq!(asks.recv().unwrap(), 1);
+    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    assert_eq!(ask.decision.unwrap().by, ["policy"]);
+}
+
+#[tokio::test]
+async fn a_decision_that_was_made_elsewhere_is_taken_up() {
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let agent = |model: Scripted| {
+        Agent::new(model, recorder.clone().approval_required())
+            .output(text().or_deferred())
+            .ledger(ledger.clone())
+    };
+    let calls = ModelResponse::calls([
+        call("c1", "pay", json!({"n": 1})),
+        call("c2", "pay", json!({"n": 2})),
+    ]);
+    let run = agent(Scripted::new([calls])).run("go").await.unwrap();
+    let suspended = run.into_suspended().unwrap();
+
+    // An inbox decides one of them.
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap();
+    let ask = ask.iter().find(|ask| ask.ask.get_args()["n"] == 1).unwrap();
+    let edit = Verdict::Approve { args: Some(countersign::Args::new().with("n", 7)) };
+    let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
+    assert_eq!(won, Decided::Won { again: false });
+
+    // Whoever resumes does not know it yet.
+    let agent = agent(Scripted::default());
+    let answers = agent.decisions(&suspended).await.unwrap();
+    assert!(answers.is_left("c2"));
+    let suspended = agent.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+    assert_eq!(recorder.ran()[0].args["n"], 7);
+    let ids: Vec<_> = suspended.requests().iter().map(|call| call.id().to_owned()).collect();
+    assert_eq!(ids, ["c2"]);
+}
+
+#[tokio::test]
+async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
+    // L4: "Expiry is a denial recorded as expiry, not as a human's no."
+    let recorder = Recorder::new(["pay"]);
+    let time = Arc::new(AtomicI64::new(1_000));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)))
+        .asks(|_, ask| ask.principal("root").expires_in(Duration::from_secs(60)));
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    time.fetch_add(60_000, Ordering::Relaxed);
+    let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("Nobody decided in time."));
+    assert!(recorder.ran().is_empty());
+    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
+}
+
+#[tokio::test]
+async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
+    // L2: "A crash between leaves *unknown*, never silently run again unless the tool is idempotent".
+    let time = Arc::new(AtomicI64::new(1_000));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
+    for (idempotent, runs) in [(false, 1), (true, 2)] {
+        let definition =
+            ToolDefinition::new("pay", json!({"type": "object"})).idempotent(idempotent);
+        let recorder = Recorder::of([definition]).taking(Duration::from_secs(3_600));
+        let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+        let suspended = waiting(&turn).await;
+        {
+            let lost = turn.resume(stored(&suspended), yes(&suspended));
+            let lost = tokio::time::timeout(Duration::from_millis(50), lost).await;
+            assert!(lost.is_err(), "the worker dies in the middle of the tool");
+        }
+        // Its lease still holds: nobody else may.
+        let other = Turn::new(
+            Recorder::of([
+                ToolDefinition::new("pay", json!({"type": "object"})).idempotent(idempotent)
+            ])
+            .approval_required(),
+        )
+        .ledger(ledger.clone());
+        let held = other.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+        assert!(matches!(held.calls()[0].outcome(), Outcome::Unknown(_)));
+        time.fetch_add(31_000, Ordering::Relaxed);
+        let report = tokio::time::timeout(
+            Duration::from_millis(50),
+            turn.resume(stored(&suspended), yes(&suspended)),
+        );
+        match report.await {
+            Ok(report) => {
+                assert!(!idempotent);
+                assert!(matches!(report.unwrap().calls()[0].outcome(), Outcome::Unknown(_)));
+            }
+            Err(_) => assert!(idempotent, "an idempotent tool runs again"),
+        }
+        assert_eq!(recorder.ran().len(), runs, "idempotent: {idempotent}");
+        time.fetch_add(31_000, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_journaled_tool_that_nobody_is_asked_about_runs_once_too() {
+    let recorder =
+        Recorder::of([ToolDefinition::new("pay", json!({"type": "object"})).journaled(true)])
+            .body(|_, _| Ok("paid".into()));
+    let ledger = ledger();
+    for _ in 0..2 {
+        // The same call of the same response of the same run, in two processes.
+        let turn = Turn::new(recorder.clone()).of_run("run", 0).ledger(ledger.clone());
+        let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
+        assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
+    }
+    assert_eq!(recorder.ids(), ["c1"]);
+}
+
+#[tokio::test]
+async fn a_body_that_asks_again_is_another_ask() {
+    // L1: "released (the body deferred)".
+    let recorder = Recorder::new(["pay"]).body(|cx, _| {
+        cx.approved_for("really")?;
+        Ok("paid".into())
+    });
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+    let again = report.into_suspended().unwrap();
+    let report = turn.resume(stored(&again), yes(&again)).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
+    let mut states: Vec<_> =
+        ledger.list(None, 10).await.unwrap().iter().map(|ask| ask.state.as_str()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["executed", "released"]);
+}
+
+#[tokio::test]
+async fn sub_agents_are_written_down_by_the_ledger_of_their_parent() {
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let model = Scripted::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
+    let worker = Agent::new(model, recorder.clone().approval_required());
+    let tools = FunctionToolset::new().tool(worker.as_tool("worker", "Works"));
+    let model =
+        Scripted::new([ModelResponse::calls([call("p1", "worker", json!({"prompt": "pay"}))])]);
+    let root = Agent::new(model, tools).output(text().or_deferred()).ledger(ledger.clone());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let approve = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
+    let stored: SuspendedRun =
+        serde_json::from_str(&serde_json::to_string(&suspended).unwrap()).unwrap();
+    for suspended in [stored, suspended] {
+        let answers = root.decisions(&suspended).await.unwrap();
+        let run = root.resume(suspended, answers).await.unwrap();
+        assert!(run.turns()[0].calls()[0].outcome().is_returned());
+    }
+    assert_eq!(recorder.ids(), ["c1"]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_settled_without_running_closes_its_ask() {
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    let strict = Turn::new(
+        recorder
+            .clone()
+            .approval_required()
+            .layered(countersign::decide_fn(|_| countersign::Decision::deny("closed"))),
+    )
+    .ledger(ledger.clone())
+    .handler(danger_approve_all());
+    let report = strict.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("closed"));
+    assert_eq!(ledger.list(None, 10).await.unwrap()[0].state, AskState::Closed);
+    assert!(recorder.ran().is_empty());
+}
+
+/// A tool's error that is not for the model is written down as a failure.
+#[tokio::test]
+async fn a_fatal_error_is_an_outcome_too() {
+    let recorder = Recorder::new(["pay"]).body(|_, _| Err(ToolError::fatal("broken")));
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    assert!(turn.resume(stored(&suspended), yes(&suspended)).await.is_err());
+    let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
+    assert!(matches!(report.calls()[0].outcome(), Outcome::Failed(_)));
+    assert_eq!(recorder.ids(), ["c1"]);
+    let unknown = turn.resume(suspended, DeferredToolResults::new().approve("c9").approve("c1"));
+    let error = unknown.await.unwrap_err();
+    assert!(matches!(error.kind(), countersign::ErrorKind::User(UserError::AnswersUnknown { .. })));
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
+    // L5: "A run is resumed by one worker (lease, fencing token, state version); the loser is told."
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let agent = |model: Scripted, worker: &str| {
+        Agent::new(model, recorder.clone().approval_required())
+            .output(text().or_deferred())
+            .ledger(ledger.clone().worker(worker))
+    };
+    let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let run = agent(Scripted::new([pay]), "front").run("go").await.unwrap();
+    let run_id = run.run_id().to_owned();
+    drop(run);
+    assert_eq!(ledger.waiting_runs(10).await.unwrap()[0].run, run_id);
+
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let approve = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
+    let workers = ["w1", "w2", "w3"].map(|name| agent(Scripted::default(), name));
+    let ended = futures::future::join_all(workers.iter().map(|it| it.take_up(&run_id))).await;
+    let mut resumed = 0;
+    for ended in ended {
+        match ended.unwrap() {
+            TakeUp::Resumed(run) => {
+                resumed += 1;
+                assert_eq!(run.unwrap().text(), Some("done"));
+            }
+            TakeUp::Over(text) => assert_eq!(text, "done"),
+            TakeUp::Held { by, .. } => assert!(by.starts_with('w')),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((resumed, recorder.ids()), (1, vec!["c1".to_owned()]));
+    assert!(
+        matches!(workers[0].take_up(&run_id).await.unwrap(), TakeUp::Over(text) if text == "done")
+    );
+    assert!(matches!(workers[0].take_up("nowhere").await.unwrap(), TakeUp::UnknownRun));
+    assert!(ledger.waiting_runs(10).await.unwrap().is_empty());
+    assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twice() {
+    let time = Arc::new(AtomicI64::new(1_000));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
+    let recorder = Recorder::new(["pay"]);
+    let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let agent = |model: Scripted| {
+        Agent::new(model, recorder.clone().approval_required())
+            .output(text().or_deferred())
+            .ledger(ledger.clone())
+    };
+    let run = agent(Scripted::new([pay])).run("go").await.unwrap();
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let approve = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
+
+    // The first worker runs the tool and dies while it asks the model.
+    struct Never;
+    impl countersign::Model for Never {
+        async fn respond(
+            &self,
+            _: countersign::ModelRequest,
+        ) -> Result<ModelResponse, countersign::BoxError> {
+            std::future::pending().await
+        }
+    }
+    let dying = Agent::new(Never, recorder.clone().approval_required())
+        .output(text().or_deferred())
+        .ledger(ledger.clone());
+    let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
+    assert!(lost.is_err());
+    assert_eq!(recorder.ids(), ["c1"]);
+    let second = agent(Scripted::default());
+    assert!(matches!(second.take_up(run.run_id()).await.unwrap(), TakeUp::Held { .. }));
+    time.fetch_add(31_000, Ordering::Relaxed);
+    let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
+    assert_eq!(ended.unwrap().text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1"]);
+}
