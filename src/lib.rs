@@ -88,6 +88,7 @@
 //! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
+//! | `sqlite` | a ledger in a file that many processes share |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
@@ -116,6 +117,8 @@ pub mod middleware;
 pub mod model;
 pub mod outcome;
 pub mod show;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod testing;
 pub mod tools;
 pub mod toolset;
@@ -160,6 +163,8 @@ pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,
     ToolError, ToolFailed, ToolReturn, ToolUnknown,
 };
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 pub use tools::{Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;

@@ -17,6 +17,7 @@ mod checks;
 mod child;
 mod errors;
 mod event;
+mod inside;
 mod journal;
 mod pending;
 mod report;
@@ -42,17 +43,15 @@ pub use suspended::SuspendedTurn;
 pub use suspended_run::SuspendedRun;
 pub(crate) use suspended_run::results;
 
-use crate::call::{Meter, RunContext, RunInfo, ToolCall, ToolDefinition};
+use crate::call::{RunContext, RunInfo, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::layer::MiddlewareLayer;
 use crate::ledger::Ledger;
-use crate::middleware::{Ancestor, ToolCallError};
+use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
-use crate::tools::{Tools, ToolsExt as _};
-use slot::Slot;
+use crate::tools::Tools;
 
 /// How often one call may be deferred before it is denied (rule D7).
 const MAX_DEFERRALS: u32 = 16;
@@ -314,92 +313,6 @@ impl Turn {
     /// The context outside any call.
     pub(crate) fn context(&self) -> RunContext {
         RunContext::of_run(Arc::new(self.info.clone()))
-    }
-
-    pub(crate) fn shared_handler(mut self, handler: Option<Arc<dyn ErasedHandler>>) -> Self {
-        self.handler = handler;
-        self
-    }
-
-    pub(crate) fn with_retries(mut self, retries: Retries) -> Self {
-        self.retries = Some(retries);
-        self
-    }
-
-    /// Whether it is no sub-agent's.
-    pub(crate) fn is_root(&self) -> bool {
-        self.info.path.len() <= 1
-    }
-
-    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
-        self.ledger.as_ref()
-    }
-
-    pub(crate) fn has_handler(&self) -> bool {
-        self.handler.is_some()
-    }
-
-    /// A final answer came beside the calls: as long as it stands, what would wait is not executed, and nobody is
-    /// asked.
-    pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
-        self.final_answer = Some(answer);
-        self
-    }
-
-    /// A response of this turn that nobody has decided about yet, with the outcomes that are known.
-    pub(crate) fn undecided(
-        &self,
-        calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
-    ) -> SuspendedTurn {
-        let slots: Vec<_> =
-            calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome)).collect();
-        SuspendedTurn::new(&self.info, &slots)
-    }
-
-    /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).
-    pub(crate) fn inside(mut self, task: &Task) -> Self {
-        let explain = self.info.explain || task.info.explain;
-        self.info = RunInfo { explain, ..task.info.clone() };
-        self.trace_args |= task.trace_args;
-        // Of a ledger of its own and its parent's, its own is the one that it is written down in.
-        if let Some(ledger) = self.ledger.take().or_else(|| task.ledger.clone()) {
-            self = self.ledger(ledger);
-        }
-        for layer in task.inherited.iter().rev() {
-            self.tools = self.tools.layered(MiddlewareLayer::new(Ancestor(layer.clone())));
-        }
-        self
-    }
-
-    /// Checks answers to what waits, without applying them.
-    pub(crate) async fn check(
-        &self,
-        suspended: SuspendedTurn,
-        answers: &DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
-        let turn = self.taking_up(&suspended);
-        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await;
-        let resolving = resolving.map_err(|error| error.into_parts().0)?;
-        resolving.check_answers(&resolving.requests(), answers).await
-    }
-
-    pub(crate) fn with_usage(mut self, usage: Arc<Meter>) -> Self {
-        self.info.usage = usage;
-        self
-    }
-
-    pub(crate) fn watched_by(mut self, watchers: Watchers) -> Self {
-        self.watchers = watchers;
-        self
-    }
-
-    pub(crate) fn watchers(&self) -> &Watchers {
-        &self.watchers
-    }
-
-    pub(crate) fn with_deps(mut self, deps: crate::call::Extensions) -> Self {
-        self.info.deps = deps;
-        self
     }
 }
 

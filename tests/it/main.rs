@@ -17,6 +17,7 @@ mod functions;
 #[cfg(feature = "genai")]
 mod genai;
 mod histories;
+mod ledger;
 mod limits;
 mod model_layers;
 mod outputs;
