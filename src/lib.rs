@@ -87,6 +87,7 @@
 //! |---|---|
 //! | `cli` | a handler that asks a person in the terminal |
 //! | `schema` | tools that are known only by a JSON Schema |
+//! | `postgres` | a store of the ledger in PostgreSQL |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
@@ -112,6 +113,8 @@ pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod outcome;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod show;
 pub mod testing;
 pub mod tools;

@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("turn", 9),
     ("agent", 10),
     ("cli", 11),
+    ("postgres", 11),
     ("testing", 11),
     ("docs", 12),
 ];

@@ -18,6 +18,7 @@ mod record;
 mod results;
 mod rules;
 mod store;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;

@@ -14,6 +14,7 @@ mod deciding;
 mod deferring;
 mod examples;
 mod functions;
+mod postgres;
 mod properties;
 mod pydantic;
 mod retries;
