@@ -69,6 +69,12 @@ impl Quorum {
     pub(super) fn has_veto(self) -> bool {
         self.approvals > 1
     }
+
+    /// Whether this person may not approve. Nothing fails open (rule D4): where nobody knows who wants the call, it may
+    /// be anybody.
+    pub(super) fn refuses(self, requester: Option<&str>, who: &str) -> bool {
+        self.not_the_requester && requester.is_none_or(|requester| requester == who)
+    }
 }
 
 impl Ask {

@@ -7,11 +7,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::record::Record;
-use super::store::{Entry, Filter, RowKind};
-use super::{Ledger, LedgerError, read};
+use super::store::{Entry, Filter, Row, RowKind, StoreError};
+use super::stored::{read, row_of};
+use super::{Ledger, LedgerError};
 
 /// How many entries, or runs, are read at once.
 const PAGE: u32 = 512;
+
+/// How often a run is read again that changes while it is read.
+const RETRIES: usize = 100;
+
+/// The last entry of a log, and digests of the asks as their last entries say.
+type Replayed = ((i64, String), BTreeMap<String, String>);
 
 /// The log is whole: every entry is linked to the one before it, and every ask stands where its last entry says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +69,10 @@ impl Ledger {
             after.clone_from(last);
             for run in runs {
                 match self.verify_run(&run, earlier.get(&run)).await? {
-                    Ok((entries, head)) => {
-                        verified.entries += entries;
+                    // A run may have rows that no log is about.
+                    Ok((0, _)) => {}
+                    Ok(head) => {
+                        verified.entries += u64::try_from(head.0).unwrap_or_default();
                         verified.heads.insert(run, head);
                     }
                     Err(broken) => return Ok(Err(broken)),
@@ -79,16 +88,45 @@ impl Ledger {
         Ok(Ok(verified))
     }
 
+    /// Reads a run's log and its asks. They are not one snapshot: what looks broken while the log grows is looked at
+    /// again.
     async fn verify_run(
         &self,
         run: &str,
         earlier: Option<&(i64, String)>,
-    ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
-        let broken = |seq: Option<i64>, problem: &str| {
-            Ok(Err(Broken { run: run.to_owned(), seq, problem: problem.to_owned() }))
+    ) -> Result<Result<(i64, String), Broken>, LedgerError> {
+        for _ in 0..RETRIES {
+            let rows = self.asks_of(run).await?;
+            let (head, asks) = match self.replay(run, earlier).await? {
+                Ok(replayed) => replayed,
+                Err(broken) => return Ok(Err(broken)),
+            };
+            let Some(problem) = compare(&rows, asks) else { return Ok(Ok(head)) };
+            let settled = self.asks_of(run).await? == rows;
+            if settled && self.store.log(run, head.0, 1).await?.is_empty() {
+                return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
+            }
+        }
+        let problem = "it changes faster than it can be read: verify it again".to_owned();
+        Ok(Err(Broken { run: run.to_owned(), seq: None, problem }))
+    }
+
+    async fn asks_of(&self, run: &str) -> Result<Vec<Row>, StoreError> {
+        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
+        self.store.list(&Filter { kind, run, ..Filter::default() }).await
+    }
+
+    /// The last entry of a run's log, and where each ask stands by it.
+    async fn replay(
+        &self,
+        run: &str,
+        earlier: Option<&(i64, String)>,
+    ) -> Result<Result<Replayed, Broken>, LedgerError> {
+        let broken = |seq: i64, problem: &str| {
+            Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
         };
         let mut last = (0, String::new());
-        let mut asks: BTreeMap<String, String> = BTreeMap::new();
+        let mut asks = BTreeMap::new();
         loop {
             let page = self.store.log(run, last.0, PAGE).await?;
             if page.is_empty() {
@@ -96,37 +134,22 @@ impl Ledger {
             }
             for entry in page {
                 if let Err(problem) = self.check(&entry, run, &last) {
-                    return broken(Some(entry.seq), problem);
+                    return broken(entry.seq, problem);
                 }
                 if earlier.is_some_and(|(seq, hash)| *seq == entry.seq && *hash != entry.hash) {
-                    return broken(Some(entry.seq), "it is not the entry that was there before");
+                    return broken(entry.seq, "it is not the entry that was there before");
                 }
                 let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-                if let (Some(ask), Some(record)) = (body["ask"].as_str(), body["record"].as_str()) {
+                let said = |key| body.get(key).and_then(Value::as_str);
+                if let (Some(ask), Some(record)) = (said("ask"), said("record")) {
                     asks.insert(ask.to_owned(), record.to_owned());
                 }
                 last = (entry.seq, entry.hash);
             }
         }
-        if let Some((seq, _)) = earlier.filter(|(seq, _)| *seq > last.0) {
-            return broken(Some(*seq), "the end of the log is gone");
-        }
-        let filter =
-            Filter { kind: Some(RowKind::Ask), run: Some(run.to_owned()), ..Filter::default() };
-        for row in self.store.list(&filter).await? {
-            let found = read(&row).map(|record| digest_of(&record)).unwrap_or_default();
-            match asks.remove(&row.id) {
-                None => return broken(None, &format!("ask `{}` is not in the log", row.id)),
-                Some(logged) if logged != found => {
-                    let problem = format!("ask `{}` does not stand where the log says", row.id);
-                    return broken(None, &problem);
-                }
-                Some(_) => {}
-            }
-        }
-        match asks.into_keys().next() {
-            Some(ask) => broken(None, &format!("ask `{ask}` is gone")),
-            None => Ok(Ok((u64::try_from(last.0).unwrap_or_default(), last))),
+        match earlier.filter(|(seq, _)| *seq > last.0) {
+            Some((seq, _)) => broken(*seq, "the end of the log is gone"),
+            None => Ok(Ok((last, asks))),
         }
     }
 
@@ -167,6 +190,26 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Where rows and log differ.
+fn compare(rows: &[Row], mut asks: BTreeMap<String, String>) -> Option<String> {
+    for row in rows {
+        let id = row.id.escape_debug();
+        let record = read(row).ok();
+        // Lists go by what stands beside the document.
+        let listed = |row: &Row| (row.run.clone(), row.state.clone(), row.created_at, row.due_at);
+        let as_written = record.as_ref().is_some_and(|it| listed(&row_of(it)) == listed(row));
+        let found = record.map(|record| digest_of(&record)).unwrap_or_default();
+        match asks.remove(&row.id) {
+            None => return Some(format!("ask `{id}` is not in the log")),
+            Some(logged) if logged != found || !as_written => {
+                return Some(format!("ask `{id}` does not stand where the log says"));
+            }
+            Some(_) => {}
+        }
+    }
+    asks.into_keys().next().map(|ask| format!("ask `{}` is gone", ask.escape_debug()))
 }
 
 /// A digest of an ask: of everything but how long its lease is, which is no change of state.

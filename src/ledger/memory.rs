@@ -1,6 +1,6 @@
 //! A store in memory: for tests, and for programs whose approvals need not outlive them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -98,11 +98,10 @@ impl Store for MemoryStore {
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         let now = (self.clock)();
         let all = self.lock();
-        let due = all
-            .rows
-            .values()
-            .filter(|row| row.kind == RowKind::Ask && row.due_at.is_some_and(|due| due <= now));
-        let ids = due.take(limit as usize).map(|row| row.id.clone()).collect();
+        let due = |row: &Row| row.due_at.filter(|due| row.kind == RowKind::Ask && *due <= now);
+        let mut due: Vec<_> = all.rows.values().filter_map(|row| Some((due(row)?, row))).collect();
+        due.sort_by_key(|(due, _)| *due);
+        let ids = due.into_iter().take(limit as usize).map(|(_, row)| row.id.clone()).collect();
         Box::pin(ready(Ok(ids)))
     }
 
@@ -123,7 +122,9 @@ impl Store for MemoryStore {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         let all = self.lock();
-        let runs = all.logs.keys().filter(|run| run.as_str() > after).take(limit as usize);
+        let runs = all.logs.keys().chain(all.rows.values().map(|row| &row.run));
+        let runs: BTreeSet<_> = runs.filter(|run| run.as_str() > after).collect();
+        let runs = runs.into_iter().take(limit as usize);
         Box::pin(ready(Ok(runs.cloned().collect())))
     }
 

@@ -13,27 +13,30 @@
 
 mod ask;
 mod audit;
+mod change;
 mod memory;
 mod record;
 mod results;
 mod rules;
 mod store;
+mod stored;
 mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
+use change::Change;
 pub use memory::MemoryStore;
-
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 use rules::Deciding;
 pub use store::{Draft, Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work, Writes};
+use stored::read;
 
 /// How many asks `expire` works through in one go.
 const EXPIRE_AT_ONCE: u32 = 256;
@@ -82,6 +85,20 @@ pub enum LedgerError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It would not be read again as it is: nothing has changed.
+    #[error("ask `{id}` cannot be kept: {problem}")]
+    Unkeepable {
+        /// The ask.
+        id: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+}
+
+impl LedgerError {
+    fn unreadable(id: &str, problem: &(impl fmt::Display + ?Sized)) -> Self {
+        Self::Unreadable { id: id.to_owned(), problem: problem.to_string() }
+    }
 }
 
 impl Ledger {
@@ -104,14 +121,10 @@ impl Ledger {
     /// [`LedgerError`]; nothing has changed.
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
-        self.on(&id, |now, record| match record {
-            Some(record) => (record, None, None),
-            None => {
-                let record = Record::new(ask.clone(), now);
-                (record, Some("parked"), None)
-            }
-        })
-        .await
+        let change = Change { by: None, new: Some(ask) };
+        let parked = self.change(&id, change, |record, _| record.clone(), |_| None).await?;
+        let missing = "it is there and is not: the store did not do the work it was given";
+        parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
     }
 
     /// Decides about an ask, for exactly what was shown. An edit is an approval with other arguments; where several have
@@ -130,11 +143,12 @@ impl Ledger {
         let deciding = Deciding { fingerprint, by, verdict };
         let event = |result: &Decided| match result {
             Decided::Won { again: false } => Some("decided"),
-            Decided::Recorded { .. } => Some("voted"),
+            Decided::Recorded { again: false, .. } => Some("voted"),
             _ => None,
         };
         let decide = |record: &mut Record, now| rules::decide(record, &deciding, now);
-        Ok(self.change(id, Some(&deciding.by), decide, event).await?.unwrap_or(Decided::UnknownAsk))
+        let made = self.change(id, Change::by(&deciding.by), decide, event).await?;
+        Ok(made.map_or(Decided::UnknownAsk, |(decided, _)| decided))
     }
 
     /// Claims the execution of an approved ask, for as long as the lease, which can be [renewed](Self::renew).
@@ -151,7 +165,8 @@ impl Ledger {
         let event =
             |result: &Claimed| matches!(result, Claimed::Claimed { .. }).then_some("claimed");
         let claim = |record: &mut Record, now| rules::claim(record, worker, lease, now);
-        Ok(self.change(id, Some(worker), claim, event).await?.unwrap_or(Claimed::UnknownAsk))
+        let made = self.change(id, Change::by(worker), claim, event).await?;
+        Ok(made.map_or(Claimed::UnknownAsk, |(claimed, _)| claimed))
     }
 
     /// Makes a claim last longer from now on.
@@ -166,7 +181,9 @@ impl Ledger {
     ) -> Result<Renewed, LedgerError> {
         let lease = millis(lease);
         let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
-        Ok(self.change(id, None, renew, |_| None).await?.unwrap_or(Renewed::UnknownAsk))
+        let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
+        let made = self.change(id, Change::default(), renew, event).await?;
+        Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
     }
 
     /// Records what came of an execution. Of several settlements of one claim the first counts; a worker whose claim
@@ -205,7 +222,8 @@ impl Ledger {
         };
         let settle =
             |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
-        Ok(self.change(id, None, settle, event).await?.unwrap_or(Settled::UnknownAsk))
+        let made = self.change(id, Change::default(), settle, event).await?;
+        Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
 
     /// Withdraws an ask that nobody executes yet.
@@ -213,15 +231,12 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the ask stands as it was.
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
-        let before = |record: &mut Record, now| {
-            let was = record.state;
-            (was, rules::cancel(record, by, now))
+        let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
+        let event = |result: &Cancelled| {
+            matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
         };
-        let event = |(was, result): &(AskState, Cancelled)| {
-            (*result == Cancelled::Cancelled && *was != AskState::Cancelled).then_some("cancelled")
-        };
-        let done = self.change(id, Some(by), before, event).await?;
-        Ok(done.map_or(Cancelled::UnknownAsk, |(_, result)| result))
+        let made = self.change(id, Change::by(by), cancel, event).await?;
+        Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
     /// Lets the time take effect that has passed: asks that nobody decided expire, claims whose lease is over become
@@ -230,21 +245,21 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; some may have changed.
     pub async fn expire(&self) -> Result<Vec<String>, LedgerError> {
-        let mut changed = Vec::new();
+        let (mut changed, mut failed) = (Vec::new(), None);
         loop {
             let due = self.store.due(EXPIRE_AT_ONCE).await?;
-            let mut progress = false;
+            let before = changed.len();
             for id in due {
-                let look = |record: &mut Record, _| record.state;
-                let before = self.get(&id).await?.map(|record| record.state);
-                let after = self.change(&id, None, look, |_| None).await?;
-                if after.is_some() && after != before {
-                    progress = true;
-                    changed.push(id);
+                match self.change(&id, Change::default(), |_, _| (), |()| None).await {
+                    Ok(Some(((), true))) => changed.push(id),
+                    Ok(_) => {}
+                    // One that cannot be read does not keep the others from expiring.
+                    Err(error @ LedgerError::Unreadable { .. }) => failed = Some(error),
+                    Err(error) => return Err(error),
                 }
             }
-            if !progress {
-                return Ok(changed);
+            if changed.len() == before {
+                return failed.map_or(Ok(changed), Err);
             }
         }
     }
@@ -254,7 +269,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        self.store.get(id).await?.map(|row| read(&row)).transpose()
+        let row = self.store.get(id).await?.filter(|row| row.kind == RowKind::Ask);
+        row.map(|row| read(&row)).transpose()
     }
 
     /// The asks in this state, or all, newest first.
@@ -270,122 +286,10 @@ impl Ledger {
         let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
         self.store.list(&filter).await?.iter().map(read).collect()
     }
-
-    /// Changes an ask, after the time that has passed has taken effect. `None` when there is no such ask.
-    async fn change<T: Send>(
-        &self,
-        id: &str,
-        by: Option<&str>,
-        mut change: impl FnMut(&mut Record, Millis) -> T + Send,
-        event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
-    ) -> Result<Option<T>, LedgerError> {
-        let mut result = Ok(None);
-        let ids = [id.to_owned()];
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            result = Ok(None);
-            let Some(row) = rows.into_iter().flatten().next() else { return Writes::default() };
-            let mut record = match read(&row) {
-                Ok(record) => record,
-                Err(error) => {
-                    result = Err(error);
-                    return Writes::default();
-                }
-            };
-            let (mut writes, before) = (Writes::default(), record.clone());
-            if let Some(event) = rules::pass_time(&mut record, now) {
-                writes.log.push(draft(&record, event, None, now));
-            }
-            let made = change(&mut record, now);
-            if let Some(event) = event(&made) {
-                writes.log.push(draft(&record, event, by, now));
-            }
-            result = Ok(Some(made));
-            if record != before {
-                writes.rows.push(row_of(&record));
-            }
-            writes
-        };
-        self.store.transact(&ids, &self.linker, &mut work).await?;
-        result
-    }
-
-    /// Reads an ask and writes what the function makes of it.
-    async fn on(
-        &self,
-        id: &str,
-        mut make: impl FnMut(Millis, Option<Record>) -> (Record, Option<&'static str>, Option<String>)
-        + Send,
-    ) -> Result<Record, LedgerError> {
-        let mut result =
-            Err(LedgerError::Unreadable { id: id.to_owned(), problem: "it was not read".into() });
-        let ids = [id.to_owned()];
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let known = rows.into_iter().flatten().next().map(|row| read(&row)).transpose();
-            let known = match known {
-                Ok(known) => known,
-                Err(error) => {
-                    result = Err(error);
-                    return Writes::default();
-                }
-            };
-            let (record, event, by) = make(now, known);
-            let mut writes = Writes::default();
-            if let Some(event) = event {
-                writes.log.push(draft(&record, event, by.as_deref(), now));
-                writes.rows.push(row_of(&record));
-            }
-            result = Ok(record);
-            writes
-        };
-        self.store.transact(&ids, &self.linker, &mut work).await?;
-        result
-    }
 }
 
 fn millis(time: Duration) -> Millis {
     Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX)
-}
-
-/// The version of the stored form (rule L7).
-const VERSION: u64 = 1;
-
-fn row_of(record: &Record) -> Row {
-    Row {
-        id: record.ask.id().to_owned(),
-        kind: RowKind::Ask,
-        run: record.ask.run().to_owned(),
-        state: record.state.as_str().to_owned(),
-        created_at: record.parked_at,
-        due_at: record.due_at(),
-        doc: json!({"version": VERSION, "ask": record}).to_string(),
-    }
-}
-
-fn read(row: &Row) -> Result<Record, LedgerError> {
-    let unreadable = |problem: String| LedgerError::Unreadable { id: row.id.clone(), problem };
-    let mut doc: Value =
-        serde_json::from_str(&row.doc).map_err(|error| unreadable(error.to_string()))?;
-    if doc.get("version").and_then(Value::as_u64) != Some(VERSION) {
-        return Err(unreadable(format!("it is not of version {VERSION}")));
-    }
-    let ask = doc.get_mut("ask").map(Value::take).unwrap_or_default();
-    serde_json::from_value(ask).map_err(|error| unreadable(error.to_string()))
-}
-
-/// What the log says about a change: the event, and a digest of what the ask became.
-fn draft(record: &Record, event: &str, by: Option<&str>, now: Millis) -> Draft {
-    let body = json!({
-        "ask": record.ask.id(),
-        "at": now,
-        "by": by,
-        "event": event,
-        "fingerprint": record.fingerprint,
-        "record": audit::digest_of(record),
-        "state": record.state,
-        "token": record.token,
-        "tool": record.ask.tool(),
-    });
-    Draft { run: record.ask.run().to_owned(), body }
 }
 
 impl fmt::Debug for Ledger {

@@ -162,6 +162,9 @@ pub struct Record {
     /// What was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<LedgerDecision>,
+    /// Who withdrew it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<String>,
     /// Who executes it, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimRecord>,
@@ -185,6 +188,7 @@ impl Record {
             expires_at,
             votes: Vec::new(),
             decision: None,
+            cancelled_by: None,
             claim: None,
             token: 0,
             outcome: None,

@@ -40,6 +40,8 @@ pub enum Decided {
         approvals: u32,
         /// How many have to.
         needed: u32,
+        /// The same person had said the same before.
+        again: bool,
     },
     /// Somebody else was first.
     Lost(Winner),
@@ -52,7 +54,7 @@ pub enum Decided {
         /// What waits.
         fingerprint: String,
     },
-    /// Whoever wants the call may not approve it.
+    /// Whoever wants the call may not approve it; where nobody knows who that is, nobody may.
     NotAllowed,
     /// There is no such ask.
     UnknownAsk,
@@ -84,7 +86,7 @@ pub enum Claimed {
     NotDecided,
     /// It does not run.
     Denied {
-        /// Denied by somebody (`decided`), expired, cancelled or closed.
+        /// Denied by somebody (`decided`), expired, cancelled, closed, or released: another ask follows.
         state: AskState,
     },
     /// It was started, its end was not seen, and it may not be started again.
@@ -134,8 +136,11 @@ pub enum Settled {
 #[non_exhaustive]
 pub enum Cancelled {
     /// Nothing will run.
-    Cancelled,
-    /// It is executed, or was, or is over.
+    Cancelled {
+        /// It was withdrawn before.
+        again: bool,
+    },
+    /// It is executed, or was, or will not run anyway.
     TooLate {
         /// Where it stands.
         state: AskState,

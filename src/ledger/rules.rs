@@ -3,7 +3,7 @@
 //! Each function is given the record and the store's time, and says what becomes of it. A store runs it within a
 //! transaction, so that of any number of processes one wins, and each loser is told.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ask::Millis;
 use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
@@ -24,8 +24,8 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
     }
     let (state, event) = match record.state {
         AskState::Pending => (AskState::Expired, "expired"),
-        // An idempotent call is taken over by the next claim.
-        AskState::Claimed if !record.ask.idempotent => (AskState::Unknown, "lost"),
+        // The next claim takes an idempotent call over.
+        AskState::Claimed => (AskState::Unknown, "lost"),
         _ => return None,
     };
     record.state = state;
@@ -39,19 +39,19 @@ pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> D
         AskState::Cancelled | AskState::Closed => return Decided::Cancelled,
         _ => {}
     }
-    let proposed = match &deciding.verdict {
-        Verdict::Approve { args: Some(args) } => record.ask.fingerprint_with(args),
-        _ => record.fingerprint.clone(),
-    };
     if deciding.fingerprint != record.fingerprint {
         return Decided::Mismatch { fingerprint: record.fingerprint.clone() };
     }
+    let proposal = proposal(record, &deciding.verdict);
     if let Some(decision) = &record.decision {
-        let same = decision.verdict == deciding.verdict;
+        let same = match proposal {
+            Some(_) => proposal == self::proposal(record, &decision.verdict),
+            None => decision.verdict == deciding.verdict,
+        };
         if same && decision.by.contains(&deciding.by) {
             return Decided::Won { again: true };
         }
-        let vetoes = matches!(deciding.verdict, Verdict::Deny { .. })
+        let vetoes = proposal.is_none()
             && !matches!(decision.verdict, Verdict::Deny { .. })
             && record.state == AskState::Decided
             && record.ask.quorum.has_veto();
@@ -59,58 +59,70 @@ pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> D
             return Decided::Lost(Winner::of(decision));
         }
     }
-    if let Verdict::Approve { .. } = deciding.verdict {
-        if record.ask.quorum.not_the_requester
-            && record.ask.principal.as_deref() == Some(&*deciding.by)
-        {
+    let mut by = vec![deciding.by.clone()];
+    if let Some(proposal) = proposal {
+        if record.ask.quorum.refuses(record.ask.get_principal(), &deciding.by) {
             return Decided::NotAllowed;
         }
-        let agreed = vote(record, deciding, proposed, now);
-        if agreed.len() < usize::try_from(record.ask.quorum.approvals.max(1)).unwrap_or(usize::MAX)
-        {
-            let needed = record.ask.quorum.approvals;
-            return Decided::Recorded {
-                approvals: u32::try_from(agreed.len()).unwrap_or(u32::MAX),
-                needed,
-            };
+        let again = !vote(record, deciding, &proposal, now);
+        let same = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
+        by = same.map(|vote| vote.by.clone()).collect();
+        let (approvals, needed) = (count(&by), record.ask.quorum.approvals);
+        if approvals < needed {
+            return Decided::Recorded { approvals, needed, again };
         }
-        let verdict = deciding.verdict.clone();
-        record.decision = Some(LedgerDecision { verdict, by: agreed, at: now });
-    } else {
-        let (verdict, by) = (deciding.verdict.clone(), vec![deciding.by.clone()]);
-        record.decision = Some(LedgerDecision { verdict, by, at: now });
     }
+    record.decision = Some(LedgerDecision { verdict: deciding.verdict.clone(), by, at: now });
     record.state = AskState::Decided;
     record.changed_at = now;
     Decided::Won { again: false }
 }
 
-/// Counts an approval, once for each person and proposal. Gives everybody who has approved the same.
-fn vote(record: &mut Record, deciding: &Deciding, proposed: String, now: Millis) -> Vec<String> {
-    let known = |vote: &Vote| vote.by == deciding.by;
-    record.votes.retain(|vote| !known(vote) || vote.fingerprint == proposed);
-    if !record.votes.iter().any(known) {
-        let (by, verdict) = (deciding.by.clone(), deciding.verdict.clone());
-        record.votes.push(Vote { by, fingerprint: proposed.clone(), verdict, at: now });
-        record.changed_at = now;
+/// What somebody wants the ask to become, so that votes for the same can be counted; `None` for a no, which needs no
+/// second.
+fn proposal(record: &Record, verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Approve { args: None } => Some(record.fingerprint.clone()),
+        Verdict::Approve { args: Some(args) } => Some(record.ask.fingerprint_with(args)),
+        Verdict::Answer { value } => {
+            Some(crate::args::digest(&json!(["answer", record.fingerprint, value])))
+        }
+        Verdict::Deny { .. } => None,
     }
-    let same = record.votes.iter().filter(|vote| vote.fingerprint == proposed);
-    same.map(|vote| vote.by.clone()).collect()
+}
+
+/// Counts a vote, once for each person: whoever proposes something else takes the earlier one back. Says whether it is
+/// a new one.
+fn vote(record: &mut Record, deciding: &Deciding, proposal: &str, now: Millis) -> bool {
+    let own = |vote: &Vote| vote.by == deciding.by;
+    if record.votes.iter().any(|vote| own(vote) && vote.fingerprint == proposal) {
+        return false;
+    }
+    record.votes.retain(|vote| !own(vote));
+    let (by, verdict) = (deciding.by.clone(), deciding.verdict.clone());
+    record.votes.push(Vote { by, fingerprint: proposal.to_owned(), verdict, at: now });
+    record.changed_at = now;
+    true
+}
+
+fn count(people: &[String]) -> u32 {
+    u32::try_from(people.len()).unwrap_or(u32::MAX)
 }
 
 pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Millis) -> Claimed {
     match record.state {
         AskState::Pending => return Claimed::NotDecided,
-        AskState::Expired | AskState::Cancelled | AskState::Closed => {
+        AskState::Expired | AskState::Cancelled | AskState::Closed | AskState::Released => {
             return Claimed::Denied { state: record.state };
         }
-        AskState::Executed | AskState::Released => {
+        AskState::Executed => {
             return Claimed::Settled { outcome: record.outcome.clone().unwrap_or(Value::Null) };
         }
         AskState::Unknown if !record.ask.idempotent => return Claimed::Unknown,
         AskState::Claimed => {
-            if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
-                return Claimed::Held { by: claim.worker.clone(), until: claim.until };
+            // Time has passed before: a claim that is over is unknown.
+            if let Some(claim) = record.claim.clone() {
+                return Claimed::Held { by: claim.worker, until: claim.until };
             }
         }
         AskState::Decided | AskState::Unknown => {}
@@ -128,15 +140,27 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
     Claimed::Claimed { token: record.token }
 }
 
-pub(super) fn renew(record: &mut Record, token: u64, lease: Millis, now: Millis) -> Renewed {
-    let latest = token != 0 && token == record.token;
+/// The latest claim goes on, also late. Says whether the ask was given up before.
+pub(super) fn renew(
+    record: &mut Record,
+    token: u64,
+    lease: Millis,
+    now: Millis,
+) -> (Renewed, bool) {
+    let lost = record.state == AskState::Unknown;
     match (&mut record.claim, record.state) {
-        (Some(claim), AskState::Claimed | AskState::Unknown) if latest => {
+        (Some(claim), AskState::Claimed | AskState::Unknown)
+            if token != 0 && token == record.token =>
+        {
             claim.until = now.saturating_add(lease);
-            record.state = AskState::Claimed;
-            Renewed::Renewed { until: claim.until }
+            let until = claim.until;
+            if lost {
+                record.state = AskState::Claimed;
+                record.changed_at = now;
+            }
+            (Renewed::Renewed { until }, lost)
         }
-        _ => Renewed::StaleToken,
+        _ => (Renewed::StaleToken, false),
     }
 }
 
@@ -165,17 +189,17 @@ pub(super) fn settle(
     }
 }
 
+/// What somebody has decided stays on record; a no and an answer are final, so that there is nothing to withdraw.
 pub(super) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
-    match record.state {
-        AskState::Pending | AskState::Decided => {
+    let verdict = record.decision.as_ref().map(|decision| &decision.verdict);
+    match (record.state, verdict) {
+        (AskState::Pending, _) | (AskState::Decided, Some(Verdict::Approve { .. })) => {
             record.state = AskState::Cancelled;
             record.changed_at = now;
-            let message = "It was withdrawn.".to_owned();
-            let (verdict, by) = (Verdict::Deny { message }, vec![by.to_owned()]);
-            record.decision = Some(LedgerDecision { verdict, by, at: now });
-            Cancelled::Cancelled
+            record.cancelled_by = Some(by.to_owned());
+            Cancelled::Cancelled { again: false }
         }
-        AskState::Cancelled => Cancelled::Cancelled,
-        state => Cancelled::TooLate { state },
+        (AskState::Cancelled, _) => Cancelled::Cancelled { again: true },
+        (state, _) => Cancelled::TooLate { state },
     }
 }

@@ -1,6 +1,7 @@
 //! What a ledger needs of a store: rows by id, transactions over a few of them, and an appended log.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ pub trait Store: Send + Sync + 'static {
     /// The rows that fit, newest first.
     fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>>;
 
-    /// The ids of asks whose time is over by the store's clock, so many at most.
+    /// The ids of asks whose time is over by the store's clock, the longest over first, so many at most.
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
     /// The log of a run behind this place, in order, so many at most.
@@ -136,7 +137,8 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>>;
 
-    /// The runs that have a log, in order, behind this one, so many at most.
+    /// The runs that have a log or rows, in the order of their bytes, behind this one, so many at most. A run with rows
+    /// and no log is what somebody has smuggled in.
     fn logs<'a>(
         &'a self,
         after: &'a str,
@@ -162,6 +164,50 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).transact(ids, linker, work)
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        (**self).get(id)
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        (**self).list(filter)
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        (**self).due(limit)
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        (**self).log(run, after, limit)
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        (**self).logs(after, limit)
+    }
+
+    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+        (**self).changed(run, after)
+    }
+}
+
 /// The store could not be reached, read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the store could not {what}")]
@@ -181,7 +227,7 @@ impl StoreError {
 /// Links entries of a log: by SHA-256, or with a key by HMAC.
 #[derive(Clone, Default)]
 pub struct Linker {
-    key: Option<std::sync::Arc<[u8]>>,
+    key: Option<Arc<[u8]>>,
 }
 
 impl Linker {

@@ -14,6 +14,7 @@ mod deciding;
 mod deferring;
 mod examples;
 mod functions;
+mod ledger;
 mod postgres;
 mod properties;
 mod pydantic;

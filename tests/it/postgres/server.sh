@@ -34,7 +34,7 @@ echo "$folder"
 while read -r word; do
     case "$word" in
         start) pg_ctl -D data -w -t 60 -l log -o "-k '$folder' -c listen_addresses='' -c max_connections=300 ${PG_OPTIONS:-}" \
-            start </dev/null >/dev/null || { cat log >&2; exit 1; } ;;
+            start </dev/null >/dev/null 2>&1 || { cat log >&2; exit 1; } ;;
         kill) halt ;;
     esac
     echo done

@@ -1,0 +1,104 @@
+//! How an ask is stored, and what the log says about it (rule L7).
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::ask::Millis;
+use super::record::Record;
+use super::store::{Draft, Row, RowKind};
+use super::{LedgerError, audit};
+
+/// The version of the stored form.
+const VERSION: u64 = 1;
+
+/// How many bytes an ask may have, with everything that has become of it: what every store can keep.
+const MAX_BYTES: usize = 64 << 20;
+
+/// How deep its values may be nested. serde_json reads 128 levels, so that whatever was read from a text fits, in here
+/// too.
+const MAX_DEPTH: usize = 160;
+
+/// The row of an ask, as it is written.
+pub(super) fn row_of(record: &Record) -> Row {
+    Row {
+        id: record.ask.id().to_owned(),
+        kind: RowKind::Ask,
+        run: record.ask.run().to_owned(),
+        state: record.state.as_str().to_owned(),
+        created_at: record.parked_at,
+        due_at: record.due_at(),
+        doc: json!({"version": VERSION, "ask": record}).to_string(),
+    }
+}
+
+/// The row of an ask, if it can be read again.
+pub(super) fn row_to_keep(record: &Record) -> Result<Row, LedgerError> {
+    let row = row_of(record);
+    let problem = if row.doc.len() > MAX_BYTES {
+        let bytes = row.doc.len();
+        format!("it has {bytes} bytes, and at most {MAX_BYTES} are kept: keep the value elsewhere")
+    } else if depth(&row.doc) > MAX_DEPTH {
+        format!("its values are nested more than {MAX_DEPTH} levels deep: flatten them")
+    } else {
+        return Ok(row);
+    };
+    Err(LedgerError::Unkeepable { id: row.id, problem })
+}
+
+/// An ask as it was stored.
+pub(super) fn read(row: &Row) -> Result<Record, LedgerError> {
+    let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
+    if depth(&row.doc) > MAX_DEPTH {
+        return Err(unreadable(&"it is nested too deep"));
+    }
+    let mut reader = serde_json::Deserializer::from_str(&row.doc);
+    reader.disable_recursion_limit();
+    let mut doc = Value::deserialize(&mut reader).map_err(|error| unreadable(&error))?;
+    reader.end().map_err(|error| unreadable(&error))?;
+    if doc.get("version").and_then(Value::as_u64) != Some(VERSION) {
+        return Err(unreadable(&format_args!(
+            "it is not of version {VERSION}: read it with the version that wrote it"
+        )));
+    }
+    let ask = doc.get_mut("ask").map(Value::take).unwrap_or_default();
+    let record: Record = serde_json::from_value(ask).map_err(|error| unreadable(&error))?;
+    if record.ask.id() != row.id {
+        return Err(unreadable(&"it holds another ask"));
+    }
+    Ok(record)
+}
+
+/// How deep the objects and lists of a JSON text are nested.
+fn depth(text: &str) -> usize {
+    let (mut open, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' if !quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// What the log says about a change: the event, and a digest of what the ask became.
+pub(super) fn draft(record: &Record, event: &str, by: Option<&str>, now: Millis) -> Draft {
+    let body = json!({
+        "ask": record.ask.id(),
+        "at": now,
+        "by": by,
+        "event": event,
+        "fingerprint": record.fingerprint,
+        "record": audit::digest_of(record),
+        "state": record.state,
+        "token": record.token,
+        "tool": record.ask.tool(),
+    });
+    Draft { run: record.ask.run().to_owned(), body }
+}

@@ -1,0 +1,79 @@
+//! A connection on a thread of its own: SQLite blocks, and async threads must not.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::schema;
+use crate::ledger::StoreError;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A connection. Its thread ends when this is dropped.
+pub(super) struct Database {
+    jobs: Sender<Job>,
+    path: PathBuf,
+}
+
+impl Database {
+    pub(super) async fn open(path: &Path) -> Result<Self, StoreError> {
+        let (jobs, incoming) = channel::<Job>();
+        let (opened, is_open) = oneshot::channel();
+        let this = Self { jobs, path: path.to_owned() };
+        let path = path.to_owned();
+        let thread = thread::Builder::new().name("countersign-sqlite".to_owned());
+        let started = thread.spawn(move || match schema::open(&path) {
+            Ok(connection) => {
+                if opened.send(Ok(())).is_ok() {
+                    work(connection, &incoming);
+                }
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        });
+        started.map_err(|error| this.error("open", error))?;
+        match is_open.await {
+            Ok(Ok(())) => Ok(this),
+            Ok(Err(error)) => Err(this.error("open", error)),
+            Err(_) => Err(this.error("open", ENDED)),
+        }
+    }
+
+    /// Does something with the connection, after what was asked of it before. It is asked for at once, and done also
+    /// when nobody waits for it any more.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send {
+        let (done, is_done) = oneshot::channel();
+        let job: Job = Box::new(move |connection| drop(done.send(job(connection))));
+        let sent = self.jobs.send(job).map_err(|_| self.error(what, ENDED));
+        async move {
+            sent?;
+            match is_done.await {
+                Ok(result) => result.map_err(|error| self.error(what, error)),
+                Err(_) => Err(self.error(what, ENDED)),
+            }
+        }
+    }
+
+    /// What could not be done with which file, and why.
+    pub(super) fn error(
+        &self,
+        what: &str,
+        source: impl Into<crate::error::BoxError>,
+    ) -> StoreError {
+        StoreError::new(format!("{what} `{}`", self.path.display()), source)
+    }
+}
+
+const ENDED: &str = "the thread of the database has ended";
+
+fn work(mut connection: Connection, jobs: &Receiver<Job>) {
+    for job in jobs {
+        job(&mut connection);
+    }
+}

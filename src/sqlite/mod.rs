@@ -1,0 +1,170 @@
+//! A ledger in a file (feature `sqlite`): any number of processes of one machine share it, and what is written survives
+//! `kill -9` and a power cut.
+//!
+//! ```
+//! use countersign::{ledger::{Ask, Ledger}, sqlite::SqliteStore};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("asks.db");
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let ledger = Ledger::new(SqliteStore::open(&path).await?);
+//! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+//!
+//! let elsewhere = Ledger::new(SqliteStore::open(&path).await?);
+//! assert_eq!(elsewhere.get(ask.ask.id()).await?, Some(ask));
+//! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+//! ```
+//!
+//! The file is in WAL mode, so that readers never wait, and `synchronous` is `FULL`, so that what a call has returned is
+//! on the disk. Two files beside it, `-wal` and `-shm`, belong to it. Its tables begin with `countersign_`; others may
+//! be in the same file. It has to be on a disk of the machine: SQLite's locks do not hold on network file systems.
+
+mod database;
+mod rows;
+mod schema;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use crate::ledger::{Entry, Filter, Linker, Millis, Row, Store, StoreError, Work, Writes};
+use database::Database;
+
+/// How long a transaction, which nobody else can write beside, waits for its task to go on. Then it is begun anew.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often a transaction is begun whose task did not go on.
+const ATTEMPTS: usize = 5;
+
+/// Asks and their log in an SQLite file. Cheap to clone; all clones share two threads, one of which writes.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    writer: Database,
+    reader: Database,
+}
+
+impl SqliteStore {
+    /// Opens a file, which is made if it is not there. Any number of processes may do so at once, and keep it open.
+    ///
+    /// # Errors
+    /// [`StoreError`] says why: the file cannot be opened, is not a database, or was written by a newer version.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref().to_owned();
+        let writer = Database::open(&path).await?;
+        let reader = Database::open(&path).await?;
+        Ok(Self { inner: Arc::new(Inner { path, writer, reader }) })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+}
+
+impl Store for SqliteStore {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            for _ in 0..ATTEMPTS {
+                if let Some(done) = self.attempt(ids, linker, work).await {
+                    return done;
+                }
+            }
+            let problem = "the task that writes was not run for too long, time after time";
+            Err(self.inner.writer.error("write", problem))
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(self.inner.reader.run("read", move |connection| rows::get(connection, &id)))
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(self.inner.reader.run("read", move |connection| rows::list(connection, &filter)))
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.inner.reader.run("read", move |it| rows::due(it, rows::now(), limit)))
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let run = run.to_owned();
+        Box::pin(self.inner.reader.run("read", move |it| rows::log(it, &run, after, limit)))
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        let after = after.to_owned();
+        Box::pin(self.inner.reader.run("read", move |it| rows::logs(it, &after, limit)))
+    }
+}
+
+impl SqliteStore {
+    /// One transaction: the thread begins it and reads, the task that asked does its work, the thread writes. `None`
+    /// when the thread did not hear from the task in time, and has taken everything back.
+    async fn attempt(
+        &self,
+        ids: &[String],
+        linker: &Linker,
+        work: &mut Work<'_>,
+    ) -> Option<Result<(), StoreError>> {
+        let (found, has_found) = oneshot::channel::<(Millis, Vec<Option<Row>>)>();
+        let (answer, has_answer) = std::sync::mpsc::sync_channel::<Writes>(1);
+        let (ids, linker) = (ids.to_vec(), linker.clone());
+        let writing = self.inner.writer.run("write", move |connection| {
+            if found.is_closed() {
+                return Ok(false);
+            }
+            // Dropped without a commit, it leaves nothing.
+            let transaction = rows::begin(connection)?;
+            let rows =
+                ids.iter().map(|id| rows::get(&transaction, id)).collect::<Result<_, _>>()?;
+            let sent = found.send((rows::now(), rows));
+            let Some(writes) = sent.ok().and_then(|()| has_answer.recv_timeout(PATIENCE).ok())
+            else {
+                return Ok(false);
+            };
+            rows::write(&transaction, &linker, &writes)?;
+            transaction.commit()?;
+            Ok(true)
+        });
+        if let Ok((now, rows)) = has_found.await {
+            let _ = answer.send(work(now, rows));
+        }
+        match writing.await {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqliteStore({})", self.inner.path.display())
+    }
+}

@@ -1,0 +1,167 @@
+//! What is read and written, as SQL. Values are always bound, never part of the text.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::types::{Type, Value};
+use rusqlite::{
+    Connection, OptionalExtension as _, Transaction, TransactionBehavior, params, params_from_iter,
+};
+
+use crate::ledger::{Entry, Filter, Linker, Millis, Row, RowKind, Writes};
+
+const COLUMNS: &str = "id, kind, run, state, created_at, due_at, doc";
+
+/// The store's time.
+pub(super) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
+}
+
+/// Begins as the only one who writes: what is read is what is there until the commit.
+pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Row>> {
+    let sql = format!("SELECT {COLUMNS} FROM countersign_rows WHERE id = ?1");
+    connection.prepare_cached(&sql)?.query_row([id], row).optional()
+}
+
+fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let kind: String = row.get(1)?;
+    let kind = RowKind::parse(&kind).ok_or_else(|| {
+        let problem = format!("`{}` is not a kind of row", kind.escape_debug());
+        rusqlite::Error::FromSqlConversionFailure(1, Type::Text, problem.into())
+    })?;
+    Ok(Row {
+        id: row.get(0)?,
+        kind,
+        run: row.get(2)?,
+        state: row.get(3)?,
+        created_at: row.get(4)?,
+        due_at: row.get(5)?,
+        doc: row.get(6)?,
+    })
+}
+
+/// Each state is read by itself, in the order of its index, so that what is listed is all that is read.
+pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
+    let mut found = Vec::new();
+    let kinds = filter.kind.map_or_else(|| vec![RowKind::Ask, RowKind::Run], |kind| vec![kind]);
+    for kind in kinds {
+        if filter.states.is_empty() {
+            found.extend(list_one(connection, kind, None, filter)?);
+        }
+        for state in &filter.states {
+            found.extend(list_one(connection, kind, Some(state), filter)?);
+        }
+    }
+    found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+    found.dedup_by(|a, b| a.id == b.id);
+    found.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
+    Ok(found)
+}
+
+fn list_one(
+    connection: &Connection,
+    kind: RowKind,
+    state: Option<&String>,
+    filter: &Filter,
+) -> rusqlite::Result<Vec<Row>> {
+    let index = match (&filter.run, state) {
+        (Some(_), _) => "run",
+        (None, Some(_)) => "state",
+        (None, None) => "age",
+    };
+    let mut sql = format!(
+        "SELECT {COLUMNS} FROM countersign_rows INDEXED BY countersign_rows_by_{index} WHERE kind = ?"
+    );
+    let mut values: Vec<Value> = vec![kind.as_str().to_owned().into()];
+    for (column, value) in [("state", state), ("run", filter.run.as_ref())] {
+        if let Some(value) = value {
+            sql.push_str(&format!(" AND {column} = ?"));
+            values.push(value.clone().into());
+        }
+    }
+    sql.push_str(" ORDER BY created_at DESC, id DESC");
+    if let Some(limit) = filter.limit {
+        sql.push_str(" LIMIT ?");
+        values.push(i64::from(limit).into());
+    }
+    connection.prepare_cached(&sql)?.query_map(params_from_iter(values), row)?.collect()
+}
+
+pub(super) fn due(
+    connection: &Connection,
+    now: Millis,
+    limit: u32,
+) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT id FROM countersign_rows WHERE kind = 'ask' AND due_at <= ?1 ORDER BY due_at LIMIT ?2";
+    connection.prepare_cached(sql)?.query_map(params![now, limit], |row| row.get(0))?.collect()
+}
+
+pub(super) fn log(
+    connection: &Connection,
+    run: &str,
+    after: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
+    let sql = "SELECT run, seq, prev, hash, body FROM countersign_log \
+        WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    let entry = |row: &rusqlite::Row<'_>| {
+        let (run, seq, prev) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Entry { run, seq, prev, hash: row.get(3)?, body: row.get(4)? })
+    };
+    connection.prepare_cached(sql)?.query_map(params![run, after, limit], entry)?.collect()
+}
+
+pub(super) fn logs(
+    connection: &Connection,
+    after: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<String>> {
+    // From one run to the next: a `DISTINCT` would read every entry of every log.
+    let sql = "SELECT min(run) FROM (
+        SELECT min(run) AS run FROM countersign_log WHERE run > ?1
+        UNION ALL SELECT min(run) FROM countersign_rows WHERE run > ?1)";
+    let mut next = connection.prepare_cached(sql)?;
+    let mut runs = Vec::new();
+    let mut last = after.to_owned();
+    while runs.len() < limit as usize {
+        let Some(run) = next.query_row([&last], |row| row.get::<_, Option<String>>(0))? else {
+            break;
+        };
+        last.clone_from(&run);
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+pub(super) fn write(
+    transaction: &Transaction<'_>,
+    linker: &Linker,
+    writes: &Writes,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
+            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc";
+    for row in &writes.rows {
+        let Row { id, kind, run, state, created_at, due_at, doc } = row;
+        let values = params![id, kind.as_str(), run, state, created_at, due_at, doc];
+        transaction.prepare_cached(sql)?.execute(values)?;
+    }
+    let last = "SELECT seq, hash FROM countersign_log WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
+    let append =
+        "INSERT INTO countersign_log (run, seq, prev, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    for draft in &writes.log {
+        let last: Option<(i64, String)> = transaction
+            .prepare_cached(last)?
+            .query_row([&draft.run], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let entry = linker.link(last.as_ref().map(|(seq, hash)| (*seq, hash.as_str())), draft);
+        let Entry { run, seq, prev, hash, body } = &entry;
+        transaction.prepare_cached(append)?.execute(params![run, seq, prev, hash, body])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Opening a file, and bringing its tables to the version of this build (rule L7).
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+
+use crate::error::BoxError;
+
+/// What has to be done to come from one version to the next; the n-th makes version n + 1.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE countersign_rows (
+        id TEXT PRIMARY KEY NOT NULL,
+        kind TEXT NOT NULL,
+        run TEXT NOT NULL,
+        state TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        due_at INTEGER,
+        doc TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX countersign_rows_by_state
+        ON countersign_rows (kind, state, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_by_age ON countersign_rows (kind, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_by_run ON countersign_rows (run, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_due ON countersign_rows (kind, due_at) WHERE due_at IS NOT NULL;
+    CREATE TABLE countersign_log (
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        prev TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// How long somebody who also opens, or writes, may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) fn open(path: &Path) -> Result<Connection, BoxError> {
+    // No URIs: a path is a path, whatever its first letters are.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(wait))?;
+    let mode = patiently(|| {
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))
+    })?;
+    if mode != "wal" {
+        return Err(format!("it cannot be in WAL mode, but is in mode `{mode}`").into());
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// SQLite does not ask the busy handler where waiting could be a deadlock, as when two switch to WAL at once.
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Err(rusqlite::Error::SqliteFailure(error, _))
+                if matches!(error.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+                    && start.elapsed() < PATIENCE =>
+            {
+                sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Waits for others who write. SQLite's own handler sleeps for up to a tenth of a second, while transactions take a
+/// millisecond.
+fn wait(attempts: i32) -> bool {
+    let step = Duration::from_micros(u64::try_from(attempts).map_or(250, |n| 250 * n.clamp(1, 20)));
+    sleep(step);
+    u32::try_from(attempts).is_ok_and(|n| step * n < PATIENCE)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
+    let version = version(connection)?;
+    let known = i64::try_from(MIGRATIONS.len())?;
+    if version < known {
+        // Whoever comes second finds it done.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(
+            "CREATE TABLE IF NOT EXISTS countersign_version (
+                one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL
+            ) STRICT;
+            INSERT OR IGNORE INTO countersign_version VALUES (1, 0);",
+        )?;
+        let version = self::version(&transaction)?;
+        for migration in MIGRATIONS.iter().skip(usize::try_from(version)?) {
+            transaction.execute_batch(migration)?;
+        }
+        if version < known {
+            transaction.execute("UPDATE countersign_version SET version = ?1", [known])?;
+        }
+        transaction.commit()?;
+    }
+    let version = self::version(connection)?;
+    if version > known {
+        return Err(format!(
+            "it is of version {version}, and this build knows versions up to {known}: use the version that wrote it, or a newer one"
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// The version of the tables; 0 where there are none.
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'countersign_version'";
+    if connection.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(0);
+    }
+    let version =
+        connection.query_row("SELECT version FROM countersign_version", [], |row| row.get(0));
+    Ok(version.optional()?.unwrap_or_default())
+}

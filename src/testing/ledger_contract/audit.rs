@@ -1,0 +1,71 @@
+//! The log (rule L1): each change is in it, and what was changed behind its back shows.
+
+use serde_json::json;
+
+use super::{LONG, Place, approve, ask, ok};
+use crate::ledger::{Entry, Ledger, Linker, Verified};
+
+pub(super) async fn check(place: &Place) {
+    let ledger = place.ledger(0);
+    assert_eq!(ok(ledger.verify(&Default::default()).await), Ok(Verified::default()));
+    whole_while_it_grows(place).await;
+    exported(place).await;
+    keyed(place).await;
+}
+
+async fn verified(place: &Place) -> Verified {
+    let verified = ok(place.ledger(1).verify(&Default::default()).await);
+    assert!(verified.is_ok(), "the log does not verify: {verified:?}");
+    verified.unwrap_or_default()
+}
+
+async fn whole_while_it_grows(place: &Place) {
+    // All in one run, so that they are links of one chain.
+    let results = place
+        .at_once(|n, ledger| async move {
+            let ask = crate::ledger::Ask::new("one run", format!("root/c{n}"), "delete_file");
+            for _ in 0..4 {
+                let parked = ok(ledger.park(ask.clone()).await);
+                let (id, fingerprint) = (parked.ask.id(), &parked.fingerprint);
+                let _ = ok(ledger.decide(id, fingerprint, "ann", approve()).await);
+                let _ = ok(ledger.claim(id, "w", LONG).await);
+                let _ = ok(ledger.renew(id, 1, LONG).await);
+                let whole = ok(ledger.verify(&Default::default()).await);
+                assert!(whole.is_ok(), "a log that grows is whole all the time: {whole:?}");
+                let _ = ok(ledger.settle(id, 1, json!(n)).await);
+            }
+        })
+        .await;
+    let whole = verified(place).await;
+    let entries = 4 * u64::try_from(results.len()).unwrap_or_default();
+    assert_eq!(whole.entries, entries, "parked, decided, claimed and settled: each change once");
+    assert_eq!(
+        ok(place.ledger(0).verify(&whole.heads).await),
+        Ok(whole),
+        "it goes through its heads"
+    );
+}
+
+async fn exported(place: &Place) {
+    let whole = verified(place).await;
+    let mut lines = Vec::new();
+    let count = ok(place.ledger(0).export(|entry| lines.push(json!(entry).to_string())).await);
+    assert_eq!(count, whole.entries, "all of the log is exported");
+    let entries: Vec<Entry> = lines.iter().map(|line| ok(serde_json::from_str(line))).collect();
+    let mut last = (0, String::new());
+    for Entry { run, seq, prev, hash, body } in entries {
+        if seq == 1 {
+            last = (0, String::new());
+        }
+        assert_eq!((seq, &prev), (last.0 + 1, &last.1), "what is exported is chained");
+        assert_eq!(hash, Linker::default().hash(&run, seq, &prev, &body), "and verifies by itself");
+        last = (seq, hash);
+    }
+}
+
+async fn keyed(place: &Place) {
+    let keyed = Ledger::new(place.store(0)).audit_key(b"a key");
+    let whole = ok(keyed.verify(&Default::default()).await);
+    assert!(whole.is_err(), "a log that was written without the key does not verify with it");
+    let _ = ok(place.ledger(0).park(ask("parked")).await);
+}

@@ -1,0 +1,163 @@
+//! What every store of a ledger has to keep: the rules L1 to L4, and what [`Store`] says of itself.
+
+mod audit;
+mod claiming;
+mod deciding;
+mod ending;
+mod quorum;
+mod store;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::args::Args;
+use crate::ledger::{Ask, Decided, Ledger, Record, Store, Verdict};
+
+/// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that what happens at
+/// once does.
+///
+/// `make` gives handles on one new, empty store each time: one, or several, as several processes would have.
+///
+/// ```
+/// use std::sync::Arc;
+/// use countersign::{ledger::{MemoryStore, Store}, testing::ledger_contract};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// ledger_contract::check(async || vec![Arc::new(MemoryStore::new()) as Arc<dyn Store>]).await;
+/// # });
+/// ```
+///
+/// # Panics
+/// When the store breaks a rule, with a sentence that says which.
+pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
+    let new = async || Place::new(make().await);
+    store::check(&new().await).await;
+    deciding::check(&new().await).await;
+    quorum::check(&new().await).await;
+    claiming::check(&new().await).await;
+    ending::check(&new().await).await;
+    audit::check(&new().await).await;
+}
+
+/// How many do the same at once.
+const MANY: usize = 16;
+
+/// A lease, or a deadline, that no check lives to see the end of.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// One that is over at once.
+const OVER: Duration = Duration::ZERO;
+
+/// One store, by all its handles.
+struct Place {
+    stores: Vec<Arc<dyn Store>>,
+    ledgers: Vec<Ledger>,
+}
+
+impl Place {
+    fn new(stores: Vec<Arc<dyn Store>>) -> Self {
+        assert!(!stores.is_empty(), "`make` gave no handle on a store");
+        let ledgers = stores.iter().map(|store| Ledger::new(Arc::clone(store))).collect();
+        Self { stores, ledgers }
+    }
+
+    /// A ledger over the n-th handle, round and round.
+    fn ledger(&self, n: usize) -> Ledger {
+        self.ledgers.iter().cycle().nth(n % self.ledgers.len()).cloned().unwrap_or_else(missing)
+    }
+
+    fn store(&self, n: usize) -> Arc<dyn Store> {
+        self.stores.iter().cycle().nth(n % self.stores.len()).cloned().unwrap_or_else(missing)
+    }
+
+    /// Does the same from many tasks at once.
+    async fn at_once<T, F>(&self, act: impl Fn(usize, Ledger) -> F) -> Vec<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        for n in 0..MANY {
+            tasks.spawn(act(n, self.ledger(n)));
+        }
+        tasks.join_all().await
+    }
+
+    /// Parks an ask of its own.
+    async fn park(&self, ask: Ask) -> Parked {
+        let record = ok(self.ledger(0).park(ask).await);
+        Parked { ledger: self.ledger(1), id: record.ask.id().to_owned(), record }
+    }
+
+    /// Parks it, and has Ann approve it.
+    async fn approved(&self, ask: Ask) -> Parked {
+        let parked = self.park(ask).await;
+        let won = parked.decide("ann", approve()).await;
+        assert_eq!(won, Decided::Won { again: false }, "L1: the first decision counts");
+        parked
+    }
+}
+
+/// What cannot be, as it was looked at before.
+fn missing<T>() -> T {
+    unreachable!("it was there a moment ago")
+}
+
+#[track_caller]
+#[allow(clippy::panic, reason = "a store that breaks a rule is reported by a panic")]
+fn fail(rule: &str) -> ! {
+    std::panic::panic_any(rule.to_owned())
+}
+
+/// An ask in the store.
+struct Parked {
+    ledger: Ledger,
+    id: String,
+    record: Record,
+}
+
+impl Parked {
+    /// Decides about what was parked.
+    async fn decide(&self, who: &str, verdict: Verdict) -> Decided {
+        ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, verdict).await)
+    }
+
+    async fn now(&self) -> Record {
+        let record = ok(self.ledger.get(&self.id).await);
+        assert!(record.is_some(), "L3: an ask that was parked is there");
+        record.unwrap_or_else(missing)
+    }
+}
+
+/// A call of its own run.
+fn ask(name: &str) -> Ask {
+    Ask::new(format!("run of {name}"), "root/c1", "delete_file")
+        .args(Args::new().with("path", name))
+        .principal("mallory")
+}
+
+fn approve() -> Verdict {
+    Verdict::Approve { args: None }
+}
+
+fn edit(path: &str) -> Verdict {
+    Verdict::Approve { args: Some(Args::new().with("path", path)) }
+}
+
+fn deny(message: &str) -> Verdict {
+    Verdict::Deny { message: message.to_owned() }
+}
+
+fn answer(text: &str) -> Verdict {
+    Verdict::Answer { value: json!(text) }
+}
+
+#[track_caller]
+fn ok<T, E: Debug>(result: Result<T, E>) -> T {
+    assert!(result.is_ok(), "the store failed: {:?}", result.err());
+    result.unwrap_or_else(|_| missing())
+}

@@ -1,0 +1,122 @@
+//! Several who have to agree (rule L1).
+
+use super::{LONG, Place, answer, approve, ask, deny, edit, ok};
+use crate::ledger::{Ask, AskState, Claimed, Decided, Quorum};
+
+pub(super) async fn check(place: &Place) {
+    distinct_people(place).await;
+    at_once(place).await;
+    an_edit_counts_for_itself(place).await;
+    the_requester(place).await;
+    veto(place).await;
+}
+
+fn several(name: &str, approvals: u32) -> Ask {
+    ask(name).quorum(Quorum { approvals, not_the_requester: false })
+}
+
+fn recorded(approvals: u32, again: bool) -> Decided {
+    Decided::Recorded { approvals, needed: 2, again }
+}
+
+async fn distinct_people(place: &Place) {
+    let parked = place.park(several("two people", 2)).await;
+    assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
+    let again = parked.decide("ann", approve()).await;
+    assert_eq!(again, recorded(1, true), "one person counts once, and is told so");
+    let claimed = ok(parked.ledger.claim(&parked.id, "w", LONG).await);
+    assert_eq!(claimed, Claimed::NotDecided, "nothing runs while the quorum is short");
+    assert_eq!(parked.decide("bob", approve()).await, Decided::Won { again: false });
+    let by = parked.now().await.decision.map(|decision| decision.by).unwrap_or_default();
+    assert_eq!(by, ["ann", "bob"], "all who agreed have decided");
+    for who in ["ann", "bob"] {
+        let again = parked.decide(who, approve()).await;
+        assert_eq!(again, Decided::Won { again: true }, "{who} is told that it won");
+    }
+    let late = parked.decide("eve", approve()).await;
+    assert!(matches!(late, Decided::Lost(_)), "who comes after the quorum is told who decided");
+}
+
+async fn at_once(place: &Place) {
+    let parked = place.park(several("seven at once", 7)).await;
+    let (id, fingerprint) = (parked.id.clone(), parked.record.fingerprint.clone());
+    let made = place
+        .at_once(|n, ledger| {
+            let (id, fingerprint) = (id.clone(), fingerprint.clone());
+            // Everybody twice.
+            let who = format!("person {}", n / 2);
+            async move { ok(ledger.decide(&id, &fingerprint, &who, approve()).await) }
+        })
+        .await;
+    let count = |wanted: &Decided| made.iter().filter(|made| *made == wanted).count();
+    assert_eq!(count(&Decided::Won { again: false }), 1, "one vote completes the quorum: {made:?}");
+    for approvals in 1..7 {
+        let vote = Decided::Recorded { approvals, needed: 7, again: false };
+        assert_eq!(count(&vote), 1, "each vote counts once: {made:?}");
+    }
+}
+
+async fn an_edit_counts_for_itself(place: &Place) {
+    let parked = place.park(several("edited by two", 2)).await;
+    assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
+    let other = parked.decide("bob", edit("b")).await;
+    assert_eq!(other, recorded(1, false), "an edit is a proposal of its own");
+    let changed = parked.decide("ann", edit("c")).await;
+    assert_eq!(changed, recorded(1, false), "who proposes something else takes the vote back");
+    let approved = parked.decide("eve", approve()).await;
+    assert_eq!(approved, recorded(1, false), "a vote that was taken back does not count");
+    assert_eq!(parked.decide("ann", edit("b")).await, Decided::Won { again: false });
+    assert_eq!(parked.now().await.args_to_run()["path"], "b", "what both agreed on runs");
+
+    let parked = place.park(several("answered by two", 2)).await;
+    let alone = parked.decide("ann", answer("42")).await;
+    assert_eq!(alone, recorded(1, false), "nobody answers alone what two have to agree on");
+    assert_eq!(parked.decide("bob", answer("42")).await, Decided::Won { again: false });
+}
+
+async fn the_requester(place: &Place) {
+    let quorum = Quorum { approvals: 1, not_the_requester: true };
+    let parked = place.park(ask("asked by mallory").quorum(quorum)).await;
+    for verdict in [approve(), edit("b"), answer("42")] {
+        let own = parked.decide("mallory", verdict).await;
+        assert_eq!(own, Decided::NotAllowed, "who wants the call may not approve it");
+    }
+    assert_eq!(
+        parked.now().await,
+        parked.record,
+        "an approval that does not count changes nothing"
+    );
+    assert_eq!(parked.decide("ann", approve()).await, Decided::Won { again: false });
+
+    let nobody = Ask::new("run of nobody", "root/c1", "delete_file").quorum(quorum);
+    let parked = place.park(nobody).await;
+    let made = parked.decide("ann", approve()).await;
+    assert_eq!(made, Decided::NotAllowed, "D4: where nobody knows who asks, it may be anybody");
+    let no = parked.decide("ann", deny("no")).await;
+    assert_eq!(no, Decided::Won { again: false }, "anybody may say no");
+}
+
+async fn veto(place: &Place) {
+    let parked = place.park(several("vetoed", 2)).await;
+    assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
+    let no = parked.decide("bob", deny("no")).await;
+    assert_eq!(no, Decided::Won { again: false }, "one no is enough");
+    assert!(matches!(parked.decide("eve", approve()).await, Decided::Lost(_)));
+
+    let parked = place.park(several("vetoed after it was decided", 2)).await;
+    assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
+    assert_eq!(parked.decide("bob", approve()).await, Decided::Won { again: false });
+    let no = parked.decide("eve", deny("no")).await;
+    assert_eq!(no, Decided::Won { again: false }, "one no is a veto until the claim");
+    let claimed = ok(parked.ledger.claim(&parked.id, "w", LONG).await);
+    assert_eq!(claimed, Claimed::Denied { state: AskState::Decided }, "nothing runs after a veto");
+    let told = parked.decide("ann", approve()).await;
+    assert!(matches!(told, Decided::Lost(winner) if winner.by == ["eve"]), "the veto stands");
+
+    let parked = place.park(several("vetoed too late", 2)).await;
+    let _ = parked.decide("ann", approve()).await;
+    let _ = parked.decide("bob", approve()).await;
+    let _ = ok(parked.ledger.claim(&parked.id, "w", LONG).await);
+    let late = parked.decide("eve", deny("no")).await;
+    assert!(matches!(late, Decided::Lost(_)), "a veto after the claim is too late: {late:?}");
+}

@@ -1,0 +1,140 @@
+//! What [`Store`] says of itself.
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{MANY, Place, ok};
+use crate::ledger::{Draft, Filter, Linker, Row, RowKind, Writes};
+
+pub(super) async fn check(place: &Place) {
+    kept_as_it_is(place).await;
+    one_after_the_other(place).await;
+    lists(place).await;
+    logs(place).await;
+}
+
+fn row(id: &str, state: &str, created_at: i64) -> Row {
+    let (id, run, state) = (id.to_owned(), "a run".to_owned(), state.to_owned());
+    Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc: "{}".to_owned() }
+}
+
+async fn write(place: &Place, n: usize, writes: Writes) {
+    let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
+    let mut work = |_, _| writes.clone();
+    ok(place.store(n).transact(&ids, &Linker::default(), &mut work).await);
+}
+
+async fn kept_as_it_is(place: &Place) {
+    let texts = [
+        "",
+        "'; DROP TABLE countersign_rows; --",
+        "\" OR 1=1",
+        "$1 ?1 %s",
+        "é\u{202e}🦀\n\t\\",
+        &"x".repeat(100_000),
+    ];
+    for (n, text) in texts.iter().enumerate() {
+        let mut row = row(&format!("text {n} {}", &text.get(..20).unwrap_or(text)), text, -1);
+        (row.run, row.due_at) =
+            (format!("run {}", &text.get(..20).unwrap_or(text)), Some(i64::MAX));
+        row.doc = json!({"text": text, "nul": "\0"}).to_string();
+        let body = json!({"text": text, "number": u64::MAX});
+        let log = vec![Draft { run: row.run.clone(), body: body.clone() }];
+        write(place, 0, Writes { rows: vec![row.clone()], log: log.clone() }).await;
+        let stored = ok(place.store(1).get(&row.id).await);
+        assert_eq!(stored.as_ref(), Some(&row), "a row is given back as it was written");
+        let entries = ok(place.store(1).log(&row.run, 0, 10).await);
+        let expected: Vec<_> =
+            log.iter().map(|draft| Linker::default().link(None, draft)).collect();
+        assert_eq!(entries, expected, "an entry is given back as it was linked");
+        let due = ok(place.store(1).due(10).await);
+        assert!(due.is_empty(), "what is due at the end of time is not due: {due:?}");
+        row.due_at = None;
+        write(place, 1, Writes { rows: vec![row.clone()], log: vec![] }).await;
+        let stored = ok(place.store(0).get(&row.id).await);
+        assert_eq!(stored.as_ref(), Some(&row), "a row takes the place of the one before it");
+    }
+    let none = ok(place.store(0).get("not there").await);
+    assert_eq!(none, None, "a row that is not there is not there");
+}
+
+/// Many count up one row, and each writes an entry about it.
+async fn one_after_the_other(place: &Place) {
+    const TIMES: usize = 8;
+    let mut tasks = JoinSet::new();
+    for n in 0..MANY {
+        let store = place.store(n);
+        tasks.spawn(async move {
+            for _ in 0..TIMES {
+                let ids = ["counter".to_owned(), "not there".to_owned()];
+                let mut work = |_, rows: Vec<Option<Row>>| {
+                    assert_eq!(rows.len(), 2, "as many rows are read as were asked for");
+                    assert_eq!(rows.last(), Some(&None), "a row that is not there is `None`");
+                    let found = rows.into_iter().next().flatten();
+                    let count: u32 =
+                        found.map_or(0, |row: Row| row.doc.parse().unwrap_or_default());
+                    let doc = (count + 1).to_string();
+                    let log = vec![Draft { run: "count".to_owned(), body: json!(count) }];
+                    Writes { rows: vec![Row { doc, ..row("counter", "s", 0) }], log }
+                };
+                ok(store.transact(&ids, &Linker::default(), &mut work).await);
+            }
+        });
+    }
+    tasks.join_all().await;
+    let counted = ok(place.store(0).get("counter").await).map(|row| row.doc);
+    let all = MANY * TIMES;
+    assert_eq!(counted, Some(all.to_string()), "two transactions over one row never interleave");
+    let entries = ok(place.store(1).log("count", 0, u32::MAX).await);
+    let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
+    let expected: Vec<_> = (0..all).map(|n| n.to_string()).collect();
+    assert_eq!(bodies, expected, "the log is written with the rows, without a gap");
+}
+
+async fn lists(place: &Place) {
+    let mut rows = vec![row("b", "x", 1), row("a", "x", 2), row("c", "y", 2), row("d", "z", 3)];
+    rows.push(Row { kind: RowKind::Run, run: "another".to_owned(), ..row("e", "x", 9) });
+    for row in &mut rows {
+        row.run.push_str(" listed");
+    }
+    write(place, 0, Writes { rows, log: vec![] }).await;
+    let run = Some("a run listed".to_owned());
+    let ids = async |filter: Filter| -> Vec<String> {
+        ok(place.store(1).list(&filter).await).into_iter().map(|row| row.id).collect()
+    };
+    let asks = Filter { kind: Some(RowKind::Ask), run: run.clone(), ..Filter::default() };
+    assert_eq!(ids(asks.clone()).await, ["d", "c", "a", "b"], "newest first, then by id");
+    let states = vec!["x".to_owned(), "y".to_owned()];
+    let some = Filter { states: states.clone(), ..asks.clone() };
+    assert_eq!(ids(some.clone()).await, ["c", "a", "b"], "of these states");
+    assert_eq!(ids(Filter { limit: Some(2), ..some }).await, ["c", "a"], "so many at most");
+    let all = Filter { states, limit: Some(1), ..Filter::default() };
+    assert_eq!(ids(all).await, ["e"], "of any kind and run");
+    let runs = Filter { kind: Some(RowKind::Run), run, ..Filter::default() };
+    assert_eq!(ids(runs).await, [""; 0], "of this kind and run");
+
+    let due = |id: &str, at| Row { due_at: Some(at), ..row(id, "x", 0) };
+    let rows = vec![due("due a", 3), due("due b", 1), due("due c", 2), due("not due", i64::MAX)];
+    write(place, 0, Writes { rows, log: vec![] }).await;
+    let ids = ok(place.store(1).due(2).await);
+    assert_eq!(ids, ["due b", "due c"], "the longest over first, so many at most");
+}
+
+async fn logs(place: &Place) {
+    let draft = |run: &str| Draft { run: run.to_owned(), body: json!(run) };
+    let runs = ["~ B", "~ a", "~ a", "~ \u{e4}", "~ Z", "~ a"];
+    write(place, 0, Writes { rows: vec![], log: runs.map(draft).to_vec() }).await;
+    let smuggled = Row { run: "~ only rows".to_owned(), ..row("smuggled", "x", 0) };
+    write(place, 0, Writes { rows: vec![smuggled], log: vec![] }).await;
+    let logs = async |after: &str, limit| ok(place.store(1).logs(after, limit).await);
+    let all = ["~ B", "~ Z", "~ a", "~ only rows", "~ \u{e4}"];
+    assert_eq!(logs("~", 10).await, all, "in the order of bytes, with runs that have rows only");
+    assert_eq!(logs("~ Z", 2).await, ["~ a", "~ only rows"], "behind this one, so many at most");
+    assert_eq!(logs("~ \u{e4}", 2).await, [""; 0], "there is none behind the last");
+    let log = async |after, limit| {
+        let entries = ok(place.store(1).log("~ a", after, limit).await);
+        entries.into_iter().map(|entry| entry.seq).collect::<Vec<_>>()
+    };
+    assert_eq!((log(0, 2).await, log(2, 2).await), (vec![1, 2], vec![3]), "in order, page by page");
+    assert_eq!(log(3, 2).await, [0; 0], "there is none behind the last");
+}

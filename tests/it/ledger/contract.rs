@@ -1,0 +1,44 @@
+//! The rules of the ledger, over every store there is.
+
+use std::sync::Arc;
+
+use countersign::ledger::{MemoryStore, Store};
+use countersign::testing::ledger_contract;
+use countersign::{PostgresStore, SqliteStore};
+use tempfile::TempDir;
+
+use crate::postgres::server::Server;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_memory() {
+    ledger_contract::check(async || vec![Arc::new(MemoryStore::new()) as Arc<dyn Store>]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_an_sqlite_file() {
+    let place = TempDir::new().unwrap();
+    let number = std::sync::atomic::AtomicUsize::new(0);
+    ledger_contract::check(async || {
+        let n = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = place.path().join(format!("{n}.db"));
+        let mut handles = Vec::new();
+        for _ in 0..3 {
+            handles.push(Arc::new(SqliteStore::open(&path).await.unwrap()) as Arc<dyn Store>);
+        }
+        handles
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_postgresql() {
+    ledger_contract::check(async || {
+        let url = Server::shared().url().await;
+        let mut handles = Vec::new();
+        for _ in 0..3 {
+            handles.push(Arc::new(PostgresStore::connect(&url).await.unwrap()) as Arc<dyn Store>);
+        }
+        handles
+    })
+    .await;
+}

@@ -1,0 +1,3 @@
+//! The ledger: decided once, executed once, over every store.
+
+mod contract;
