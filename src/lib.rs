@@ -88,6 +88,7 @@
 //! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
+//! | `postgres` | a store of the ledger in PostgreSQL |
 //! | `sqlite` | a ledger in a file that many processes share |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
@@ -116,6 +117,8 @@ pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod outcome;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -163,6 +166,8 @@ pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,
     ToolError, ToolFailed, ToolReturn, ToolUnknown,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use tools::{Tools, ToolsExt};

@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("agent", 10),
     ("cli", 11),
     ("genai", 11),
+    ("postgres", 11),
     ("sqlite", 11),
     ("testing", 11),
     ("docs", 12),

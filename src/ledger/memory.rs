@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,6 +16,7 @@ use super::store::{Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work}
 pub struct MemoryStore {
     rows: Arc<Mutex<Rows>>,
     clock: Arc<dyn Fn() -> Millis + Send + Sync>,
+    changes: Arc<tokio::sync::Notify>,
 }
 
 #[derive(Default)]
@@ -33,7 +35,7 @@ impl MemoryStore {
     /// An empty store with another clock, for tests.
     #[must_use]
     pub fn with_clock(clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
-        Self { rows: Arc::default(), clock: Arc::new(clock) }
+        Self { rows: Arc::default(), clock: Arc::new(clock), changes: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
@@ -77,6 +79,7 @@ impl Store for MemoryStore {
             let entry = linker.link(log.last().map(|last| (last.seq, &*last.hash)), draft);
             log.push(entry);
         }
+        self.changes.notify_waiters();
         Box::pin(ready(Ok(())))
     }
 
@@ -123,6 +126,21 @@ impl Store for MemoryStore {
         let runs: BTreeSet<_> = runs.filter(|run| run.as_str() > after).collect();
         let runs = runs.into_iter().take(limit as usize);
         Box::pin(ready(Ok(runs.cloned().collect())))
+    }
+
+    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+        Box::pin(async move {
+            loop {
+                // Before looking, so that nothing comes between.
+                let mut changed = pin!(self.changes.notified());
+                changed.as_mut().enable();
+                let last = self.lock().logs.get(run).and_then(|log| log.last()).map(|it| it.seq);
+                match last.unwrap_or(0) {
+                    last if last > after => return Ok(last),
+                    _ => changed.await,
+                }
+            }
+        })
     }
 }
 

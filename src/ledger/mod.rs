@@ -21,6 +21,7 @@ mod rules;
 mod runs;
 mod store;
 mod stored;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;

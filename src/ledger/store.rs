@@ -144,6 +144,24 @@ pub trait Store: Send + Sync + 'static {
         after: &'a str,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
+
+    /// Waits until the log of a run goes on behind this place, and gives its last place. `-1` is behind no log at all,
+    /// and so never waits. A store that is told of changes wakes at once; without this method, the log is looked at ten
+    /// times a second.
+    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+        Box::pin(async move {
+            let mut last = after.max(0);
+            loop {
+                while let Some(entry) = self.log(run, last, 512).await?.last() {
+                    last = entry.seq;
+                }
+                if last > after {
+                    return Ok(last);
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        })
+    }
 }
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -183,6 +201,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         (**self).logs(after, limit)
+    }
+
+    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+        (**self).changed(run, after)
     }
 }
 

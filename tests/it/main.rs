@@ -21,6 +21,8 @@ mod ledger;
 mod limits;
 mod model_layers;
 mod outputs;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod properties;
 mod pydantic;
 mod retries;

@@ -27,3 +27,21 @@ async fn in_an_sqlite_file() {
     })
     .await;
 }
+
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_postgresql() {
+    use countersign::PostgresStore;
+
+    use crate::postgres::server::Server;
+
+    ledger_contract::check(async || {
+        let url = Server::shared().url().await;
+        let mut handles = Vec::new();
+        for _ in 0..3 {
+            handles.push(Arc::new(PostgresStore::connect(&url).await.unwrap()) as Arc<dyn Store>);
+        }
+        handles
+    })
+    .await;
+}

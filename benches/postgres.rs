@@ -1,0 +1,164 @@
+//! What the ledger costs in PostgreSQL, on a server of its own with its disk's real commits: decisions and claims beside
+//! bare updates of one row, the inbox beside a million settled asks, and the time until a waiting run is woken.
+
+#[path = "../tests/it/postgres/server.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod server;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use countersign::PostgresStore;
+use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record, Verdict};
+use futures::future::join_all;
+use server::Server;
+
+const LEASE: Duration = Duration::from_secs(600);
+
+#[tokio::main]
+async fn main() {
+    let server = Server::start_with("-c shared_buffers=256MB");
+    let url = server.url().await;
+    println!("deciders | bare updates/s | decisions/s | of bare | claims/s | of bare");
+    for deciders in [1, 4, 16] {
+        // One after the other, three times, and the medians.
+        let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+        for round in 0..3 {
+            let count = 600 * deciders.min(4);
+            rates[0].push(bare(&server, &url, deciders, count).await);
+            let (decided, claimed) = ledger(&url, deciders, count, round).await;
+            rates[1].push(decided);
+            rates[2].push(claimed);
+        }
+        let [bare, decided, claimed] = rates.map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[1]
+        });
+        println!(
+            "{deciders:8} | {bare:14.0} | {decided:11.0} | {:7.2} | {claimed:8.0} | {:7.2}",
+            decided / bare,
+            claimed / bare
+        );
+    }
+    wake(&url).await;
+    inbox(&server).await;
+}
+
+/// `count` pieces of work by so many at once; how many in a second.
+async fn rate(at_once: usize, count: usize, work: impl AsyncFn(usize, usize)) -> f64 {
+    let (next, start) = (AtomicUsize::new(0), Instant::now());
+    join_all((0..at_once).map(async |who| {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= count {
+                return;
+            }
+            work(who, n).await;
+        }
+    }))
+    .await;
+    count as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Compare-and-swap of one column, prepared, each its own transaction.
+async fn bare(server: &Server, url: &str, at_once: usize, count: usize) -> f64 {
+    let sql = format!(
+        "DROP TABLE IF EXISTS bare; CREATE TABLE bare (id text PRIMARY KEY, state text NOT NULL);
+         INSERT INTO bare SELECT 'ask-' || n, 'pending' FROM generate_series(0, {count} - 1) AS n"
+    );
+    server.sql(url, &sql).await;
+    server.sql(url, "CHECKPOINT").await;
+    let mut clients = Vec::new();
+    for _ in 0..at_once {
+        let (client, connection) =
+            tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = "UPDATE bare SET state = $2 WHERE id = $1 AND state = 'pending'";
+        let statement = client.prepare(sql).await.unwrap();
+        clients.push((client, statement));
+    }
+    rate(at_once, count, async |who, n| {
+        let (client, statement) = &clients[who];
+        let done = client.execute(statement, &[&format!("ask-{n}"), &"decided"]).await.unwrap();
+        assert_eq!(done, 1);
+    })
+    .await
+}
+
+async fn ledger(url: &str, at_once: usize, count: usize, round: usize) -> (f64, f64) {
+    let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    let parked = park(&ledger, &format!("bench-{at_once}-{round}"), count).await;
+    let decided = rate(at_once, count, async |_, n| {
+        let (id, yes) = (parked[n].ask.id(), Verdict::Approve { args: None });
+        let decided = ledger.decide(id, &parked[n].fingerprint, "ann", yes).await.unwrap();
+        assert_eq!(decided, Decided::Won { again: false });
+    })
+    .await;
+    let claimed = rate(at_once, count, async |_, n| {
+        let claimed = ledger.claim(parked[n].ask.id(), "worker", LEASE).await.unwrap();
+        assert_eq!(claimed, Claimed::Claimed { token: 1 });
+    })
+    .await;
+    (decided, claimed)
+}
+
+/// Asks of a run each, as most runs wait for one thing at a time.
+async fn park(ledger: &Ledger, name: &str, count: usize) -> Vec<Record> {
+    let mut parked = Vec::new();
+    for chunk in (0..count).collect::<Vec<_>>().chunks(16) {
+        parked.extend(
+            join_all(chunk.iter().map(async |n| {
+                let ask = Ask::new(format!("{name}-{n}"), "root/c1", "delete_file");
+                ledger.park(ask).await.unwrap()
+            }))
+            .await,
+        );
+    }
+    parked
+}
+
+/// From the end of `decide` in one store to a waiting run in another one.
+async fn wake(url: &str) {
+    let here = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    let elsewhere = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    let mut times = Vec::new();
+    for record in park(&here, "wake", 300).await {
+        let (run, ledger) = (record.ask.run().to_owned(), here.clone());
+        let waiting = tokio::spawn(async move {
+            ledger.changed(&run, 1).await.unwrap();
+            Instant::now()
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let yes = Verdict::Approve { args: None };
+        elsewhere.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
+        let decided = Instant::now();
+        times.push(waiting.await.unwrap().saturating_duration_since(decided));
+    }
+    times.sort();
+    let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("from the decision to the waiting run: p50 {p50:.1?}, p99 {p99:.1?}");
+}
+
+/// The newest 50 that wait, among many that do not.
+async fn inbox(server: &Server) {
+    for settled in [10_000, 1_000_000] {
+        let url = server.url().await;
+        let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+        let sql = format!(
+            "INSERT INTO countersign_rows SELECT 'settled-' || n, 'ask', 'run-' || n, 'executed', n, NULL,
+                 repeat('x', 200) FROM generate_series(1, {settled}) AS n"
+        );
+        server.sql(&url, &sql).await;
+        server.sql(&url, "ANALYZE countersign_rows").await;
+        park(&ledger, "inbox", 200).await;
+        let mut times = Vec::new();
+        for _ in 0..200 {
+            let start = Instant::now();
+            let found = ledger.list(Some(AskState::Pending), 50).await.unwrap();
+            times.push(start.elapsed());
+            assert_eq!(found.len(), 50);
+        }
+        times.sort();
+        println!("the newest 50 pending among {settled} settled: {:.1?}", times[100]);
+    }
+}

@@ -1,0 +1,116 @@
+//! URLs, connections, and the pool.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
+};
+use tokio_postgres::config::Host;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Config, Socket};
+
+use super::failure::Failure;
+use crate::ledger::StoreError;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A server frees what a client has locked that went away without saying so.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s'";
+
+/// Where a server is: what can be shown of a URL.
+#[derive(Debug, Clone)]
+pub(super) struct Address(String);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads a URL. What is wrong with it is not repeated, as it may be a piece of the password.
+pub(super) fn read(url: &str) -> Result<(Address, Config), StoreError> {
+    let Ok(mut config) = url.parse::<Config>() else {
+        let why = "it is not of the form postgres://user:password@host:port/database \
+                   (characters like @ : / % in its parts are written as %40 %3A %2F %25)";
+        return Err(StoreError::new("read the URL of a PostgreSQL server", why));
+    };
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(30));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("countersign");
+    }
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => format!("{host}:{port}"),
+        #[cfg(unix)]
+        Some(Host::Unix(folder)) => format!("{} (port {port})", folder.display()),
+        None => config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
+    };
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    let address = format!("PostgreSQL database `{}` at {host}", database.escape_debug());
+    Ok((Address(address), config))
+}
+
+pub(super) fn pool<T>(
+    config: Config,
+    tls: T,
+    size: usize,
+    patience: Duration,
+) -> Result<Pool, Failure>
+where
+    T: MakeTlsConnect<Socket> + Clone + Sync + Send + 'static,
+    T::Stream: Sync + Send,
+    T::TlsConnect: Sync + Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+    });
+    Pool::builder(Manager::from_config(config, tls, recycling))
+        .max_size(size)
+        .runtime(Runtime::Tokio1)
+        .create_timeout(Some(2 * CONNECT))
+        .wait_timeout(Some(patience.max(CONNECT)))
+        .post_create(prepare)
+        .build()
+        .map_err(|error| Failure::Refused(error.to_string()))
+}
+
+/// A connection, for as long as it is held.
+pub(super) async fn checked_out(pool: &Pool) -> Result<Object, Failure> {
+    Ok(pool.get().await?)
+}
+
+/// A connection with an open transaction. When it is dropped before it is [finished](Self::finished), the connection is
+/// closed, so that nobody else goes on in the same transaction.
+#[derive(Debug)]
+pub(super) struct Open(Option<Object>);
+
+impl Open {
+    pub(super) fn new(client: Object) -> Self {
+        Self(Some(client))
+    }
+
+    /// The connection.
+    pub(super) fn client(&self) -> Result<&Object, Failure> {
+        self.0.as_ref().ok_or_else(|| Failure::Refused("its transaction is over".into()))
+    }
+
+    /// The transaction is over: others may have the connection.
+    pub(super) fn finished(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
+    }
+}

@@ -1,0 +1,301 @@
+//! A store of the ledger in PostgreSQL, for more than one machine (feature `postgres`).
+//!
+//! ```no_run
+//! use countersign::{ledger::{Ask, Ledger, Verdict}, postgres::PostgresStore};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let store = PostgresStore::connect("postgres://ann:secret@db.example/approvals").await?;
+//! let ledger = Ledger::new(store);
+//! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+//! ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Verdict::Approve { args: None }).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! - **Tables** are `countersign_…` in the connection's schema, made on connecting; `?options=-csearch_path%3Dname`
+//!   names another schema. Any number of processes may connect at once. PostgreSQL 13 or later.
+//! - **A transaction** locks its rows, in the order of their ids, and then the ends of the logs of their runs, so that
+//!   of two that touch the same ask the later one reads what the earlier one wrote. Time is the server's (rule L4).
+//! - **When the server goes away**, reads and whatever was not yet committed are repeated for as long as
+//!   [`patience`](PostgresBuilder::patience) lasts. When it goes away in a commit, the server is asked, once it is back,
+//!   what became of it. When it stays away, the error says that nobody knows; every operation of a ledger may be
+//!   repeated.
+//! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) is `LISTEN` on the channel `countersign_changes`;
+//!   every writer notifies it with the run, right behind its commit and not within it, as PostgreSQL lets commits that
+//!   notify wait for each other.
+//! - **TLS** is up to you: [`PostgresBuilder::connect_tls`] takes a connector. Without one nothing is encrypted.
+//!
+//! With `tokio_postgres=debug`, the driver logs statements with their values, and so arguments of calls.
+
+mod connection;
+mod failure;
+mod listen;
+mod rows;
+mod schema;
+mod transaction;
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use futures::future::BoxFuture;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{NoTls, Socket};
+
+use crate::ledger::{Entry, Filter, Linker, Row, Store, StoreError, Work};
+use connection::Address;
+use failure::{Attempts, Failure};
+use listen::Listener;
+
+/// How often a waiting run looks by itself, should a notification ever get lost.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Rows and logs in PostgreSQL.
+pub struct PostgresStore {
+    pool: Pool,
+    address: Address,
+    listener: Listener,
+    patience: Duration,
+}
+
+/// How to connect.
+///
+/// ```no_run
+/// use countersign::postgres::PostgresStore;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let store = PostgresStore::builder("postgres://ann@%2Frun%2Fpostgresql/approvals")
+///     .pool_size(4)
+///     .patience(std::time::Duration::from_secs(30))
+///     .connect()
+///     .await?;
+/// # Ok::<(), countersign::ledger::StoreError>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct PostgresBuilder {
+    url: String,
+    pool_size: usize,
+    patience: Duration,
+}
+
+impl PostgresBuilder {
+    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed.
+    #[must_use]
+    pub fn pool_size(mut self, connections: usize) -> Self {
+        self.pool_size = connections.max(1);
+        self
+    }
+
+    /// How long to keep trying while the server cannot be reached; 10 seconds by default. Connecting for the first time
+    /// is tried once.
+    #[must_use]
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
+    /// Connects without encryption, and makes the tables if they are missing.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the URL cannot be read, the server cannot be reached or refuses, or a newer version of this
+    /// crate has written the tables. It does not show the password.
+    pub async fn connect(self) -> Result<PostgresStore, StoreError> {
+        self.connect_tls(NoTls).await
+    }
+
+    /// Connects through a TLS connector, such as the ones of `postgres-native-tls` and `tokio-postgres-rustls`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_tls<T>(self, tls: T) -> Result<PostgresStore, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Sync + Send + 'static,
+        T::Stream: Sync + Send,
+        T::TlsConnect: Sync + Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let (address, config) = connection::read(&self.url)?;
+        let failed = |failure: Failure| failure.into_error(format!("connect to {address}"));
+        let pool = connection::pool(config.clone(), tls.clone(), self.pool_size, self.patience)
+            .map_err(failed)?;
+        let client = connection::checked_out(&pool).await.map_err(failed)?;
+        schema::migrate(client).await.map_err(failed)?;
+        let listener = Listener::new(config, tls);
+        Ok(PostgresStore { pool, listener, patience: self.patience, address })
+    }
+}
+
+impl PostgresStore {
+    /// Connects without encryption, and makes the tables if they are missing. A URL is one of `libpq`:
+    /// `postgres://user:password@host:port/database`, with `%2F…` as the host for a folder with a socket.
+    ///
+    /// # Errors
+    /// As [`PostgresBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder(url).connect().await
+    }
+
+    /// How to connect, with more to choose.
+    #[must_use]
+    pub fn builder(url: &str) -> PostgresBuilder {
+        let url = url.to_owned();
+        PostgresBuilder { url, pool_size: 16, patience: Duration::from_secs(10) }
+    }
+
+    async fn client(&self) -> Result<Object, Failure> {
+        connection::checked_out(&self.pool).await
+    }
+
+    fn attempts(&self) -> Attempts {
+        Attempts::new(self.patience)
+    }
+
+    async fn read_once(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+        let client = self.client().await?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.query(&statement, params).await?)
+    }
+
+    /// One statement that only reads, and so may be repeated.
+    async fn read(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+        let mut attempts = self.attempts();
+        loop {
+            let failure = match self.read_once(sql, params).await {
+                Ok(rows) => return Ok(rows),
+                Err(failure) => failure,
+            };
+            let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
+            attempts.again(failure).await.map_err(told)?;
+        }
+    }
+
+    /// The place of the last entry of a run's log.
+    async fn head(&self, run: &str) -> Result<i64, Failure> {
+        let run = rows::encode(run);
+        let found = self.read_once(schema::HEAD, &[&run]).await?;
+        found.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
+    }
+
+    async fn wait(&self, run: &str, after: i64) -> Result<i64, StoreError> {
+        let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
+        let mut attempts = self.attempts();
+        // Whatever is notified from here on is noticed, so that nothing gets lost between looking and waiting.
+        let mut waker = self.listener.waker(run);
+        let mut seen = false;
+        loop {
+            match self.head(run).await {
+                Ok(last) if last > after => return Ok(last),
+                Ok(_) => seen = true,
+                // A run may wait for longer than a server is away: the listener wakes it once it is back.
+                Err(failure) if seen && failure.is_passing() => {}
+                Err(failure) => {
+                    attempts.again(failure).await.map_err(told)?;
+                    continue;
+                }
+            }
+            let _ = tokio::time::timeout(LOOK_AGAIN, waker.woken()).await;
+        }
+    }
+}
+
+impl Store for PostgresStore {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write(ids, linker, work))
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        Box::pin(async move {
+            let id = rows::encode(id);
+            let found = self.read(schema::GET, &[&id]).await?;
+            found.first().map(|row| self.decoded(rows::row(row))).transpose()
+        })
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        Box::pin(async move {
+            let (kinds, limit) = (rows::kinds(filter), filter.limit.map(i64::from));
+            let states = rows::states(filter);
+            let found = if let Some(run) = &filter.run {
+                let (run, states) = (rows::encode(run), (!states.is_empty()).then_some(&states));
+                self.read(schema::LIST_RUN, &[&kinds, &run, &states, &limit]).await?
+            } else if states.is_empty() {
+                self.read(schema::LIST_ALL, &[&kinds, &limit]).await?
+            } else {
+                self.read(schema::LIST_STATES, &[&kinds, &states, &limit]).await?
+            };
+            found.iter().map(|row| self.decoded(rows::row(row))).collect()
+        })
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let found = self.read(schema::DUE, &[&i64::from(limit)]).await?;
+            found.iter().map(|row| self.decoded(rows::text(row, 0))).collect()
+        })
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        Box::pin(async move {
+            let key = rows::encode(run);
+            let found = self.read(schema::LOG, &[&key, &after, &i64::from(limit)]).await?;
+            found.iter().map(|row| self.decoded(rows::entry(row, run))).collect()
+        })
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let after = rows::encode(after);
+            let found = self.read(schema::LOGS, &[&after, &i64::from(limit)]).await?;
+            found.iter().map(|row| self.decoded(rows::text(row, 0))).collect()
+        })
+    }
+
+    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+        Box::pin(self.wait(run, after))
+    }
+}
+
+impl PostgresStore {
+    fn decoded<T>(&self, read: Result<T, Failure>) -> Result<T, StoreError> {
+        read.map_err(|failure| failure.into_error(format!("read {}", self.address)))
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    /// Where it is, without the password (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgresStore({})", self.address)
+    }
+}
+
+impl fmt::Debug for PostgresBuilder {
+    /// Without the URL, which may hold a password (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresBuilder")
+            .field("pool_size", &self.pool_size)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! Rows as PostgreSQL has them.
+
+use std::borrow::Cow;
+
+use super::failure::Failure;
+use crate::ledger::{Entry, Filter, Row, RowKind};
+
+/// PostgreSQL has no NUL in its texts. It becomes `\u{1}0`, and `\u{1}` itself `\u{1}1`, which keeps the order of texts.
+pub(super) fn encode(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte < 2) {
+        Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The text that was encoded.
+pub(super) fn decode(text: String) -> String {
+    if text.contains('\u{1}') {
+        text.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}")
+    } else {
+        text
+    }
+}
+
+pub(super) fn text(row: &tokio_postgres::Row, column: usize) -> Result<String, Failure> {
+    Ok(decode(row.try_get(column)?))
+}
+
+/// A row of `id, kind, run, state, created_at, due_at, doc`.
+pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
+    let kind: &str = row.try_get(1)?;
+    Ok(Row {
+        id: text(row, 0)?,
+        kind: RowKind::parse(kind)
+            .ok_or_else(|| Failure::Refused(format!("there is no kind of row `{kind}`")))?,
+        run: text(row, 2)?,
+        state: text(row, 3)?,
+        created_at: row.try_get(4)?,
+        due_at: row.try_get(5)?,
+        doc: text(row, 6)?,
+    })
+}
+
+/// An entry of `seq, prev, hash, body`.
+pub(super) fn entry(row: &tokio_postgres::Row, run: &str) -> Result<Entry, Failure> {
+    Ok(Entry {
+        run: run.to_owned(),
+        seq: row.try_get(0)?,
+        prev: text(row, 1)?,
+        hash: text(row, 2)?,
+        body: text(row, 3)?,
+    })
+}
+
+/// The kinds that a filter lets through.
+pub(super) fn kinds(filter: &Filter) -> Vec<&'static str> {
+    let all = [RowKind::Ask, RowKind::Run].into_iter();
+    all.filter(|kind| filter.kind.is_none_or(|it| it == *kind)).map(RowKind::as_str).collect()
+}
+
+/// The states that a filter lets through, each once.
+pub(super) fn states(filter: &Filter) -> Vec<Cow<'_, str>> {
+    let mut states: Vec<_> = filter.states.iter().map(|state| encode(state)).collect();
+    states.sort();
+    states.dedup();
+    states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_comes_back_and_the_order_stays() {
+        let mut texts =
+            ["", "a", "\0", "\0\0", "\u{1}", "\u{1}0", "\u{1}1", "\0a", "\u{2}", "é'\"\\"];
+        texts.sort_unstable();
+        let encoded: Vec<_> = texts.iter().map(|text| encode(text).into_owned()).collect();
+        assert!(encoded.is_sorted() && encoded.iter().all(|text| !text.contains('\0')));
+        assert_eq!(encoded.into_iter().map(decode).collect::<Vec<_>>(), texts);
+    }
+}

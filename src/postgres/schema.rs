@@ -1,0 +1,173 @@
+//! The tables, how they come to be, and the statements over them.
+
+use deadpool_postgres::Object;
+
+use super::connection::Open;
+use super::failure::Failure;
+
+/// What made each version of the tables out of the one before it. Never changed, only added to (rule L7).
+const MIGRATIONS: &[&str] = &[r#"
+    CREATE TABLE countersign_rows (
+        id text COLLATE "C" PRIMARY KEY,
+        kind text COLLATE "C" NOT NULL,
+        run text COLLATE "C" NOT NULL,
+        state text COLLATE "C" NOT NULL,
+        created_at bigint NOT NULL,
+        due_at bigint,
+        doc text NOT NULL
+    );
+    CREATE INDEX countersign_rows_newest ON countersign_rows (kind, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_states ON countersign_rows (kind, state, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_runs ON countersign_rows (run);
+    CREATE INDEX countersign_rows_due ON countersign_rows (due_at) WHERE kind = 'ask' AND due_at IS NOT NULL;
+    CREATE TABLE countersign_heads (
+        run text COLLATE "C" PRIMARY KEY,
+        seq bigint NOT NULL,
+        hash text NOT NULL
+    ) WITH (fillfactor = 70);
+    CREATE TABLE countersign_log (
+        run text COLLATE "C" NOT NULL,
+        seq bigint NOT NULL,
+        prev text NOT NULL,
+        hash text NOT NULL,
+        body text NOT NULL,
+        PRIMARY KEY (run, seq)
+    );
+"#];
+
+/// Locks the rows in the order of their ids, then the ends of the logs of their runs. The time is looked at last; the
+/// number of the transaction tells later what became of it.
+pub(super) const LOCK: &str = "
+    WITH r AS MATERIALIZED (
+        SELECT * FROM countersign_rows WHERE id = ANY($1) ORDER BY id FOR UPDATE
+    ), h AS MATERIALIZED (
+        SELECT * FROM countersign_heads WHERE run = ANY(ARRAY(SELECT run FROM r)) ORDER BY run FOR UPDATE
+    )
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
+    FROM r LEFT JOIN h ON h.run = r.run";
+
+/// Keeps others from making rows of these ids that are not there yet.
+pub(super) const RESERVE: &str = "
+    SELECT pg_advisory_xact_lock(key) FROM (
+        SELECT DISTINCT hashtextextended(id, 20877) AS key FROM unnest($1::text[]) AS id ORDER BY key
+    ) AS keys";
+
+/// The time, and the number of the transaction.
+pub(super) const NOW: &str = "
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text";
+
+/// Begins logs.
+pub(super) const BEGIN_LOGS: &str = "
+    INSERT INTO countersign_heads (run, seq, hash)
+    SELECT run, 0, '' FROM unnest($1::text[]) AS run ORDER BY run COLLATE \"C\" ON CONFLICT DO NOTHING";
+
+/// Locks the ends of logs.
+pub(super) const LOCK_LOGS: &str = "
+    SELECT run, seq, hash FROM countersign_heads WHERE run = ANY($1) ORDER BY run FOR UPDATE";
+
+/// Everything that a transaction writes.
+pub(super) const WRITE: &str = "
+    WITH r AS (
+        INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[])
+        ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
+            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc
+    ), l AS (
+        INSERT INTO countersign_log (run, seq, prev, hash, body)
+        SELECT * FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+    )
+    UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
+    FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
+
+/// Wakes whoever waits for these runs.
+pub(super) const NOTIFY: &str = "
+    SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run";
+
+/// What became of a transaction.
+pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8)";
+
+pub(super) const GET: &str = "
+    SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows WHERE id = $1";
+
+pub(super) const HEAD: &str = "SELECT seq FROM countersign_heads WHERE run = $1";
+
+pub(super) const LIST_RUN: &str = "
+    SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
+    WHERE kind = ANY($1) AND run = $2 AND ($3::text[] IS NULL OR state = ANY($3))
+    ORDER BY created_at DESC, id DESC LIMIT $4";
+
+/// The newest of each kind, and of these the newest: each part is read off the index in order.
+pub(super) const LIST_ALL: &str = "
+    SELECT r.* FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
+        SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
+        WHERE kind = k.kind ORDER BY created_at DESC, id DESC LIMIT $2
+    ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $2";
+
+/// The newest of each kind and state, and of these the newest.
+pub(super) const LIST_STATES: &str = "
+    SELECT r.* FROM unnest($1::text[]) AS k (kind) CROSS JOIN unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
+        SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
+        WHERE kind = k.kind AND state = s.state ORDER BY created_at DESC, id DESC LIMIT $3
+    ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $3";
+
+pub(super) const DUE: &str = "
+    SELECT id FROM countersign_rows WHERE kind = 'ask' AND due_at IS NOT NULL
+        AND due_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
+    ORDER BY due_at LIMIT $1";
+
+pub(super) const LOG: &str = "
+    SELECT seq, prev, hash, body FROM countersign_log WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+/// The runs of logs, and of rows, should somebody have smuggled one in without an entry.
+pub(super) const LOGS: &str = "
+    (SELECT run FROM countersign_heads WHERE run > $1 AND seq > 0 ORDER BY run LIMIT $2)
+    UNION (SELECT DISTINCT run FROM countersign_rows WHERE run > $1 ORDER BY run LIMIT $2)
+    ORDER BY run LIMIT $2";
+
+/// Makes the tables, or makes them newer. Of any number of processes one does it, and the others wait for it.
+pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
+    // Whoever may only read and write, and finds the tables there, gets by without more.
+    let there =
+        client.query_one("SELECT to_regclass('countersign_version') IS NOT NULL", &[]).await?;
+    if there.try_get::<_, bool>(0)? && is_current(version(&client).await?)? {
+        return Ok(());
+    }
+    let open = Open::new(client);
+    let client = open.client()?;
+    client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    client
+        .batch_execute("SELECT pg_advisory_xact_lock(hashtextextended('countersign', 20877))")
+        .await?;
+    client
+        .batch_execute("CREATE TABLE IF NOT EXISTS countersign_version (version integer NOT NULL)")
+        .await?;
+    let version = version(client).await?;
+    if !is_current(version)? {
+        for migration in MIGRATIONS.iter().skip(version) {
+            client.batch_execute(migration).await?;
+        }
+        let current = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+        client.batch_execute("DELETE FROM countersign_version").await?;
+        client.execute("INSERT INTO countersign_version VALUES ($1)", &[&current]).await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    open.finished();
+    Ok(())
+}
+
+async fn version(client: &Object) -> Result<usize, Failure> {
+    let row =
+        client.query_one("SELECT coalesce(max(version), 0) FROM countersign_version", &[]).await?;
+    Ok(usize::try_from(row.try_get::<_, i32>(0)?).unwrap_or_default())
+}
+
+fn is_current(version: usize) -> Result<bool, Failure> {
+    let current = MIGRATIONS.len();
+    if version > current {
+        return Err(Failure::Refused(format!(
+            "its tables are of version {version}, made by a newer countersign; this one knows version {current}"
+        )));
+    }
+    Ok(version == current)
+}

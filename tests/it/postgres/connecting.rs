@@ -1,0 +1,107 @@
+//! URLs, tables, versions.
+
+use std::error::Error;
+
+use countersign::ledger::{Ask, Ledger};
+use countersign::postgres::PostgresStore;
+use futures::future::join_all;
+
+use super::server::Server;
+
+/// What an error says, with its causes.
+fn text(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_that_connect_at_once_make_the_tables_once() {
+    let url = Server::shared().url().await;
+    let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
+    for store in stores {
+        let ledger = Ledger::new(store.expect("all are served"));
+        ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_a_newer_version_are_left_alone() {
+    let server = Server::shared();
+    let url = server.url().await;
+    drop(PostgresStore::connect(&url).await.unwrap());
+    server.sql(&url, "UPDATE countersign_version SET version = 99").await;
+    let error = PostgresStore::connect(&url).await.unwrap_err();
+    assert!(text(&error).contains("version 99, made by a newer countersign"), "{}", text(&error));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_make_tables_uses_the_ones_that_are_there() {
+    let server = Server::shared();
+    let url = server.url().await;
+    drop(PostgresStore::connect(&url).await.unwrap());
+    let schema = url.rsplit("%3D").next().unwrap();
+    let sql = format!(
+        "CREATE ROLE clerk_{schema} LOGIN; GRANT USAGE ON SCHEMA {schema} TO clerk_{schema};
+         GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO clerk_{schema}"
+    );
+    server.sql(&url, &sql).await;
+    let url = url.replace("postgres@", &format!("clerk_{schema}@"));
+    let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+    ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_that_does_not_work_says_why_and_keeps_its_password() {
+    let server = Server::shared();
+    server.sql("", "DROP ROLE IF EXISTS locked; CREATE ROLE locked LOGIN PASSWORD 'right'").await;
+    let socket = server.folder().replace('/', "%2F");
+    for (url, says) in [
+        ("hunter2".to_owned(), "not of the form postgres://"),
+        ("mysql://ann:hunter2@localhost/db".to_owned(), "not of the form postgres://"),
+        ("postgres://ann:hun/hunter2@localhost/db".to_owned(), ""),
+        ("postgres://ann:x@hunter2@localhost/db".to_owned(), ""),
+        ("postgres://ann:hunter2@localhost:99999/db".to_owned(), "not of the form postgres://"),
+        ("postgres://ann:hunter2@localhost:1/db".to_owned(), "`db` at localhost:1"),
+        ("postgres://ann:hunter2@nowhere.invalid/db".to_owned(), "`db` at nowhere.invalid:5432"),
+        ("postgres://ann:hunter2@%2Fnowhere/db".to_owned(), "/nowhere"),
+        (format!("postgres://locked:hunter2@{socket}/postgres"), "password authentication failed"),
+        (
+            format!("postgres://postgres:hunter2@{socket}/no_such_db"),
+            "\"no_such_db\" does not exist",
+        ),
+        (format!("postgres://nobody:hunter2@{socket}/postgres"), "role \"nobody\" does not exist"),
+        (format!("postgres://postgres:hunter2@{socket}/postgres?sslmode=require"), "TLS"),
+        (
+            format!(
+                "postgres://postgres:hunter2@{socket}/postgres?options=-csearch_path%3Dno_schema"
+            ),
+            "no schema has been selected",
+        ),
+    ] {
+        let builder = PostgresStore::builder(&url);
+        assert!(!format!("{builder:?}").contains("hunter2"));
+        let error = builder.connect().await.unwrap_err();
+        let said = text(&error);
+        assert!(said.contains(says), "{url}: {said}");
+        assert!(!said.contains("hun/") && !format!("{error:?}").contains("hun/"), "{said}");
+        // A password with an `@` that is not escaped is the name of a host.
+        if !url.contains("x@hunter2") {
+            assert!(
+                !said.contains("hunter2") && !format!("{error:?}").contains("hunter2"),
+                "{said}"
+            );
+        }
+    }
+    let store = PostgresStore::connect(&format!(
+        "postgres://locked:right@{socket}/postgres?options=-csearch_path%3Dpg_temp"
+    ))
+    .await;
+    if let Err(error) = &store {
+        assert!(!text(error).contains("password"), "{}", text(error));
+    }
+}

@@ -1,0 +1,147 @@
+//! Many at once: one wins, and the others are told (rule L1 of the design, on real connections).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use countersign::ledger::{
+    Ask, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+};
+use countersign::postgres::PostgresStore;
+use futures::future::join_all;
+use serde_json::json;
+
+use super::server::Server;
+
+const LEASE: Duration = Duration::from_secs(60);
+
+fn yes() -> Verdict {
+    Verdict::Approve { args: None }
+}
+
+/// Ledgers in as many processes, as far as the server can tell.
+async fn ledgers(url: &str, count: usize) -> Vec<Ledger> {
+    let stores = join_all((0..count).map(|_| PostgresStore::connect(url))).await;
+    stores.into_iter().map(|store| Ledger::new(store.unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixteen_who_park_decide_and_claim_at_once_one_wins() {
+    let ledgers = ledgers(&Server::shared().url().await, 16).await;
+    for round in 0..20 {
+        // All asks are of one run, so that they share a log.
+        let ask = Ask::new("run", format!("root/c{round}"), "delete_file");
+        let parked = join_all(ledgers.iter().map(|ledger| ledger.park(ask.clone()))).await;
+        let parked: Vec<_> = parked.into_iter().map(Result::unwrap).collect();
+        assert!(parked.iter().all(|record| *record == parked[0]), "parked once");
+        let (id, fingerprint) = (ask.id(), &*parked[0].fingerprint);
+
+        let decided = join_all(ledgers.iter().enumerate().map(async |(n, ledger)| {
+            let verdict = if n % 2 == 0 { yes() } else { Verdict::Deny { message: "no".into() } };
+            ledger.decide(id, fingerprint, &format!("person-{n}"), verdict).await.unwrap()
+        }))
+        .await;
+        let won: Vec<_> =
+            (0..16).filter(|n| decided[*n] == Decided::Won { again: false }).collect();
+        let [winner] = won[..] else { panic!("one wins: {decided:?}") };
+        for (n, decided) in decided.iter().enumerate().filter(|(n, _)| *n != winner) {
+            let Decided::Lost(told) = decided else { panic!("{n}: {decided:?}") };
+            assert_eq!(told.by, [format!("person-{winner}")]);
+        }
+
+        let claimed = join_all(ledgers.iter().enumerate().map(async |(n, ledger)| {
+            ledger.claim(id, &format!("worker-{n}"), LEASE).await.unwrap()
+        }))
+        .await;
+        let claims = claimed.iter().filter(|it| matches!(it, Claimed::Claimed { .. })).count();
+        assert_eq!(claims, usize::from(winner % 2 == 0), "{claimed:?}");
+        if let Some(Claimed::Claimed { token }) =
+            claimed.iter().find(|it| matches!(it, Claimed::Claimed { .. }))
+        {
+            ledgers[0].settle(id, *token, json!(round)).await.unwrap();
+        }
+    }
+    let verified = ledgers[0].verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    assert!(verified.entries >= 40);
+}
+
+/// A row that says who made it.
+fn row(id: &str, by: usize) -> Row {
+    Row {
+        id: id.to_owned(),
+        kind: RowKind::Run,
+        run: "run".into(),
+        state: "made".into(),
+        created_at: 1,
+        due_at: None,
+        doc: by.to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
+    let url = Server::shared().url().await;
+    let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
+    let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
+    let linker = Linker::default();
+    for round in 0..20 {
+        // Each reads a row that nobody ever makes, beside the one that it makes; some in the other order.
+        let mut ids = [format!("none-{round}"), format!("some-{round}")];
+        let made = join_all(stores.iter().enumerate().map(|(n, store)| {
+            if n % 2 == 0 {
+                ids.reverse();
+            }
+            let (ids, linker) = (ids.clone(), &linker);
+            async move {
+                let mut made = false;
+                let mut work = |_, rows: Vec<Option<Row>>| {
+                    made = rows.iter().flatten().next().is_none();
+                    let id = ids.iter().find(|id| id.starts_with("some")).unwrap();
+                    let rows = made.then(|| row(id, n)).into_iter().collect();
+                    let log = made.then(|| Draft { run: "run".into(), body: json!(n) });
+                    Writes { rows, log: log.into_iter().collect() }
+                };
+                store.transact(&ids, linker, &mut work).await.unwrap();
+                made
+            }
+        }))
+        .await;
+        assert_eq!(made.iter().filter(|made| **made).count(), 1, "round {round}: {made:?}");
+    }
+    let log = stores[0].log("run", 0, 100).await.unwrap();
+    assert_eq!(log.iter().map(|entry| entry.seq).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counting_over_many_rows_at_once_loses_nothing() {
+    let url = Server::shared().url().await;
+    let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
+    let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
+    let linker = Linker::default();
+    let ids: Vec<_> = (0..4).map(|n| format!("row-{n}")).collect();
+    join_all(stores.iter().enumerate().map(|(n, store)| {
+        // Some name them in another order, which must not lock them up.
+        let mut ids = ids.clone();
+        ids.rotate_left(n % 4);
+        let linker = &linker;
+        async move {
+            for _ in 0..10 {
+                let mut work = |_, rows: Vec<Option<Row>>| {
+                    let count = |row: Option<Row>| row.map_or(0, |row| row.doc.parse().unwrap());
+                    let counts = rows.into_iter().map(count).collect::<Vec<usize>>();
+                    let rows = ids.iter().zip(counts).map(|(id, count)| row(id, count + 1));
+                    let runs = ["one", "two"].map(|run| Draft { run: run.into(), body: json!(n) });
+                    Writes { rows: rows.collect(), log: runs.into() }
+                };
+                store.transact(&ids, linker, &mut work).await.unwrap();
+            }
+        }
+    }))
+    .await;
+    for id in &ids {
+        assert_eq!(stores[0].get(id).await.unwrap().unwrap().doc, "80");
+    }
+    for run in ["one", "two"] {
+        let log = stores[0].log(run, 0, 1000).await.unwrap();
+        assert!(log.iter().map(|entry| entry.seq).eq(1..=80));
+    }
+}

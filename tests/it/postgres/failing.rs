@@ -1,0 +1,163 @@
+//! The server, the line to it, or whoever waits goes away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use countersign::ledger::{
+    Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Verdict, Writes,
+};
+use countersign::postgres::PostgresStore;
+use serde_json::json;
+
+use super::proxy::{Cut, Proxy};
+use super::server::Server;
+
+const LEASE: Duration = Duration::from_secs(600);
+
+fn yes() -> Verdict {
+    Verdict::Approve { args: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing() {
+    const ASKS: usize = 300;
+    let server = Arc::new(Server::start());
+    let url = server.url().await;
+    let store =
+        PostgresStore::builder(&url).patience(Duration::from_secs(120)).connect().await.unwrap();
+    let ledger = Ledger::new(store);
+    let mut parked = Vec::new();
+    for n in 0..ASKS {
+        let ask = Ask::new(format!("run-{}", n % 7), format!("root/c{n}"), "pay");
+        parked.push(ledger.park(ask).await.unwrap());
+    }
+    let parked = Arc::new(parked);
+    let (ran, won) = (
+        Arc::new((0..ASKS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>()),
+        Arc::new((0..ASKS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>()),
+    );
+    let over = Arc::new(AtomicBool::new(false));
+    let workers: Vec<_> = (0..6)
+        .map(|worker| {
+            let (ledger, parked) = (ledger.clone(), parked.clone());
+            let (ran, won) = (ran.clone(), won.clone());
+            tokio::spawn(async move {
+                let name = format!("worker-{worker}");
+                for (n, record) in parked.iter().enumerate() {
+                    let id = record.ask.id();
+                    match ledger.decide(id, &record.fingerprint, &name, yes()).await.unwrap() {
+                        Decided::Won { again: false } => _ = won[n].fetch_add(1, Ordering::SeqCst),
+                        Decided::Lost(winner) => assert!(!winner.by.contains(&name)),
+                        other => panic!("{other:?}"),
+                    }
+                    match ledger.claim(id, &name, LEASE).await.unwrap() {
+                        Claimed::Claimed { token } => {
+                            ran[n].fetch_add(1, Ordering::SeqCst);
+                            ledger.settle(id, token, json!(worker)).await.unwrap();
+                        }
+                        Claimed::Held { by, .. } => assert_ne!(by, name),
+                        Claimed::Settled { .. } => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    let (killer, done) = (server.clone(), over.clone());
+    let kills = tokio::task::spawn_blocking(move || {
+        let mut kills = 0;
+        while kills < 3 && !done.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(150));
+            killer.kill();
+            killer.start_again();
+            kills += 1;
+        }
+        kills
+    });
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    over.store(true, Ordering::SeqCst);
+    assert!(kills.await.unwrap() > 0, "it was killed");
+    for n in 0..ASKS {
+        assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one was told that it won");
+        assert_eq!(ran[n].load(Ordering::SeqCst), 1, "ask {n}: ran once");
+    }
+    let all = ledger.list(Some(AskState::Executed), 1_000).await.unwrap();
+    assert_eq!(all.len(), ASKS);
+    let verified = ledger.verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    assert_eq!(verified.entries, 4 * ASKS as u64, "parked, decided, claimed, settled: each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_is_cut_in_a_commit_is_no_doubt() {
+    let server = Server::shared();
+    let url = server.url().await;
+    let proxy = Proxy::to(server.folder());
+    let ledger =
+        Ledger::new(PostgresStore::connect(&proxy.url(&url, server.folder())).await.unwrap());
+    let mut cuts = 0;
+    for (n, cut) in [Cut::BeforeCommit, Cut::AfterCommit].into_iter().enumerate() {
+        proxy.cut(cut);
+        let ask = Ask::new("run", format!("root/c{n}"), "pay");
+        let record = ledger.park(ask).await.unwrap();
+        let id = record.ask.id();
+        proxy.cut(cut);
+        let decided = ledger.decide(id, &record.fingerprint, "ann", yes()).await.unwrap();
+        assert_eq!(decided, Decided::Won { again: false }, "{cut:?}");
+        proxy.cut(cut);
+        let claimed = ledger.claim(id, "worker", LEASE).await.unwrap();
+        assert_eq!(claimed, Claimed::Claimed { token: 1 }, "{cut:?}");
+        cuts += 3;
+        assert_eq!(proxy.cuts(), cuts, "it was cut each time");
+    }
+    let verified = ledger.verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    assert_eq!(verified.entries, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
+    let server = Server::start();
+    let url = server.url().await;
+    let builder = PostgresStore::builder(&url).patience(Duration::from_millis(300));
+    let ledger = Ledger::new(builder.connect().await.unwrap());
+    let record = ledger.park(Ask::new("run", "root/c1", "pay")).await.unwrap();
+    server.kill();
+    let error =
+        ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes()).await.unwrap_err();
+    assert!(error.to_string().starts_with("the store could not write to PostgreSQL"), "{error}");
+    assert!(ledger.get(record.ask.id()).await.is_err());
+    server.start_again();
+    assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it waits as it did");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_stops_waiting_leaves_nothing_locked() {
+    let store = Server::shared().builder().await.pool_size(2).connect().await.unwrap();
+    let ids = ["row".to_owned()];
+    let linker = Linker::default();
+    // It is dropped at every place where it may wait, one after the other.
+    for polls in 0..40 {
+        let mut work = |_, _| Writes {
+            rows: Vec::new(),
+            log: vec![Draft { run: "run".into(), body: json!(polls) }],
+        };
+        let mut transaction = store.transact(&ids, &linker, &mut work);
+        for _ in 0..polls {
+            if futures::poll!(&mut transaction).is_ready() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    let mut work = |_, _| Writes {
+        rows: Vec::new(),
+        log: vec![Draft { run: "run".into(), body: json!("last") }],
+    };
+    let last = store.transact(&ids, &linker, &mut work);
+    tokio::time::timeout(Duration::from_secs(30), last).await.expect("nothing is locked").unwrap();
+    let log = store.log("run", 0, 100).await.unwrap();
+    assert!(log.iter().enumerate().all(|(n, entry)| entry.seq == n as i64 + 1), "no gaps");
+}

@@ -1,0 +1,9 @@
+//! The store in PostgreSQL, on a server of the tests' own.
+
+mod connecting;
+mod deciding;
+mod failing;
+mod proxy;
+pub(crate) mod server;
+mod storing;
+mod waiting;

@@ -1,0 +1,41 @@
+# A throw-away PostgreSQL. Prints the folder of its socket, then does what it reads, a word a line: `start`, `kill`.
+# When whoever writes is gone, however it ended, the server and its files go too.
+set -eu
+trap '' INT
+newest=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+PATH="$PATH:/usr/local/bin:$newest"
+for program in initdb pg_ctl; do
+    if ! command -v "$program" >/dev/null; then
+        echo "the tests need PostgreSQL: there is no \`$program\` (.ci/postgres installs it)" >&2
+        exit 1
+    fi
+done
+folder=$(mktemp -d /tmp/countersign-pg-XXXXXX)
+cd "$folder"
+
+halt() {
+    pid=$(head -n 1 "$folder/data/postmaster.pid" 2>/dev/null || true)
+    if [ -n "$pid" ]; then
+        # With its children at once, as when the machine fails.
+        family="$pid $(ps -A -o pid=,ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')"
+        kill -9 $family 2>/dev/null || true
+        for member in $family; do
+            while kill -0 "$member" 2>/dev/null; do sleep 0.02; done
+        done
+    fi
+}
+
+trap 'halt; cd /; rm -rf "$folder"' EXIT
+initdb -D data -U postgres -A trust -N -E UTF8 --locale=C >log 2>&1 || { cat log >&2; exit 1; }
+# One person has to say a password.
+{ echo 'local all locked scram-sha-256'; cat data/pg_hba.conf; } >hba && mv hba data/pg_hba.conf
+echo "$folder"
+
+while read -r word; do
+    case "$word" in
+        start) pg_ctl -D data -w -t 60 -l log -o "-k '$folder' -c listen_addresses='' -c max_connections=300 ${PG_OPTIONS:-}" \
+            start </dev/null >/dev/null 2>&1 || { cat log >&2; exit 1; } ;;
+        kill) halt ;;
+    esac
+    echo done
+done

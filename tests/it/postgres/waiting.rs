@@ -1,0 +1,161 @@
+//! Waking whoever waits for a run.
+
+use std::time::Duration;
+
+use countersign::ledger::{
+    Ask, Entry, Filter, Ledger, Linker, MemoryStore, Record, Row, Store, StoreError, Verdict, Work,
+};
+use countersign::postgres::PostgresStore;
+use futures::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::server::Server;
+
+/// Far below how often a waiting run looks by itself.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn parked(ledger: &Ledger, path: &str) -> Record {
+    ledger.park(Ask::new("run", path, "pay")).await.unwrap()
+}
+
+async fn approve(ledger: &Ledger, record: &Record) {
+    let yes = Verdict::Approve { args: None };
+    ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
+}
+
+/// Waits in a task until the run's log goes on.
+fn waiting(ledger: &Ledger, after: i64) -> JoinHandle<i64> {
+    let ledger = ledger.clone();
+    tokio::spawn(async move { ledger.changed("run", after).await.unwrap() })
+}
+
+async fn woken(waiting: JoinHandle<i64>) -> i64 {
+    timeout(SOON, waiting).await.expect("it is woken").unwrap()
+}
+
+/// What every store promises.
+async fn wakes(here: Ledger, elsewhere: Ledger) {
+    assert_eq!(
+        here.changed("run", -1).await.unwrap(),
+        0,
+        "nothing has happened, and -1 does not wait"
+    );
+    let first = waiting(&here, 0);
+    let record = parked(&elsewhere, "root/c1").await;
+    assert_eq!(woken(first).await, 1);
+    let (one, two) = (waiting(&here, 1), waiting(&here, 1));
+    approve(&elsewhere, &record).await;
+    assert_eq!((woken(one).await, woken(two).await), (2, 2));
+    assert_eq!(here.changed("run", 0).await.unwrap(), 2, "what has happened is not waited for");
+    let other = waiting(&here, 2);
+    elsewhere.park(Ask::new("another run", "root/c1", "pay")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!other.is_finished(), "another run does not end it");
+    other.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_run_is_woken_from_another_process() {
+    let url = Server::shared().url().await;
+    let ledger = async || Ledger::new(PostgresStore::connect(&url).await.unwrap());
+    wakes(ledger().await, ledger().await).await;
+}
+
+#[tokio::test]
+async fn so_it_is_in_memory() {
+    let ledger = Ledger::new(MemoryStore::new());
+    wakes(ledger.clone(), ledger).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_told_of_changes_looks() {
+    let memory = MemoryStore::new();
+    wakes(Ledger::new(Looking(memory.clone())), Ledger::new(memory)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_run_survives_a_restart_of_the_server() {
+    let server = Server::start();
+    let url = server.url().await;
+    let ledger = async || {
+        let builder = PostgresStore::builder(&url).patience(Duration::from_secs(60));
+        Ledger::new(builder.connect().await.unwrap())
+    };
+    let (here, elsewhere) = (ledger().await, ledger().await);
+    let record = parked(&elsewhere, "root/c1").await;
+    let (one, two) = (waiting(&here, 1), waiting(&here, 2));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.kill();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.start_again();
+    approve(&elsewhere, &record).await;
+    assert_eq!(woken(one).await, 2);
+    parked(&elsewhere, "root/c2").await;
+    assert_eq!(woken(two).await, 3, "it listens again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_nobody_listens_is_not_missed() {
+    let server = Server::shared();
+    let url = server.url().await;
+    let schema = url.rsplit("%3D").next().unwrap();
+    let here = Ledger::new(
+        PostgresStore::connect(&format!("{url}&application_name={schema}")).await.unwrap(),
+    );
+    let elsewhere = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+    for round in 0..5 {
+        let waiting = waiting(&here, round);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // All connections of the one who waits are cut, and while it makes new ones something happens.
+        let cut = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{schema}'"
+        );
+        server.sql(&url, &cut).await;
+        parked(&elsewhere, &format!("root/c{round}")).await;
+        assert_eq!(woken(waiting).await, round + 1);
+    }
+}
+
+/// A store without a way to be told.
+struct Looking(MemoryStore);
+
+impl Store for Looking {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.transact(ids, linker, work)
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        self.0.get(id)
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        self.0.list(filter)
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.0.due(limit)
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        self.0.log(run, after, limit)
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        self.0.logs(after, limit)
+    }
+}
