@@ -1,4 +1,4 @@
-//! The ledger: where asks are parked, decided once, claimed and settled, across processes and crashes (rules L0 to L5).
+//! The ledger: where asks are parked, decided once, claimed and settled, across processes and crashes (rules L0 to L4).
 //!
 //! ```text
 //!  park ──► pending ──► decide ──► decided ──► claim ──► claimed ──► settle ──► executed

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::ask::{Ask, Millis};
@@ -170,11 +170,16 @@ pub struct Record {
     pub claim: Option<ClaimRecord>,
     /// The token of the latest claim; 0 when there was none.
     pub token: u64,
-    /// What came of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What came of it; `null` is an outcome too.
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Value>,
     /// When it came to where it stands.
     pub changed_at: Millis,
+}
+
+/// A value that is there, whatever it is.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl Record {

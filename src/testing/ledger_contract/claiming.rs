@@ -147,6 +147,13 @@ async fn settled_once(place: &Place) {
     );
     let renewed = ok(parked.ledger.renew(&parked.id, 1, LONG).await);
     assert_eq!(renewed, Renewed::StaleToken, "what is settled is not renewed");
+
+    let nothing = place.approved(ask("settled with null")).await;
+    assert_eq!(claim(&nothing, "w", LONG).await, Claimed::Claimed { token: 1 });
+    for again in [false, true] {
+        let made = ok(nothing.ledger.settle(&nothing.id, 1, json!(null)).await);
+        assert_eq!(made, Settled::Settled { outcome: json!(null), again }, "`null` is an outcome");
+    }
 }
 
 async fn released(place: &Place) {

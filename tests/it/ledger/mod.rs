@@ -1,3 +1,139 @@
-//! The ledger: decided once, executed once, over every store.
+//! The ledger: decided once, executed once, over every store, and from the shell.
 
+mod audit;
 mod contract;
+mod kills;
+mod properties;
+mod shell;
+mod storm;
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::example;
+
+/// A store, driven by processes of the example `ledger`.
+pub(crate) struct Shell {
+    url: String,
+    /// Where its file is.
+    place: TempDir,
+}
+
+/// What a process said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Said {
+    status: i32,
+    lines: Vec<Value>,
+    err: String,
+}
+
+impl Said {
+    /// The one line that it printed.
+    fn line(&self) -> &Value {
+        assert_eq!(self.lines.len(), 1, "{self:?}");
+        &self.lines[0]
+    }
+
+    /// The exit status and the result.
+    fn told(&self) -> (i32, &str) {
+        (self.status, self.line()["result"].as_str().unwrap_or_default())
+    }
+}
+
+/// An ask, as `park` printed it.
+#[derive(Debug, Clone)]
+struct Parked {
+    id: String,
+    fingerprint: String,
+}
+
+impl Shell {
+    /// A new SQLite file.
+    fn sqlite() -> Self {
+        let place = TempDir::new().unwrap();
+        let url = format!("sqlite:{}", place.path().join("asks.db").display());
+        Self { url, place }
+    }
+
+    /// A process that runs this command, with this on its stdin.
+    fn start(&self, args: &[&str], stdin: &str) -> Child {
+        let mut command = Command::new(example("ledger"));
+        command.args(["--store", &self.url]).args(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Who does not read it all has said why.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        child
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        said(self.start(args, ""))
+    }
+
+    /// Kills the process after so long. `None` when it had not said anything.
+    fn run_and_kill(&self, args: &[&str], after: Duration) -> Option<Said> {
+        let mut child = self.start(args, "");
+        std::thread::sleep(after);
+        child.kill().unwrap();
+        let said = said(child);
+        (!said.lines.is_empty()).then_some(said)
+    }
+
+    fn park(&self, ask: &Value) -> Parked {
+        let said = said(self.start(&["park"], &ask.to_string()));
+        assert_eq!(said.status, 0, "{said:?}");
+        let text = |field: &str| said.line()[field].as_str().unwrap().to_owned();
+        Parked { id: text("id"), fingerprint: text("fingerprint") }
+    }
+
+    /// Parks a plain ask.
+    fn ask(&self) -> Parked {
+        self.park(&json!({"tool": "rm", "args": {"path": "a.log"}, "questions": ["sure?"]}))
+    }
+
+    /// Parks an ask that Ann approves.
+    fn approved(&self, ask: &Value) -> Parked {
+        let parked = self.park(ask);
+        assert_eq!(self.decide(&parked, "ann", &["--approve"]).told(), (0, "won"));
+        parked
+    }
+
+    fn decide(&self, ask: &Parked, who: &str, verdict: &[&str]) -> Said {
+        let args = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", who];
+        self.run(&[&args[..], verdict].concat())
+    }
+
+    fn claim(&self, ask: &Parked, worker: &str, lease: &str) -> Said {
+        self.run(&["claim", &ask.id, "--worker", worker, "--lease-s", lease])
+    }
+
+    fn settle(&self, ask: &Parked, token: u64, outcome: &str) -> Said {
+        self.run(&["settle", &ask.id, "--token", &token.to_string(), "--outcome", outcome])
+    }
+
+    fn show(&self, ask: &Parked) -> Value {
+        self.run(&["show", &ask.id]).line().clone()
+    }
+
+    #[track_caller]
+    fn verify(&self) -> u64 {
+        let said = self.run(&["verify"]);
+        assert_eq!(said.status, 0, "{said:?}");
+        assert_eq!(said.line()["ok"], true);
+        said.line()["entries"].as_u64().unwrap()
+    }
+}
+
+/// Waits for the end of a process.
+fn said(child: Child) -> Said {
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    // A process that was killed may have been in the middle of a line.
+    let whole = out.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let err = String::from_utf8(output.stderr).unwrap();
+    Said { status: output.status.code().unwrap_or(-1), lines: whole.collect(), err }
+}

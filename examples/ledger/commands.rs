@@ -1,0 +1,145 @@
+//! What each command does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use countersign::ledger::{Entry, Ledger, Verdict};
+use serde_json::json;
+
+use crate::cli::{Cli, Command, VerdictArgs};
+use crate::{Failed, Said, park, said, store};
+
+pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
+    // What can be wrong with the command is found before the store is made.
+    let job = Job::read(cli.command)?;
+    let key = cli.audit_key_file.map(|path| file(&path)).transpose()?;
+    let mut ledger = store::open(&cli.store).await?;
+    if let Some(key) = key {
+        ledger = ledger.audit_key(&key);
+    }
+    job.run(&ledger).await
+}
+
+/// A command, with everything read that it takes.
+enum Job {
+    Park(Box<countersign::ledger::Ask>),
+    Decide { id: String, fingerprint: String, who: String, verdict: Verdict },
+    Settle { id: String, token: u64, outcome: serde_json::Value },
+    Verify(BTreeMap<String, (i64, String)>),
+    Other(Command),
+}
+
+impl Job {
+    fn read(command: Command) -> Result<Self, Failed> {
+        Ok(match command {
+            Command::Park => Self::Park(Box::new(park::ask()?)),
+            Command::Decide { id, fingerprint, who, verdict } => {
+                Self::Decide { id, fingerprint, who, verdict: self::verdict(verdict)? }
+            }
+            Command::Settle { id, token, outcome } => {
+                Self::Settle { id, token, outcome: park::value(&outcome, "--outcome")? }
+            }
+            Command::Verify { earlier } => {
+                Self::Verify(earlier.map(|path| heads(&path)).transpose()?.unwrap_or_default())
+            }
+            other => Self::Other(other),
+        })
+    }
+
+    async fn run(self, ledger: &Ledger) -> Result<Said, Failed> {
+        match self {
+            Self::Park(ask) => {
+                let record = ledger.park(*ask).await?;
+                let (id, fingerprint) = (record.ask.id(), record.fingerprint.as_str());
+                Ok(Said::new(0, json!({"id": id, "fingerprint": fingerprint})))
+            }
+            Self::Decide { id, fingerprint, who, verdict } => {
+                said::decided(&ledger.decide(&id, &fingerprint, &who, verdict).await?)
+            }
+            Self::Settle { id, token, outcome } => {
+                said::settled(&ledger.settle(&id, token, outcome).await?)
+            }
+            Self::Verify(earlier) => verify(ledger, &earlier).await,
+            Self::Other(command) => other(ledger, command).await,
+        }
+    }
+}
+
+fn verdict(args: VerdictArgs) -> Result<Verdict, Failed> {
+    if let Some(message) = args.deny {
+        return Ok(Verdict::Deny { message });
+    }
+    if let Some(answer) = args.answer {
+        return Ok(Verdict::Answer { value: park::value(&answer, "--answer")? });
+    }
+    Ok(Verdict::Approve { args: args.args.map(|args| park::args(&args)).transpose()? })
+}
+
+async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
+    match command {
+        Command::List { state, limit } => {
+            let records = ledger.list(state, limit).await?;
+            Ok(Said { lines: records.iter().map(said::ask).collect(), status: 0 })
+        }
+        Command::Show { id } => {
+            let record = ledger.get(&id).await?;
+            Ok(record.map_or_else(said::unknown, |record| Said::new(0, said::ask(&record))))
+        }
+        Command::Claim { id, worker, lease_s } => {
+            said::claimed(&ledger.claim(&id, &worker, lease_s).await?)
+        }
+        Command::Renew { id, token, lease_s } => {
+            said::renewed(&ledger.renew(&id, token, lease_s).await?)
+        }
+        Command::Expire => {
+            let mut changed = Vec::new();
+            for id in ledger.expire().await? {
+                let state = ledger.get(&id).await?.map(|record| record.state);
+                changed.push(json!({"id": id, "state": state}));
+            }
+            Ok(Said::new(0, json!({"result": "expired", "changed": changed})))
+        }
+        Command::Cancel { id, who } => said::cancelled(&ledger.cancel(&id, &who).await?),
+        Command::Export => {
+            let mut lines = Vec::new();
+            ledger.export(|entry| lines.push(json!(entry))).await?;
+            Ok(Said { lines, status: 0 })
+        }
+        Command::Init
+        | Command::Park
+        | Command::Decide { .. }
+        | Command::Settle { .. }
+        | Command::Verify { .. } => Ok(Said::new(0, json!({"ok": true}))),
+    }
+}
+
+async fn verify(
+    ledger: &Ledger,
+    earlier: &BTreeMap<String, (i64, String)>,
+) -> Result<Said, Failed> {
+    Ok(match ledger.verify(earlier).await? {
+        Ok(verified) => Said::new(0, json!({"ok": true, "entries": verified.entries})),
+        Err(broken) => {
+            let line = json!({"ok": false, "run": broken.run, "seq": broken.seq, "problem": broken.problem});
+            Said::new(12, line)
+        }
+    })
+}
+
+/// The last entry of each log that was exported.
+fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failed> {
+    let text = String::from_utf8_lossy(&file(path)?).into_owned();
+    let mut heads = BTreeMap::new();
+    for line in text.lines() {
+        let entry: Entry = serde_json::from_str(line).map_err(|error| {
+            Failed::Usage(format!("`{}` is not what `export` writes: {error}", path.display()))
+        })?;
+        heads.insert(entry.run, (entry.seq, entry.hash));
+    }
+    Ok(heads)
+}
+
+fn file(path: &Path) -> Result<Vec<u8>, Failed> {
+    fs::read(path).map_err(|error| Failed::Usage(format!("`{}`: {error}", path.display())))
+}

@@ -1,0 +1,142 @@
+//! What each result prints, and its exit status.
+
+use countersign::Question;
+use countersign::ledger::{Cancelled, Claimed, Decided, Record, Renewed, Settled, Verdict, Winner};
+use serde_json::{Value, json};
+
+use crate::{Failed, Said};
+
+pub(crate) fn unknown() -> Said {
+    Said::new(7, json!({"result": "unknown"}))
+}
+
+/// For results that this build does not know.
+fn odd(result: &impl serde::Serialize) -> Failed {
+    Failed::Store(format!("the ledger gave {}", json!(result)))
+}
+
+pub(crate) fn decided(made: &Decided) -> Result<Said, Failed> {
+    let result = |status, result: &str| Said::new(status, json!({"result": result}));
+    Ok(match made {
+        Decided::Won { again } => Said::new(0, json!({"result": "won", "again": again})),
+        Decided::Recorded { approvals, needed, again } => {
+            let line = json!({"result": "recorded", "approvals": approvals, "needed": needed, "again": again});
+            Said::new(0, line)
+        }
+        Decided::Lost(winner) => {
+            Said::new(3, json!({"result": "lost", "winner": self::winner(winner)}))
+        }
+        Decided::Expired => result(4, "expired"),
+        Decided::Cancelled => result(5, "cancelled"),
+        Decided::Mismatch { fingerprint } => {
+            Said::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
+        }
+        Decided::NotAllowed => result(10, "not_allowed"),
+        Decided::UnknownAsk => unknown(),
+        other => return Err(odd(other)),
+    })
+}
+
+pub(crate) fn claimed(made: &Claimed) -> Result<Said, Failed> {
+    let status = match made {
+        Claimed::Claimed { .. } => 0,
+        Claimed::Held { .. } => 3,
+        Claimed::Settled { .. } => 8,
+        Claimed::NotDecided => 9,
+        Claimed::Denied { .. } => 10,
+        Claimed::Unknown => 11,
+        Claimed::UnknownAsk => return Ok(unknown()),
+        other => return Err(odd(other)),
+    };
+    Ok(Said::new(status, json!(made)))
+}
+
+pub(crate) fn renewed(made: &Renewed) -> Result<Said, Failed> {
+    match made {
+        Renewed::Renewed { .. } => Ok(Said::new(0, json!(made))),
+        Renewed::StaleToken => Ok(Said::new(3, json!(made))),
+        Renewed::UnknownAsk => Ok(unknown()),
+        other => Err(odd(other)),
+    }
+}
+
+pub(crate) fn settled(made: &Settled) -> Result<Said, Failed> {
+    match made {
+        Settled::Settled { .. } => Ok(Said::new(0, json!(made))),
+        Settled::StaleToken => Ok(Said::new(3, json!(made))),
+        Settled::UnknownAsk => Ok(unknown()),
+        other => Err(odd(other)),
+    }
+}
+
+pub(crate) fn cancelled(made: &Cancelled) -> Result<Said, Failed> {
+    match made {
+        Cancelled::Cancelled { .. } => Ok(Said::new(0, json!(made))),
+        Cancelled::TooLate { .. } => Ok(Said::new(3, json!(made))),
+        Cancelled::UnknownAsk => Ok(unknown()),
+        other => Err(odd(other)),
+    }
+}
+
+/// A name, or several.
+fn people(by: &[String]) -> Value {
+    match by {
+        [one] => json!(one),
+        several => json!(several),
+    }
+}
+
+fn winner(winner: &Winner) -> Value {
+    let mut said = decision(&winner.decision);
+    said["by"] = people(&winner.by);
+    said["at"] = json!(winner.at);
+    said
+}
+
+/// `decision`, one word, and what belongs to it.
+fn decision(verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::Approve { args: None } => json!({"decision": "approve"}),
+        Verdict::Approve { args: Some(args) } => json!({"decision": "approve", "args": args}),
+        Verdict::Deny { message } => json!({"decision": "deny", "message": message}),
+        Verdict::Answer { value } => json!({"decision": "answer", "answer": value}),
+        _ => json!({"decision": verdict.word()}),
+    }
+}
+
+/// As it was parked: a text, if that is all.
+fn question(question: &Question) -> Value {
+    let bare = question.layer().is_empty()
+        && question.key() == question.reason()
+        && question.pins().is_empty()
+        && question.metadata().is_empty();
+    if bare { json!(question.reason()) } else { json!(question) }
+}
+
+pub(crate) fn ask(record: &Record) -> Value {
+    let decision = record.decision.as_ref();
+    let word = decision.map(|it| self::decision(&it.verdict)["decision"].take());
+    json!({
+        "id": record.ask.id(),
+        "fingerprint": record.fingerprint,
+        "tool": record.ask.tool(),
+        "args": record.ask.get_args(),
+        "args_to_run": record.args_to_run(),
+        "questions": record.ask.get_questions().iter().map(question).collect::<Vec<_>>(),
+        "principal": record.ask.get_principal(),
+        "state": record.state,
+        "decision": word,
+        "decided_by": decision.map(|it| people(&it.by)),
+        "decided_at": decision.map(|it| it.at),
+        "message": decision.and_then(|it| self::decision(&it.verdict).get("message").cloned()),
+        "answer": decision.and_then(|it| self::decision(&it.verdict).get("answer").cloned()),
+        "votes": record.votes,
+        "cancelled_by": record.cancelled_by,
+        "claim": record.claim,
+        "token": record.token,
+        "outcome": record.outcome,
+        "parked_at": record.parked_at,
+        "expires_at": record.expires_at,
+        "changed_at": record.changed_at,
+    })
+}

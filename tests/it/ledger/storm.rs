@@ -1,0 +1,166 @@
+//! Hundreds of asks, decided and executed by processes at random, some of which are killed. What must hold is checked
+//! from what the processes were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Parked, Said, Shell};
+
+/// How many asks. `COUNTERSIGN_STORM=1000` for more.
+fn asks() -> usize {
+    std::env::var("COUNTERSIGN_STORM").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
+}
+
+const WORKERS: usize = 8;
+
+/// So many of the workers take each ask.
+const TAKERS: usize = 3;
+
+/// A small generator: the same seed, the same storm, as far as the system lets it be.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// What happened, by what the processes said.
+#[derive(Default)]
+struct History {
+    /// Ask, who, verdict, and what the process was told; nothing when it was killed.
+    decisions: Vec<(usize, String, &'static str, Option<Said>)>,
+    /// Ask and token of each execution.
+    executed: Vec<(usize, u64)>,
+    /// Ask, outcome, and what the process was told.
+    settled: Vec<(usize, Value, Option<Said>)>,
+}
+
+/// Runs a command, and kills it at times.
+fn run(shell: &Shell, dice: &mut Dice, args: &[&str]) -> Option<Said> {
+    match dice.roll(6) {
+        0 => shell.run_and_kill(args, Duration::from_micros(dice.roll(15_000))),
+        _ => Some(shell.run(args)),
+    }
+}
+
+/// One worker takes its asks, one after the other, and dies now and then.
+fn work(shell: &Shell, all: &[Parked], worker: usize, history: &Mutex<History>) {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (worker as u64 + 1));
+    let mut mine: Vec<_> = (0..all.len()).filter(|n| (n * 7 + worker) % WORKERS < TAKERS).collect();
+    for n in (1..mine.len()).rev() {
+        mine.swap(n, usize::try_from(dice.roll(n as u64 + 1)).unwrap());
+    }
+    for n in mine {
+        let (ask, who) = (&all[n], format!("person {worker}"));
+        let no = dice.roll(4) == 0;
+        let decide = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", &who];
+        let verdict: &[&str] = if no { &["--deny", "no"] } else { &["--approve"] };
+        let told = run(shell, &mut dice, &[&decide[..], verdict].concat());
+        let word = if no { "deny" } else { "approve" };
+        history.lock().unwrap().decisions.push((n, who, word, told));
+
+        let claim = ["claim", &ask.id, "--worker", &worker.to_string(), "--lease-s", "0.5"];
+        let Some(claimed) = run(shell, &mut dice, &claim).filter(|said| said.status == 0) else {
+            continue;
+        };
+        let token = claimed.line()["token"].as_u64().unwrap();
+        history.lock().unwrap().executed.push((n, token));
+        if dice.roll(8) == 0 {
+            continue; // It dies after the tool, before it settles.
+        }
+        let outcome = json!(format!("by {worker}, {token}"));
+        let (token, text) = (token.to_string(), outcome.to_string());
+        let settle = ["settle", &ask.id, "--token", &token, "--outcome", &text];
+        let told = run(shell, &mut dice, &settle);
+        history.lock().unwrap().settled.push((n, outcome, told));
+    }
+}
+
+#[test]
+fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
+    let shell = Shell::sqlite();
+    let all: Vec<_> = (0..asks())
+        .map(|n| {
+            let idempotent = n % 4 == 0;
+            let (args, key) = (json!({"n": n}), format!("ask {n}"));
+            let ask = json!({"tool": "t", "args": args, "questions": [], "key": key, "idempotent": idempotent});
+            shell.park(&ask)
+        })
+        .collect();
+    let history = Mutex::new(History::default());
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (shell, all, history) = (&shell, &all, &history);
+            scope.spawn(move || work(shell, all, worker, history));
+        }
+    });
+    thread::sleep(Duration::from_millis(600));
+    assert_eq!(shell.run(&["expire"]).status, 0);
+
+    let history = history.into_inner().unwrap();
+    let listed = shell.run(&["list"]).lines;
+    let shown: BTreeMap<&str, &Value> =
+        listed.iter().map(|shown| (shown["id"].as_str().unwrap(), shown)).collect();
+    assert_eq!(shown.len(), all.len(), "nothing is lost");
+    for (n, ask) in all.iter().enumerate() {
+        let shown = shown[ask.id.as_str()];
+        assert_eq!(shown["args"]["n"], n);
+        decided_once(shown, history.decisions.iter().filter(|it| it.0 == n));
+        let executed = history.executed.iter().filter(|it| it.0 == n).map(|it| it.1);
+        executed_once(shown, n % 4 == 0, &executed.collect::<Vec<_>>());
+        let settled: Vec<_> = history.settled.iter().filter(|it| it.0 == n).collect();
+        for (_, outcome, told) in &settled {
+            if let Some(told) = told.as_ref().filter(|told| told.status == 0) {
+                assert_eq!(told.line()["outcome"], *outcome, "what was told was recorded");
+                assert_eq!(shown["outcome"], *outcome, "and is not changed any more");
+            }
+        }
+        let outcome = &shown["outcome"];
+        assert!(outcome.is_null() || settled.iter().any(|it| it.1 == *outcome), "{shown}");
+    }
+    shell.verify();
+}
+
+fn decided_once<'a>(
+    shown: &Value,
+    decisions: impl Iterator<Item = &'a (usize, String, &'static str, Option<Said>)>,
+) {
+    let mut winners = 0;
+    for (_, who, word, told) in decisions {
+        let won = shown["decided_by"] == who.as_str();
+        match told {
+            None => {}
+            // It may have been killed after it had told.
+            Some(said) if said.line()["result"] == "won" => {
+                assert!(won, "who was told that it won is who decided: {shown}");
+                assert_eq!(shown["decision"], *word);
+                winners += 1;
+            }
+            Some(said) => {
+                assert_eq!(said.line()["result"], "lost", "each loser is told");
+                let winner = &said.line()["winner"];
+                assert_eq!(winner["by"], shown["decided_by"], "who won");
+                assert_eq!(winner["decision"], shown["decision"], "and what");
+                assert!(!won);
+            }
+        }
+    }
+    assert!(winners <= 1, "one decision, one winner: {shown}");
+}
+
+fn executed_once(shown: &Value, idempotent: bool, tokens: &[u64]) {
+    if shown["decision"] != "approve" {
+        assert_eq!(tokens, [0; 0], "nothing ran that was not approved: {shown}");
+    }
+    let different: BTreeSet<_> = tokens.iter().collect();
+    assert_eq!(different.len(), tokens.len(), "no token is given twice: {tokens:?}");
+    assert!(idempotent || tokens.len() <= 1, "executed at most once: {tokens:?} {shown}");
+}
