@@ -31,12 +31,12 @@ const MIGRATIONS: &[&str] = &[r#"
         prev text NOT NULL,
         hash text NOT NULL,
         body text NOT NULL,
+        writer text NOT NULL,
         PRIMARY KEY (run, seq)
     );
 "#];
 
-/// Locks the rows in the order of their ids, then the ends of the logs of their runs. The time is looked at last; the
-/// number of the transaction tells later what became of it.
+/// Locks the rows in the order of their ids, then the ends of the logs of their runs. The time is looked at last.
 pub(super) const LOCK: &str = "
     WITH r AS MATERIALIZED (
         SELECT * FROM countersign_rows WHERE id = ANY($1) ORDER BY id FOR UPDATE
@@ -44,7 +44,7 @@ pub(super) const LOCK: &str = "
         SELECT * FROM countersign_heads WHERE run = ANY(ARRAY(SELECT run FROM r)) ORDER BY run FOR UPDATE
     )
     SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
-        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM r LEFT JOIN h ON h.run = r.run";
 
 /// Keeps others from making rows of these ids that are not there yet.
@@ -53,9 +53,8 @@ pub(super) const RESERVE: &str = "
         SELECT DISTINCT hashtextextended(id, 20877) AS key FROM unnest($1::text[]) AS id ORDER BY key
     ) AS keys";
 
-/// The time, and the number of the transaction.
-pub(super) const NOW: &str = "
-    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text";
+/// The time.
+pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// Begins logs.
 pub(super) const BEGIN_LOGS: &str = "
@@ -74,8 +73,8 @@ pub(super) const WRITE: &str = "
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
             created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc
     ), l AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body)
-        SELECT * FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
+        SELECT n.*, $16 FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[]) AS n
     )
     UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
     FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
@@ -84,8 +83,8 @@ pub(super) const WRITE: &str = "
 pub(super) const NOTIFY: &str = "
     SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run";
 
-/// What became of a transaction.
-pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8)";
+/// Which transaction wrote an entry.
+pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
 
 pub(super) const GET: &str = "
     SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows WHERE id = $1";

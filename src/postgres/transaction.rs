@@ -23,8 +23,8 @@ type Heads = BTreeMap<String, (i64, String)>;
 struct Locked {
     rows: BTreeMap<String, Row>,
     heads: Heads,
-    /// The time, and the number of the transaction.
-    at: Option<(Millis, String)>,
+    /// The time.
+    at: Option<Millis>,
 }
 
 impl Locked {
@@ -37,8 +37,7 @@ impl Locked {
             }
             let now: Millis = found.try_get(9)?;
             // The last of them is the one at which everything was locked.
-            let latest = locked.at.as_ref().map_or(now, |(at, _)| now.max(*at));
-            locked.at = Some((latest, found.try_get(10)?));
+            locked.at = locked.at.max(Some(now));
             locked.rows.insert(row.id.clone(), row);
         }
         Ok(locked)
@@ -70,9 +69,9 @@ impl PostgresStore {
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
         let open = Open::new(self.client().await?);
-        let mut locked = lock(&open, ids).await?;
-        let (now, number) = locked.at.take().unwrap_or_default();
-        let writes = work(now, ids.iter().map(|id| locked.rows.get(id).cloned()).collect());
+        let Locked { rows, mut heads, at } = lock(&open, ids).await?;
+        let writes =
+            work(at.unwrap_or_default(), ids.iter().map(|id| rows.get(id).cloned()).collect());
         if writes.rows.is_empty() && writes.log.is_empty() {
             // Nothing is written, so that it does not matter whether this arrives.
             if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
@@ -80,44 +79,71 @@ impl PostgresStore {
             }
             return Ok(());
         }
-        let mut heads = locked.heads;
         begin_logs(&open, &writes, &mut heads).await?;
         let entries = link(&writes, &mut heads, linker)?;
-        match commit(&open, &writes, &entries).await? {
+        let writer = uuid::Uuid::now_v7().to_string();
+        match commit(&open, &writes, &entries, &writer).await? {
             Ok(()) => {
                 open.finished();
                 Ok(())
             }
             Err(why) => {
                 drop(open);
-                self.outcome(&number, why).await
+                self.outcome(ids, &Lost { before: rows, writes, entries, writer, why }).await
             }
         }
     }
 
     /// What became of a transaction whose connection was lost in its commit.
-    async fn outcome(&self, number: &str, why: String) -> Result<(), Failure> {
+    async fn outcome(&self, ids: &[String], lost: &Lost) -> Result<(), Failure> {
         let mut attempts = self.attempts();
         loop {
-            let failure = match self.read_once(schema::OUTCOME, &[&number]).await {
-                Ok(found) => {
-                    let status = found.first().map(|row| row.try_get::<_, Option<String>>(0));
-                    match status.transpose()?.flatten().as_deref() {
-                        Some("committed") => return Ok(()),
-                        // From the beginning: nothing of it has stayed.
-                        Some("aborted") => return Err(Failure::Conflict(why)),
-                        // The server works on, or has not noticed yet that we are gone.
-                        Some(_) => Failure::Conflict(why.clone()),
-                        None => return Err(Failure::Unsure(why)),
-                    }
-                }
+            let failure = match self.was_committed(ids, lost).await {
+                Ok(Some(true)) => return Ok(()),
+                // From the beginning: nothing of it has stayed.
+                Ok(Some(false)) => return Err(Failure::Conflict(lost.why.clone())),
+                Ok(None) => return Err(Failure::Unsure(lost.why.clone())),
                 Err(failure) => failure,
             };
             if attempts.again(failure).await.is_err() {
-                return Err(Failure::Unsure(why));
+                return Err(Failure::Unsure(lost.why.clone()));
             }
         }
     }
+
+    /// Locks what the lost transaction had locked, which waits for it to end, and looks for what it has written. Its
+    /// number (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
+    async fn was_committed(&self, ids: &[String], lost: &Lost) -> Result<Option<bool>, Failure> {
+        let open = Open::new(self.client().await?);
+        let mut locked = lock(&open, ids).await?;
+        begin_logs(&open, &lost.writes, &mut locked.heads).await?;
+        let committed = if let Some(entry) = lost.entries.first() {
+            let client = open.client()?;
+            let statement = client.prepare_cached(schema::WRITER).await?;
+            let found = client.query_opt(&statement, &[&encode(&entry.run), &entry.seq]).await?;
+            let writer = found.map(|row| row.try_get::<_, String>(0)).transpose()?;
+            Some(writer.is_some_and(|writer| writer == lost.writer))
+        } else if lost.writes.rows.iter().all(|row| locked.rows.get(&row.id) == Some(row)) {
+            Some(true)
+        } else {
+            let as_before = |row: &Row| locked.rows.get(&row.id) == lost.before.get(&row.id);
+            // Otherwise somebody else has written since, maybe over what this one wrote.
+            lost.writes.rows.iter().all(as_before).then_some(false)
+        };
+        if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
+            open.finished();
+        }
+        Ok(committed)
+    }
+}
+
+/// A transaction whose connection was lost in its commit.
+struct Lost {
+    before: BTreeMap<String, Row>,
+    writes: Writes,
+    entries: Vec<Entry>,
+    writer: String,
+    why: String,
 }
 
 /// Locks the rows of these ids, and whoever else would make the ones that are not there.
@@ -147,7 +173,7 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     .await;
     reserved?;
     let (mut found, now) = (Locked::read(&found?)?, now?);
-    found.at = Some((now.try_get(0)?, now.try_get(1)?));
+    found.at = Some(now.try_get(0)?);
     Ok(found)
 }
 
@@ -248,10 +274,11 @@ async fn commit(
     open: &Open,
     writes: &Writes,
     entries: &[Entry],
+    writer: &String,
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
     let notified: Vec<_> = log.end_runs.iter().filter(|it| it.len() <= LONGEST_NOTIFIED).collect();
-    let values: [&(dyn ToSql + Sync); 15] = [
+    let values: [&(dyn ToSql + Sync); 16] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -267,6 +294,7 @@ async fn commit(
         &log.end_runs,
         &log.end_seqs,
         &log.end_hashes,
+        writer,
     ];
     let client = open.client()?;
     let (write, notify) =

@@ -135,7 +135,20 @@ async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_stops_waiting_leaves_nothing_locked() {
-    let store = Server::shared().builder().await.pool_size(2).connect().await.unwrap();
+    let server = Server::shared();
+    let url = server.url().await;
+    let name = url.rsplit("%3D").next().unwrap();
+    // What the server still has open, sooner than it would give up by itself.
+    let nothing_open = format!(
+        "DO $$ BEGIN FOR i IN 1..50 LOOP
+            PERFORM pg_stat_clear_snapshot();
+            IF NOT EXISTS (SELECT FROM pg_stat_activity
+                WHERE application_name = '{name}' AND state LIKE 'idle in transaction%') THEN RETURN; END IF;
+            PERFORM pg_sleep(0.1);
+        END LOOP; RAISE EXCEPTION 'a transaction is left open'; END $$"
+    );
+    let builder = PostgresStore::builder(&format!("{url}&application_name={name}")).pool_size(2);
+    let store = builder.connect().await.unwrap();
     let ids = ["row".to_owned()];
     let linker = Linker::default();
     // It is dropped at every place where it may wait, one after the other.
@@ -151,6 +164,8 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        drop(transaction);
+        server.sql(&url, &nothing_open).await;
     }
     let mut work = |_, _| Writes {
         rows: Vec::new(),
