@@ -16,12 +16,19 @@ cd "$folder"
 halt() {
     pid=$(head -n 1 "$folder/data/postmaster.pid" 2>/dev/null || true)
     if [ -n "$pid" ]; then
-        # With its children at once, as when the machine fails.
+        # With its children at once, as when the machine fails. It is stopped first, so that it makes no more of them.
+        kill -STOP "$pid" 2>/dev/null || true
         family="$pid $(ps -A -o pid=,ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')"
         kill -9 $family 2>/dev/null || true
+        tries=0
         for member in $family; do
-            while kill -0 "$member" 2>/dev/null; do sleep 0.02; done
+            while kill -0 "$member" 2>/dev/null && [ "$tries" -lt 250 ]; do
+                tries=$((tries + 1))
+                sleep 0.02
+            done
         done
+        # Where nobody reaps the dead, they look alive to the next start.
+        if kill -0 "$pid" 2>/dev/null; then rm -f "$folder/data/postmaster.pid"; fi
     fi
 }
 
