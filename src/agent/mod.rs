@@ -111,7 +111,7 @@ impl Agent {
 
     /// How often the model may try again with one tool within one run, where neither the tool nor its toolset
     /// [says it](crate::Tool::max_retries); 1 by default. The failure after that ends the
-    /// run with [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) about its call: before anything of the
+    /// run with [`ErrorKind::ModelBehavior`] about its call: before anything of the
     /// response runs when the call itself cannot be used, else when its siblings have settled and before anybody is
     /// asked. The error carries the run, as every error does (rule T9); resumed, it has its whole budget again.
     ///
@@ -125,7 +125,7 @@ impl Agent {
     }
 
     /// What a run may use, with its sub-agents. A call that is one too many is not executed; the run ends with
-    /// [`ErrorKind::UsageLimit`](crate::ErrorKind::UsageLimit), when its siblings have settled, and can be resumed.
+    /// [`ErrorKind::UsageLimit`], when its siblings have settled, and can be resumed.
     pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
         self.limits = limits;
         self
@@ -154,7 +154,7 @@ impl Agent {
     /// [`Turn::decisions`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`](crate::ErrorKind::Ledger).
+    /// [`ErrorKind::Ledger`].
     pub async fn decisions(
         &self,
         suspended: &SuspendedRun,
