@@ -78,6 +78,7 @@ fn recorded(
 ) {
     match (decision, state) {
         (_, AskState::Expired) => put(answers, id, &expired(), POLICY),
+        (_, AskState::Cancelled) => put(answers, id, &withdrawn(), POLICY),
         (Some(decision), _) => put(answers, id, &decision.verdict, &decision.by.join(", ")),
         (None, _) => {}
     }

@@ -363,3 +363,19 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
     assert_eq!(ended.unwrap().text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1"]);
 }
+
+#[tokio::test]
+async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
+    let recorder = Recorder::new(["pay"]);
+    let ledger = ledger();
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let suspended = waiting(&turn).await;
+    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    ledger.cancel(ask.ask.id(), "ann").await.unwrap();
+    for answers in [turn.decisions(&suspended).await.unwrap(), yes(&suspended)] {
+        let report = turn.resume(stored(&suspended), answers).await.unwrap();
+        let withdrawn = Outcome::denied("The request was withdrawn.");
+        assert_eq!(report.calls()[0].outcome(), &withdrawn);
+    }
+    assert!(recorder.ran().is_empty());
+}
