@@ -3,13 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 
 use crate::args::Args;
 use crate::call::{
     Approval, BodyToken, Claim, Claimed, Journal, JournalClaim, JournalToken, Journaled, Leaf,
-    Pass, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate, tool_layer,
+    Pass, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate, keeping,
+    tool_layer,
 };
 use crate::caught::{Caught, caught};
 use crate::decision::Question;
@@ -241,18 +241,12 @@ async fn written_down(
     token: &JournalToken,
     body: impl Future<Output = Result<Outcome, SharedError>>,
 ) -> Result<Outcome, SharedError> {
-    let mut body = pin!(body);
-    let pause = journal.lease() / 3;
-    let ended = loop {
-        match tokio::time::timeout(pause, body.as_mut()).await {
-            Ok(ended) => break ended,
-            Err(_) => {
-                if let Err(error) = journal.renew(token).await {
-                    tracing::warn!(ask = token.id, %error, "a claim could not be renewed");
-                }
-            }
+    let renew = || async {
+        if let Err(error) = journal.renew(token).await {
+            tracing::warn!(ask = token.id, %error, "a claim could not be renewed");
         }
     };
+    let ended = keeping(journal.lease(), body, renew).await;
     let failed;
     let outcome = match &ended {
         Ok(outcome) => outcome,

@@ -1,14 +1,14 @@
 //! Runs that a ledger keeps: parked when they wait, and resumed by one worker at a time (rule L5).
 
-use std::future::Future;
-use std::pin::pin;
+use std::future::IntoFuture as _;
 
 use serde_json::{Value, json};
 
 use super::Agent;
 use super::result::{RunError, RunOutput, RunResult};
+use crate::call::keeping;
 use crate::error::ErrorKind;
-use crate::ledger::{Ledger, LedgerError, Millis, Saved, Taken};
+use crate::ledger::{LedgerError, Millis, Saved, Taken};
 use crate::turn::SuspendedRun;
 
 /// What became of a parked run.
@@ -64,7 +64,12 @@ impl Agent {
             serde_json::from_value(state).map_err(|error| ErrorKind::Ledger(error.into()))?;
         let answers = self.decisions(&suspended).await?;
         let run = self.resume(suspended, answers).output(self.output.clone().or_deferred());
-        let ended = held(ledger, run_id, token, run.into_future()).await;
+        let renew = || async {
+            if let Err(error) = ledger.renew_run(run_id, token, lease).await {
+                tracing::warn!(run_id, %error, "a run could not be kept for longer");
+            }
+        };
+        let ended = keeping(lease, run.into_future(), renew).await;
         let saved = match &ended {
             Ok(result) => match result.output() {
                 RunOutput::Text(text) => ledger.end_run(run_id, token, json!(text)).await,
@@ -77,21 +82,6 @@ impl Agent {
             tracing::error!(run_id, "another worker has taken the run over while it ran here");
         }
         Ok(TakeUp::Resumed(ended))
-    }
-}
-
-/// Keeps a run for this worker while it goes on.
-async fn held<T>(ledger: &Ledger, run: &str, token: u64, going: impl Future<Output = T>) -> T {
-    let (mut going, lease) = (pin!(going), ledger.get_lease());
-    loop {
-        match tokio::time::timeout(lease / 3, going.as_mut()).await {
-            Ok(ended) => return ended,
-            Err(_) => {
-                if let Err(error) = ledger.renew_run(run, token, lease).await {
-                    tracing::warn!(run_id = run, %error, "a run could not be kept for longer");
-                }
-            }
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The record of executions that outlives the process: what a gate claims before a body runs, and settles when it has
 //! ended (rule L2). The pass is the record for one process; this is the one for all of them.
 
+use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -55,4 +57,19 @@ pub(crate) enum JournalClaim {
 pub(crate) struct JournalToken {
     pub(crate) id: String,
     pub(crate) token: u64,
+}
+
+/// Keeps a lease while something goes on: renews it three times in its length, by tokio's clock.
+pub(crate) async fn keeping<T, R: Future<Output = ()>>(
+    lease: Duration,
+    going: impl Future<Output = T>,
+    renew: impl Fn() -> R,
+) -> T {
+    let mut going = pin!(going);
+    loop {
+        match tokio::time::timeout(lease / 3, going.as_mut()).await {
+            Ok(ended) => return ended,
+            Err(_) => renew().await,
+        }
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) use definition::{Behind, Leaf, SetId, Validate};
 pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
 pub(crate) use inherited::{Decider, Inherited};
-pub(crate) use journal::{Journal, JournalClaim, JournalToken, Journaled};
+pub(crate) use journal::{Journal, JournalClaim, JournalToken, Journaled, keeping};
 pub(crate) use pass::{Closed, Pass, name_rewriters};
 pub use record::Execution;
 pub(crate) use record::{BodyToken, Claim, Claimed, Rerun, SharedError};

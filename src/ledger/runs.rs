@@ -222,9 +222,7 @@ impl Ledger {
             writes
         };
         self.store.transact(&ids, &self.linker, &mut work).await?;
-        let unread =
-            || LedgerError::Unreadable { id: row_id(run), problem: "it was not read".into() };
-        result.unwrap_or_else(|| Err(unread()))
+        result.unwrap_or_else(|| Err(LedgerError::unreadable(&row_id(run), "it was not read")))
     }
 }
 
@@ -245,12 +243,11 @@ fn row_of(record: &RunRecord) -> Row {
 }
 
 fn read(row: &Row) -> Result<RunRecord, LedgerError> {
-    let unreadable = |problem: String| LedgerError::Unreadable { id: row.id.clone(), problem };
-    let record: RunRecord =
-        serde_json::from_str(&row.doc).map_err(|error| unreadable(error.to_string()))?;
+    let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
+    let record: RunRecord = serde_json::from_str(&row.doc).map_err(|error| unreadable(&error))?;
     match record.version {
         VERSION => Ok(record),
-        version => Err(unreadable(format!("it is of version {version}, and not {VERSION}"))),
+        version => Err(unreadable(&format_args!("it is of version {version}, and not {VERSION}"))),
     }
 }
 

@@ -24,7 +24,6 @@ impl Resolving<'_> {
         if let Err(kind) = self.check_answers(requests, &answers).await {
             return Err(self.fail(kind));
         }
-        self.note_asks();
         if let Err(kind) = self.decide(&mut answers).await {
             return Err(self.fail(kind));
         }

@@ -45,14 +45,13 @@ fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
 /// Makes the answer to a call a decision. Where somebody else has decided before, that decision takes its place.
 async fn decide(
     ledger: &Ledger,
-    ask: &Ask,
+    (ask, fingerprint): (&str, &str),
     id: &str,
     answers: &mut DeferredToolResults,
 ) -> Result<(), ErrorKind> {
     let Some(verdict) = verdict(id, answers) else { return Ok(()) };
     let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
-    let fingerprint = ask.fingerprint();
-    match ledger.decide(ask.id(), &fingerprint, &by, verdict).await.map_err(failed)? {
+    match ledger.decide(ask, fingerprint, &by, verdict).await.map_err(failed)? {
         Decided::Won { .. } => {}
         Decided::Lost(winner) => {
             let by = winner.by.join(", ");
@@ -143,12 +142,17 @@ fn failed(error: LedgerError) -> ErrorKind {
 }
 
 impl Resolving<'_> {
-    /// Writes down what waits, before anybody is asked (rule L3).
-    pub(super) async fn park(&self) -> Result<(), ErrorKind> {
+    /// Writes down what waits, before anybody is asked (rule L3), and notes which ask each call is.
+    pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         let cx = self.turn.context();
-        for (ask, _) in self.asks() {
-            ledger.park(ledger.with_policy(&cx, ask)).await.map_err(failed)?;
+        for slot in &mut self.slots {
+            let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
+            let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
+            let Some(waiting) = slot.waiting() else { continue };
+            let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
+            let ask = ledger.park(ledger.with_policy(&cx, ask)).await.map_err(failed)?.ask;
+            slot.ask = Some(ask.id().to_owned());
         }
         Ok(())
     }
@@ -156,8 +160,10 @@ impl Resolving<'_> {
     /// Makes every answer a decision, and every decision that somebody else has made before the answer.
     pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
-        for (ask, slot) in self.asks() {
-            decide(ledger, &ask, slot.call.id(), answers).await?;
+        for slot in &self.slots {
+            if let (Some(ask), Some(waiting)) = (&slot.ask, slot.waiting()) {
+                decide(ledger, (ask, &waiting.fingerprint), slot.call.id(), answers).await?;
+            }
         }
         Ok(())
     }
@@ -172,31 +178,6 @@ impl Resolving<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The asks of the calls that wait.
-    fn asks(&self) -> Vec<(Ask, &Slot)> {
-        let ask = |slot| Some((self.ask_of(slot)?, slot));
-        self.slots.iter().filter_map(ask).collect()
-    }
-
-    fn ask_of(&self, slot: &Slot) -> Option<Ask> {
-        let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
-        let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
-        Some(ask_of(&self.turn.info, slot, slot.waiting()?, idempotent))
-    }
-
-    /// Notes on every call that waits which ask it is.
-    pub(super) fn note_asks(&mut self) {
-        if self.turn.ledger.is_none() {
-            return;
-        }
-        let ids: Vec<_> = self.slots.iter().map(|slot| self.ask_of(slot)).collect();
-        for (slot, ask) in self.slots.iter_mut().zip(ids) {
-            if let Some(ask) = ask {
-                slot.ask = Some(ask.id().to_owned());
-            }
-        }
     }
 }
 

@@ -132,6 +132,15 @@ impl SuspendedTurn {
         RunContext::of_run(Arc::new(RunInfo { run_id, response, path, ..RunInfo::default() }))
     }
 
+    /// Whether any call waits, here or in an agent behind one.
+    pub(super) fn waits(&self) -> bool {
+        self.0.calls.iter().any(|stored| match &stored.state {
+            StoredState::Waiting(_) => true,
+            StoredState::Delegated(_) => stored.agent.as_ref().is_some_and(|run| run.waits()),
+            StoredState::Settled(_) | StoredState::Planned(_) => false,
+        })
+    }
+
     /// The calls that wait, as the batch to answer.
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {

@@ -106,7 +106,7 @@ impl SuspendedRun {
 
     /// Whether any call waits.
     pub(crate) fn waits(&self) -> bool {
-        !self.requests().is_empty()
+        self.turn.as_ref().is_some_and(SuspendedTurn::waits)
     }
 
     /// A context of the run, for a handler that is asked outside of it.

@@ -78,8 +78,7 @@ impl<'a> Together<'a> {
 
     /// Whether the calls of the tool are executed elsewhere: nobody looks at their arguments here.
     pub(super) fn is_external(&self, slot: &Slot) -> bool {
-        let definition = self.definitions.get(slot.call.name());
-        definition.is_some_and(|definition| definition.get_kind() == ToolKind::External)
+        self.definition(slot).is_some_and(|it| it.get_kind() == ToolKind::External)
     }
 
     /// What is known about the tool of a call.
@@ -102,7 +101,7 @@ impl<'a> Together<'a> {
     }
 
     fn is_sequential(&self, slot: &Slot) -> bool {
-        self.definitions.get(slot.call.name()).is_some_and(|definition| definition.is_sequential())
+        self.definition(slot).is_some_and(|it| it.is_sequential())
     }
 
     /// Whether arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.

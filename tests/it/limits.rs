@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign::{
-    Agent, ApprovalRequired, ErrorKind, ModelResponse, ReturnKind, RunError, SuspendedRun,
-    ToolCall, ToolError, ToolsExt, UsageLimits, danger_approve_all, text,
+    Agent, ApprovalRequired, ErrorKind, ModelResponse, ReturnKind, RunError, ToolCall, ToolError,
+    ToolsExt, UsageLimits, danger_approve_all, text,
 };
 use serde_json::json;
 use tower::retry::RetryLayer;
 
-use crate::support::{Recorder, Retries, Script, call, every_kind, results};
+use crate::support::{Recorder, Retries, Script, call, every_kind, results, stored};
 
 fn of(tool: &str) -> ToolCall {
     call(tool, tool, json!({}))
@@ -37,10 +37,6 @@ fn tool_calls(max: u32) -> UsageLimits {
 
 fn requests(max: u32) -> UsageLimits {
     UsageLimits::new().requests(max)
-}
-
-fn stored(run: &SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 /// The calls that were one too many.

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use countersign::{
     Agent, BoxError, ErrorKind, Message, Model, ModelExt, ModelRequest, ModelResponse,
-    ModelService, RunEvent, SuspendedRun, Tools,
+    ModelService, RunEvent, Tools,
 };
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tower::retry::Policy;
 use tower::{Service, ServiceBuilder, ServiceExt as _};
+
+use crate::support::stored;
 
 /// What a model does when it is asked for the nth time, from 1.
 type Behaves = Arc<
@@ -103,10 +105,6 @@ impl Policy<ModelRequest, ModelResponse, BoxError> for Again {
     fn clone_request(&mut self, request: &ModelRequest) -> Option<ModelRequest> {
         Some(request.clone())
     }
-}
-
-fn stored(run: &SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 // "Whatever keeps the model from answering; the run ends with it, and can be resumed."

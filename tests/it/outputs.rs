@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, every_kind, results};
+use crate::support::{Recorder, Script, call, every_kind, results, stored};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Report {
@@ -66,10 +66,6 @@ fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
 fn agent(model: &Script, output: Output) -> (Recorder, Agent) {
     let (recorder, tools) = every_kind();
     (recorder, Agent::new(model.clone(), tools).output(output))
-}
-
-fn stored(run: &SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 fn kinds(history: &[Message]) -> Vec<(String, ReturnKind)> {

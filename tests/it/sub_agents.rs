@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, SuspendedRun, Tools, ToolsExt, UsageLimits, UserError,
-    danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+    RunContext, RunEvent, Tools, ToolsExt, UsageLimits, UserError, danger_approve_all, decide_fn,
+    from_fn, handler_fn_sync, text,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
 use tower::ServiceBuilder;
 
 use crate::agent::Scripted;
-use crate::support::{Recorder, call};
+use crate::support::{Recorder, call, stored};
 
 /// A model that makes these calls, and is done.
 fn calls<const N: usize>(calls: [(&str, &str); N]) -> Scripted {
@@ -44,11 +44,6 @@ fn files() -> Recorder {
 
 fn with_agent(name: &str, agent: &Agent) -> FunctionToolset {
     FunctionToolset::new().tool(agent.as_tool(name, "Works"))
-}
-
-/// The run as another process finds it.
-fn stored(run: &SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 fn ids(requests: &DeferredToolRequests) -> Vec<&str> {

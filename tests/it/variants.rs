@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::{
     Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelExt,
     ModelRequest, ModelResponse, Run, RunContext, RunError, RunEvent, RunResult, RunStep,
-    SuspendedRun, UserError, danger_approve_all, handler_fn, structured, text,
+    UserError, danger_approve_all, handler_fn, structured, text,
 };
 use futures::StreamExt as _;
 use proptest::collection::vec;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Recorder, Script, call, every_kind, results};
+use crate::support::{Recorder, Script, call, every_kind, results, stored};
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -506,11 +506,6 @@ async fn iter_announces_every_step_before_it_is_done() {
     }
     assert_eq!(names(&steps), ["ask", "plain+declared", "ask", "end"]);
     assert!(run.next().await.unwrap().is_none());
-}
-
-/// What another process reads.
-fn stored(run: &SuspendedRun) -> SuspendedRun {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 // "Calls that were announced and not taken up have not run."

@@ -13,15 +13,10 @@ use countersign::{
 use serde_json::json;
 
 use crate::agent::Scripted;
-use crate::support::{Recorder, call};
+use crate::support::{Recorder, call, stored};
 
 fn ledger() -> Ledger {
     Ledger::new(MemoryStore::new())
-}
-
-/// The response as another process finds it.
-fn stored(turn: &SuspendedTurn) -> SuspendedTurn {
-    serde_json::from_str(&serde_json::to_string(turn).unwrap()).unwrap()
 }
 
 async fn waiting(turn: &Turn) -> SuspendedTurn {

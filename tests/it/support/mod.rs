@@ -12,6 +12,8 @@ use countersign::{
     Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
     Turn, TurnReport,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub(crate) use kinds::every_kind;
@@ -25,6 +27,11 @@ pub(crate) fn example(name: &str) -> PathBuf {
     let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
     assert!(binary.exists(), "build it first: cargo build --example {name}");
     binary
+}
+
+/// What waits, as another process finds it.
+pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {
+    serde_json::from_str(&serde_json::to_string(waiting).unwrap()).unwrap()
 }
 
 /// One execution of a tool body.
