@@ -88,6 +88,7 @@
 //! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
+//! | `seal` | tokens for approvals that go through other hands |
 //! | `postgres` | a store of the ledger in PostgreSQL |
 //! | `sqlite` | a ledger in a file that many processes share |
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -119,6 +120,8 @@ pub mod model;
 pub mod outcome;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "seal")]
+pub mod seal;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -168,6 +171,8 @@ pub use outcome::{
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "seal")]
+pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use tools::{Tools, ToolsExt};

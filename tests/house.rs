@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("ledger", 6),
     ("layer", 7),
     ("gate", 7),
+    ("seal", 7),
     ("tools", 8),
     ("turn", 9),
     ("agent", 10),

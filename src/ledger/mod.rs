@@ -14,6 +14,7 @@
 mod ask;
 mod audit;
 mod change;
+mod deciding;
 mod memory;
 mod record;
 mod results;
@@ -38,7 +39,6 @@ use change::Change;
 pub use memory::MemoryStore;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
-use rules::Deciding;
 pub use runs::{RunRecord, Saved, Taken};
 pub use store::{Draft, Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work, Writes};
 use stored::read;
@@ -205,16 +205,11 @@ impl Ledger {
         by: &str,
         verdict: Verdict,
     ) -> Result<Decided, LedgerError> {
-        let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
-        let deciding = Deciding { fingerprint, by, verdict };
-        let event = |result: &Decided| match result {
-            Decided::Won { again: false } => Some("decided"),
-            Decided::Recorded { again: false, .. } => Some("voted"),
-            _ => None,
-        };
-        let decide = |record: &mut Record, now| rules::decide(record, &deciding, now);
-        let made = self.change(id, Change::by(&deciding.by), decide, event).await?;
-        Ok(made.map_or(Decided::UnknownAsk, |(decided, _)| decided))
+        let any = |_: &Record, _| Ok::<_, std::convert::Infallible>(());
+        Ok(match self.decide_if(id, fingerprint, by, verdict, any).await? {
+            Some(Ok(decided)) => decided,
+            None => Decided::UnknownAsk,
+        })
     }
 
     /// Claims the execution of an approved ask, for as long as the lease, which can be [renewed](Self::renew).

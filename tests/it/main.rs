@@ -26,6 +26,7 @@ mod postgres;
 mod properties;
 mod pydantic;
 mod retries;
+mod seal;
 mod secrecy;
 mod seeds;
 mod sub_agents;

@@ -1,0 +1,115 @@
+//! Tokens about asks of the ledger.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::keys::still_holds;
+use super::{SealError, SealKeys};
+use crate::ledger::{Decided, Ledger, Millis, Record, Verdict};
+
+/// What tokens about asks are for.
+const PURPOSE: &str = "countersign ask";
+
+/// What a token says about an ask: names, and the fingerprint in place of the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AskClaims {
+    /// Its id.
+    pub ask: String,
+    /// The run.
+    pub run: String,
+    /// The agents that lead to the call, and its id.
+    pub call: String,
+    /// The tool, by the name that people know.
+    pub tool: String,
+    /// What was asked: tool, arguments, questions (rule L0).
+    pub fingerprint: String,
+    /// Who wants the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// Who answers with the token.
+    pub by: String,
+}
+
+impl AskClaims {
+    fn of(record: &Record, by: &str) -> Self {
+        Self {
+            ask: record.ask.id().to_owned(),
+            run: record.ask.run().to_owned(),
+            call: record.ask.path().to_owned(),
+            tool: record.ask.tool().to_owned(),
+            fingerprint: record.fingerprint.clone(),
+            principal: record.ask.get_principal().map(str::to_owned),
+            by: by.to_owned(),
+        }
+    }
+
+    /// The first thing in which an ask differs from the one that was sealed.
+    fn difference(&self, record: &Record) -> Option<&'static str> {
+        let found = Self::of(record, &self.by);
+        let differs = [
+            ("id", self.ask != found.ask),
+            ("run", self.run != found.run),
+            ("call", self.call != found.call),
+            ("tool", self.tool != found.tool),
+            ("principal", self.principal != found.principal),
+            ("arguments or questions", self.fingerprint != found.fingerprint),
+        ];
+        differs.into_iter().find_map(|(what, differs)| differs.then_some(what))
+    }
+}
+
+impl SealKeys {
+    /// A token with which somebody may decide about an ask, as it stands, until this time. The ask's own deadline holds
+    /// as well.
+    ///
+    /// # Errors
+    /// [`SealError::Unsealable`] when its names are too long for a token.
+    pub fn seal_ask(
+        &self,
+        ask: &Record,
+        by: &str,
+        expires_at: SystemTime,
+    ) -> Result<String, SealError> {
+        self.seal(PURPOSE, &AskClaims::of(ask, by), expires_at)
+    }
+
+    /// What a token about an ask says: to find the ask, and to compare who answers with who is logged in.
+    ///
+    /// # Errors
+    /// [`SealError`] says why the token is refused.
+    pub fn open_ask(&self, token: &str, now: SystemTime) -> Result<AskClaims, SealError> {
+        self.open(PURPOSE, token, now)
+    }
+}
+
+/// With feature `seal`.
+impl Ledger {
+    /// Decides with a token of [`SealKeys::seal_ask`], as whom it names, about the ask that was sealed: one that has
+    /// changed since is not decided about. The token's time is compared with the store's clock, within the transaction
+    /// that decides (rules L4, L6). A token that comes twice counts once, as any decision does.
+    ///
+    /// # Errors
+    /// [`SealError`] says why the token is refused; what waits waits.
+    pub async fn decide_sealed(
+        &self,
+        keys: &SealKeys,
+        token: &str,
+        verdict: Verdict,
+    ) -> Result<Decided, SealError> {
+        let (claims, expires_at) = keys.open_at_any_time::<AskClaims>(PURPOSE, token)?;
+        let AskClaims { ask, fingerprint, by, .. } = &claims;
+        let fits = |record: &Record, now: Millis| {
+            still_holds(expires_at, now)?;
+            match claims.difference(record) {
+                None => Ok(()),
+                Some(what) => Err(SealError::OtherAsk { ask: ask.clone(), what }),
+            }
+        };
+        self.decide_if(ask, fingerprint, by, verdict, fits)
+            .await?
+            .unwrap_or(Ok(Decided::UnknownAsk))
+    }
+}
