@@ -169,6 +169,12 @@ impl Ask {
         &self.run
     }
 
+    /// The agents that lead to the call, and its id.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The tool, by the name that people know.
     #[must_use]
     pub fn tool(&self) -> &str {
