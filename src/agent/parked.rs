@@ -1,15 +1,19 @@
 //! Runs that a ledger keeps: parked when they wait, and resumed by one worker at a time (rule L5).
 
 use std::future::IntoFuture as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::result::{RunError, RunOutput, RunResult};
+use super::result::{RunError, RunOutput, RunResult, put_before};
+use super::running::Running;
 use crate::call::keeping;
+use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
-use crate::ledger::{LedgerError, Millis, Saved, Taken};
-use crate::turn::SuspendedRun;
+use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken};
+use crate::message::Message;
+use crate::turn::{Closing, SuspendedRun, recorded};
 
 /// What became of a parked run.
 #[derive(Debug)]
@@ -18,6 +22,16 @@ pub enum TakeUp {
     /// This worker has resumed it, and it came to this. A run that waits again, or that an error stopped, is parked
     /// again.
     Resumed(Result<RunResult, RunError>),
+    /// This worker has resumed it, and what it came to was not kept: the run stands in the ledger as it stood before.
+    /// What was executed is recorded there, and does not run again.
+    NotKept {
+        /// What it came to here.
+        ended: Result<RunResult, RunError>,
+        /// Why the ledger could not keep it; `None` when another worker has taken the run over.
+        error: Option<ErrorKind>,
+    },
+    /// It was [given up](Agent::give_up). This is its history, with one result for every call, to go on with.
+    GivenUp(Vec<Message>),
     /// Another worker resumes it.
     Held {
         /// Which.
@@ -25,7 +39,7 @@ pub enum TakeUp {
         /// Until when, unless it renews: milliseconds since 1970, by the store's clock.
         until: Millis,
     },
-    /// It is over, and came to this: its text, or its structured answer.
+    /// It is over, and came to this: its text, its structured answer, or why it was given up, as `{"given_up": reason}`.
     Over(Value),
     /// The ledger has no such run.
     UnknownRun,
@@ -33,9 +47,13 @@ pub enum TakeUp {
 
 impl Agent {
     /// Resumes a run that the [ledger](Self::ledger) keeps, with what was decided about its calls since; calls that
-    /// nobody has decided about go on waiting. Of any number of workers one resumes it, the others are told. While it
-    /// does, the run is kept for it; when it dies, another worker can take the run up after the
-    /// [lease](crate::ledger::Ledger::lease), and what was executed does not run again.
+    /// nobody has decided about, and calls that another worker executes right now, go on waiting. Of any number of
+    /// workers one resumes it, the others are told. While it does, the run is kept for it; when it dies, another worker
+    /// can take the run up after the [lease](crate::ledger::Ledger::lease), and what was executed does not run again.
+    ///
+    /// What it came to is kept in one transaction with the asks of the calls that have got their results, which are
+    /// closed (rule L5). What was decided by then is taken up before this returns: whoever decides while a run is held,
+    /// and is told so, need not come back.
     ///
     /// ```
     /// # use countersign::{Agent, ErrorKind, TakeUp};
@@ -49,39 +67,188 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot answer; without a ledger no run is known.
+    /// [`ErrorKind::Ledger`] when the ledger cannot answer, before anything was resumed; without a ledger no run is
+    /// known.
     pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
         let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
-        let lease = ledger.get_lease();
-        let taken = ledger.take_run(run_id, ledger.get_worker(), lease).await.map_err(failed)?;
-        let (token, state) = match taken {
-            Taken::Taken { token, state } => (token, state),
-            Taken::Held { by, until } => return Ok(TakeUp::Held { by, until }),
-            Taken::Over { result } => return Ok(TakeUp::Over(result)),
-            Taken::UnknownRun => return Ok(TakeUp::UnknownRun),
-        };
-        let suspended: SuspendedRun =
-            serde_json::from_value(state).map_err(|error| ErrorKind::Ledger(error.into()))?;
-        let answers = self.decisions(&suspended).await?;
-        let run = self.resume(suspended, answers).output(self.output.clone().or_deferred());
-        let renew = || async {
-            if let Err(error) = ledger.renew_run(run_id, token, lease).await {
-                tracing::warn!(run_id, %error, "a run could not be kept for longer");
+        let mut before: Option<RunResult> = None;
+        loop {
+            let taken = (self.taken(ledger, run_id).await, before.take());
+            let ((hold, answers), before_it) = match taken {
+                (Ok(Ok(taken)), before) => (taken, before),
+                // What it came to before is kept, and whoever has it now goes on with it.
+                (_, Some(run)) => return Ok(TakeUp::Resumed(Ok(run))),
+                (Ok(Err(other)), None) => return Ok(other),
+                (Err(error), None) => return Err(error),
+            };
+            let closing = Closing::default();
+            let run = self.resume(hold.state.clone(), answers).saved_elsewhere(closing.clone());
+            let run = run.output(self.output.clone().or_deferred());
+            let renew = || hold.renew(ledger.get_lease());
+            let mut ended = keeping(ledger.get_lease(), run.into_future(), renew).await;
+            put_before(before_it.map(|run| run.turns).unwrap_or_default(), &mut ended);
+            match hold.keep(&ended, &closing.take()).await {
+                Ok(Saved::Saved) => {}
+                Ok(Saved::StaleToken) => return Ok(TakeUp::NotKept { ended, error: None }),
+                Err(error) => return Ok(TakeUp::NotKept { ended, error: Some(failed(error)) }),
             }
-        };
-        let ended = keeping(lease, run.into_future(), renew).await;
-        let saved = match &ended {
-            Ok(result) => match result.output() {
-                RunOutput::Text(text) => ledger.end_run(run_id, token, json!(text)).await,
-                RunOutput::Structured(value) => ledger.end_run(run_id, token, value.clone()).await,
-                RunOutput::Deferred(run) => ledger.save_run(run_id, json!(run), Some(token)).await,
-            },
-            Err(error) => ledger.save_run(run_id, json!(error.suspended()), Some(token)).await,
-        };
-        if saved.map_err(failed)? == Saved::StaleToken {
-            tracing::error!(run_id, "another worker has taken the run over while it ran here");
+            match ended {
+                Ok(run) if self.is_decided(&run).await => before = Some(run),
+                ended => return Ok(TakeUp::Resumed(ended)),
+            }
         }
-        Ok(TakeUp::Resumed(ended))
+    }
+
+    /// Gives up a run that the [ledger](Self::ledger) keeps, as when somebody says something else meanwhile: it is over,
+    /// and the asks of its calls are closed, in one transaction (rule L5). The model is told of calls that wait that
+    /// they did not run, because of `reason`; of those that were executed, what came of them; and of those whose end was
+    /// not seen, that they may have run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`]; the run stands as it was.
+    pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, ErrorKind> {
+        let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
+        loop {
+            let mut hold = match Hold::take(ledger, run_id).await? {
+                Ok(hold) => hold,
+                Err(other) => return Ok(other),
+            };
+            let mut asks = Vec::new();
+            if let Some(turn) = hold.state.turn.take() {
+                let (turn, closes) = match recorded(ledger, turn).await {
+                    Ok(recorded) => recorded,
+                    Err(error) => return Err(hold.given_back(error).await),
+                };
+                (hold.state.turn, asks) = (Some(turn), closes);
+            }
+            let state = json!({"given_up": reason});
+            if hold.write(state, true, &asks).await.map_err(failed)? == Saved::Saved {
+                return Ok(TakeUp::GivenUp(hold.state.close(reason)));
+            }
+        }
+    }
+
+    /// Takes the run, with what was decided about its calls.
+    async fn taken<'l>(
+        &self,
+        ledger: &'l Ledger,
+        run_id: &'l str,
+    ) -> Result<Result<(Hold<'l>, DeferredToolResults), TakeUp>, ErrorKind> {
+        let hold = match Hold::take(ledger, run_id).await? {
+            Ok(hold) => hold,
+            Err(other) => return Ok(Err(other)),
+        };
+        match self.decisions(&hold.state).await {
+            Ok(answers) => Ok(Ok((hold, answers))),
+            Err(error) => Err(hold.given_back(error).await),
+        }
+    }
+
+    /// Whether anything was decided about what waits while it was saved. Should the ledger not say, whoever takes the
+    /// run up next finds it.
+    async fn is_decided(&self, run: &RunResult) -> bool {
+        let Some(suspended) = run.suspended() else { return false };
+        self.decisions(suspended).await.is_ok_and(|answers| answers.answers_any())
+    }
+}
+
+/// A run that this worker has taken.
+struct Hold<'l, S = SuspendedRun> {
+    ledger: &'l Ledger,
+    run_id: &'l str,
+    token: u64,
+    /// Where it stands, once it is read.
+    state: S,
+}
+
+impl<'l> Hold<'l> {
+    /// Takes a run, or says why not.
+    async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, ErrorKind> {
+        let taken = ledger.take_run(run_id, ledger.get_worker(), ledger.get_lease()).await;
+        let (token, state) = match taken.map_err(failed)? {
+            Taken::Taken { token, state } => (token, state),
+            Taken::Held { by, until } => return Ok(Err(TakeUp::Held { by, until })),
+            Taken::Over { result } => return Ok(Err(TakeUp::Over(result))),
+            Taken::UnknownRun => return Ok(Err(TakeUp::UnknownRun)),
+        };
+        let hold = Hold { ledger, run_id, token, state: () };
+        match serde_json::from_value(state) {
+            Ok(state) => Ok(Ok(Hold { ledger, run_id, token, state })),
+            Err(error) => Err(hold.given_back(ErrorKind::Ledger(error.into())).await),
+        }
+    }
+}
+
+impl<S> Hold<'_, S> {
+    async fn renew(&self, lease: Duration) {
+        let run_id = self.run_id;
+        if let Err(error) = self.ledger.renew_run(run_id, self.token, lease).await {
+            tracing::warn!(run_id, %error, "a run could not be kept for longer");
+        }
+    }
+
+    /// Nothing was resumed: whoever comes next need not wait for the end of the lease.
+    async fn given_back(self, error: ErrorKind) -> ErrorKind {
+        self.renew(Duration::ZERO).await;
+        error
+    }
+
+    /// Keeps what the run came to, for now or for good.
+    async fn keep(
+        &self,
+        ended: &Result<RunResult, RunError>,
+        closes: &[String],
+    ) -> Result<Saved, LedgerError> {
+        let (state, over) = match ended {
+            Ok(result) => match result.output() {
+                RunOutput::Text(text) => (json!(text), true),
+                RunOutput::Structured(value) => (value.clone(), true),
+                RunOutput::Deferred(run) => (json!(run), false),
+            },
+            Err(error) => (json!(error.suspended()), false),
+        };
+        self.write(state, over, closes).await
+    }
+
+    async fn write(
+        &self,
+        state: Value,
+        over: bool,
+        closes: &[String],
+    ) -> Result<Saved, LedgerError> {
+        let saved = RunWrite { state, token: Some(self.token), over, closes };
+        self.ledger.write_run(self.run_id, saved).await
+    }
+}
+
+impl Running<'_> {
+    /// Parks the run for whoever takes it up, and closes the asks of calls that have got their results with it.
+    pub(super) async fn park(&self, state: &SuspendedRun) -> Result<(), LedgerError> {
+        let Some((ledger, closing)) = self.own_closing() else { return Ok(()) };
+        let (state, closes) = (json!(state), closing.take());
+        let begun = RunWrite { state, token: None, over: false, closes: &closes };
+        ledger.write_run(&self.state.run_id, begun).await.map(drop)
+    }
+
+    /// Closes the asks of calls that have got their results, where the run is not saved with them.
+    pub(super) async fn close_asks(&self) -> Result<(), LedgerError> {
+        let Some((ledger, closing)) = self.own_closing() else { return Ok(()) };
+        match &closing.take()[..] {
+            [] => Ok(()),
+            asks => ledger.close_all(asks).await,
+        }
+    }
+
+    /// The same, where the run ends with another error.
+    pub(super) async fn close_asks_if_possible(&self) {
+        if let Err(error) = self.close_asks().await {
+            tracing::warn!(%error, "asks of calls that have their results could not be closed");
+        }
+    }
+
+    fn own_closing(&self) -> Option<(&Ledger, &Closing)> {
+        let closing = self.turn.get_closing().filter(|_| self.turn.is_root());
+        self.turn.get_ledger().zip(closing).filter(|_| !self.saved_elsewhere)
     }
 }
 

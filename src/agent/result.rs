@@ -108,6 +108,15 @@ impl RunResult {
     }
 }
 
+/// Puts the reports of what a run did before in front of those that are there.
+pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, RunError>) {
+    let turns = match ended {
+        Ok(result) => &mut result.turns,
+        Err(error) => &mut error.0.turns,
+    };
+    turns.splice(0..0, before);
+}
+
 /// Why a run ended with an error, and everything that had happened by then.
 pub struct RunError(Box<Inner>);
 

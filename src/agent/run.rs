@@ -17,7 +17,7 @@ use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::message::Message;
-use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
+use crate::turn::{Closing, Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
 /// A run that is about to start: set more, then choose how to run it.
 ///
@@ -46,6 +46,8 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
+    /// Somebody else saves it, and closes these asks with it.
+    closing: Option<Closing>,
 }
 
 impl<'a> Run<'a> {
@@ -61,8 +63,18 @@ impl<'a> Run<'a> {
     ) -> Self {
         let (handler, deps) = (agent.handler.clone(), agent.deps.clone());
         let (output, watchers) = (agent.output.clone(), agent.turn.watchers().clone());
-        let (resumes, ends_with_text) = (true, false);
-        Self { agent, state, answers, resumes, handler, deps, output, watchers, ends_with_text }
+        Self {
+            agent,
+            state,
+            answers,
+            resumes: true,
+            handler,
+            deps,
+            output,
+            watchers,
+            ends_with_text: false,
+            closing: None,
+        }
     }
 
     /// Answers deferred calls inline, in place of the agent's handler.
@@ -238,6 +250,13 @@ impl<'a> Run<'a> {
     /// Starts with this turn, counting for the run above as well.
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
+        let saved_elsewhere = self.closing.is_some();
+        // A sub-agent's run is saved with its parent's.
+        let turn = if turn.is_root() && turn.get_ledger().is_some() {
+            turn.closing_later(self.closing.unwrap_or_default())
+        } else {
+            turn
+        };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
         let turn = turn.with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
         Running {
@@ -252,8 +271,15 @@ impl<'a> Run<'a> {
             meter,
             retries: Retries::new(agent.max_retries),
             turns: Vec::new(),
+            saved_elsewhere,
             next: Next::Start,
         }
+    }
+
+    /// Leaves it to somebody else to save the run, and to close these asks with it.
+    pub(super) fn saved_elsewhere(mut self, closing: Closing) -> Self {
+        self.closing = Some(closing);
+        self
     }
 
     /// Watched by these as well.

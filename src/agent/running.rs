@@ -34,6 +34,8 @@ pub(super) struct Running<'a> {
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
+    /// Whoever has started it saves it.
+    pub(super) saved_elsewhere: bool,
     pub(super) next: Next,
 }
 
@@ -208,7 +210,10 @@ impl Running<'_> {
     ) -> Result<Option<RunResult>, RunError> {
         let mut report = match ended {
             Ok(report) => report,
-            Err(error) => return Err(self.fail(error)),
+            Err(error) => {
+                self.close_asks_if_possible().await;
+                return Err(self.fail(error));
+            }
         };
         let answer = self.unless_retried(answer, &mut report);
         self.tell_done(&report);
@@ -222,6 +227,9 @@ impl Running<'_> {
         Arc::make_mut(&mut self.state.history).push(message);
         self.state.responses += 1;
         self.turns.push(report);
+        if let Err(error) = self.close_asks().await {
+            return Err(self.stop(ErrorKind::Ledger(error.into())));
+        }
         if let Some(answer) = answer {
             return Ok(Some(self.end(answer)));
         }
@@ -255,18 +263,15 @@ impl Running<'_> {
     async fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
         self.state.turn = Some(waiting);
         if !self.output.deferred {
+            self.close_asks_if_possible().await;
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
             return Err(self.stop(UserError::DeferredNotExpected { ids }.into()));
         }
         // What was to be said behind the results is for whoever resumes to say.
         self.state.prompts.clear();
         let state = self.snapshot();
-        // A sub-agent's run is part of its parent's.
-        if let Some(ledger) = self.turn.get_ledger().filter(|_| self.turn.is_root()) {
-            let parked = ledger.save_run(&state.run_id, serde_json::json!(state), None).await;
-            if let Err(error) = parked {
-                return Err(self.stop(ErrorKind::Ledger(error.into())));
-            }
+        if let Err(error) = self.park(&state).await {
+            return Err(self.stop(ErrorKind::Ledger(error.into())));
         }
         Ok(self.end(RunOutput::Deferred(Box::new(state))))
     }

@@ -14,6 +14,7 @@
 mod ask;
 mod audit;
 mod change;
+mod closing;
 mod deciding;
 mod memory;
 mod record;
@@ -39,6 +40,7 @@ use change::Change;
 pub use memory::MemoryStore;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
+pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};
 pub use store::{Draft, Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work, Writes};
 use stored::read;
@@ -160,6 +162,11 @@ impl Ledger {
     ) -> Self {
         self.policy = Arc::new(policy);
         self
+    }
+
+    /// Whether both write to the same store.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
     }
 
     pub(crate) fn get_worker(&self) -> &str {
@@ -300,16 +307,6 @@ impl Ledger {
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
-    /// Notes that the call of an ask has got its result without running. An ask that is executed, or was, stands.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the ask stands as it was.
-    pub async fn close(&self, id: &str) -> Result<(), LedgerError> {
-        let close = |record: &mut Record, now| rules::close(record, now);
-        let event = |closed: &bool| closed.then_some("closed");
-        self.change(id, Change::default(), close, event).await.map(drop)
-    }
-
     /// Lets the time take effect that has passed: asks that nobody decided expire, claims whose lease is over become
     /// unknown. Gives the ids of what has changed. Deciding and claiming look at the time by themselves.
     ///
@@ -342,6 +339,18 @@ impl Ledger {
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         let row = self.store.get(id).await?.filter(|row| row.kind == RowKind::Ask);
         row.map(|row| read(&row)).transpose()
+    }
+
+    /// An ask as it is now: after the time that has passed has taken effect.
+    pub(crate) async fn get_now(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+        match self.get(id).await? {
+            Some(record) if record.due_at().is_some() => {
+                let look = |record: &mut Record, _| record.clone();
+                let looked = self.change(id, Change::default(), look, |_| None).await?;
+                Ok(looked.map(|(record, _)| record))
+            }
+            found => Ok(found),
+        }
     }
 
     /// The asks in this state, or all, newest first.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
-use super::{Ledger, LedgerError, millis};
+use super::{Ledger, LedgerError, closing, millis};
 
 /// The version of the stored form (rule L7).
 const VERSION: u64 = 1;
@@ -84,7 +84,7 @@ impl Ledger {
         state: Value,
         token: Option<u64>,
     ) -> Result<Saved, LedgerError> {
-        self.write_run(run, state, token, false).await
+        self.write_run(run, RunWrite { state, token, over: false, closes: &[] }).await
     }
 
     /// Notes what a run came to.
@@ -97,7 +97,8 @@ impl Ledger {
         token: u64,
         result: Value,
     ) -> Result<Saved, LedgerError> {
-        self.write_run(run, result, Some(token), true).await
+        let state = result;
+        self.write_run(run, RunWrite { state, token: Some(token), over: true, closes: &[] }).await
     }
 
     /// Takes a run to resume it. Of any number of workers one gets it, and keeps it as long as its lease.
@@ -111,7 +112,7 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Taken, LedgerError> {
         let lease = millis(lease);
-        self.on_run(run, |now, record| {
+        self.on_run(run, None, |now, record| {
             let Some(mut record) = record else { return (Taken::UnknownRun, None) };
             if record.over {
                 return (Taken::Over { result: record.state }, None);
@@ -140,7 +141,7 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Saved, LedgerError> {
         let lease = millis(lease);
-        self.on_run(run, |now, record| match record {
+        self.on_run(run, None, |now, record| match record {
             Some(mut record) if record.token == token && !record.over => {
                 let Some(claim) = &mut record.claim else { return (Saved::StaleToken, None) };
                 claim.until = now.saturating_add(lease);
@@ -161,15 +162,16 @@ impl Ledger {
         self.store.list(&filter).await?.iter().map(read).collect()
     }
 
-    async fn write_run(
+    /// Saves a run, and closes the asks of the calls that have got their results, in one transaction.
+    pub(crate) async fn write_run(
         &self,
         run: &str,
-        state: Value,
-        token: Option<u64>,
-        over: bool,
+        write: RunWrite<'_>,
     ) -> Result<Saved, LedgerError> {
+        let RunWrite { state, token, over, closes } = write;
         let event = if over { "run_ended" } else { "run_saved" };
-        self.on_run(run, |now, record| {
+        let closing = Closing { asks: closes, by: self.get_worker(), if_made: Saved::Saved };
+        self.on_run(run, Some(closing), |now, record| {
             let mut record = match (record, token) {
                 (None, None) => RunRecord {
                     version: VERSION,
@@ -192,9 +194,10 @@ impl Ledger {
         .await
     }
 
-    async fn on_run<T: Send>(
+    async fn on_run<T: PartialEq + Send + Sync>(
         &self,
         run: &str,
+        closing: Option<Closing<'_, T>>,
         mut change: impl FnMut(
             Millis,
             Option<RunRecord>,
@@ -202,28 +205,50 @@ impl Ledger {
         + Send,
     ) -> Result<T, LedgerError> {
         let mut result = None;
-        let ids = [row_id(run)];
+        let asks = closing.iter().flat_map(|closing| closing.asks).cloned();
+        let ids: Vec<_> = std::iter::once(row_id(run)).chain(asks).collect();
         let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let known = rows.into_iter().flatten().next().map(|row| read(&row)).transpose();
-            let known = match known {
-                Ok(known) => known,
-                Err(error) => {
-                    result = Some(Err(error));
-                    return Writes::default();
+            let mut rows = rows.into_iter();
+            let known = rows.next().flatten().map(|row| read(&row)).transpose();
+            let made = known.and_then(|known| {
+                let (made, written) = change(now, known);
+                let mut writes = match closing.as_ref().filter(|it| it.if_made == made) {
+                    Some(it) => closing::closed(rows, it.by, now)?,
+                    None => Writes::default(),
+                };
+                if let Some((record, event)) = written {
+                    writes.log.extend(event.map(|event| draft(&record, event, now)));
+                    writes.rows.push(row_of(&record));
                 }
+                Ok((made, writes))
+            });
+            let (made, writes) = match made {
+                Ok((made, writes)) => (Ok(made), writes),
+                Err(error) => (Err(error), Writes::default()),
             };
-            let (made, written) = change(now, known);
-            result = Some(Ok(made));
-            let mut writes = Writes::default();
-            if let Some((record, event)) = written {
-                writes.log.extend(event.map(|event| draft(&record, event, now)));
-                writes.rows.push(row_of(&record));
-            }
+            result = Some(made);
             writes
         };
         self.store.transact(&ids, &self.linker, &mut work).await?;
         result.unwrap_or_else(|| Err(LedgerError::unreadable(&row_id(run), "it was not read")))
     }
+}
+
+/// What a run comes to, for now or for good.
+pub(crate) struct RunWrite<'w> {
+    pub(crate) state: Value,
+    /// The claim; `None` only begins.
+    pub(crate) token: Option<u64>,
+    pub(crate) over: bool,
+    /// The asks of calls that have got their results.
+    pub(crate) closes: &'w [String],
+}
+
+/// Asks that are closed when a change comes to this.
+struct Closing<'c, T> {
+    asks: &'c [String],
+    by: &'c str,
+    if_made: T,
 }
 
 fn row_id(run: &str) -> String {

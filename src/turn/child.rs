@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::SuspendedRun;
+use super::closing::Closing;
 use super::event::Watchers;
 use super::report::TurnReport;
 use crate::args::Args;
@@ -55,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) resume: Option<(SuspendedRun, DeferredToolResults)>,
     pub(crate) watchers: Watchers,
     pub(crate) ledger: Option<Ledger>,
+    /// What is closed with the parent's run.
+    pub(crate) closing: Option<Closing>,
     /// Argument values may be put into spans.
     pub(crate) trace_args: bool,
 }

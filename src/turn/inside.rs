@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::child::Task;
+use super::closing::Closing;
 use super::event::Watchers;
 use super::retries::Retries;
 use super::slot::Slot;
@@ -38,6 +39,10 @@ impl Turn {
         self.ledger.as_ref()
     }
 
+    pub(crate) fn get_closing(&self) -> Option<&Closing> {
+        self.closing.as_ref()
+    }
+
     pub(crate) fn has_handler(&self) -> bool {
         self.handler.is_some()
     }
@@ -65,6 +70,8 @@ impl Turn {
         self.info = RunInfo { explain, ..task.info.clone() };
         self.trace_args |= task.trace_args;
         // Of a ledger of its own and its parent's, its own is the one that it is written down in.
+        let shared = |own: &Ledger| task.ledger.as_ref().is_some_and(|it| it.is_beside(own));
+        self.closing = task.closing.clone().filter(|_| self.ledger.as_ref().is_none_or(shared));
         if let Some(ledger) = self.ledger.take().or_else(|| task.ledger.clone()) {
             self = self.ledger(ledger);
         }

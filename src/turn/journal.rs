@@ -7,26 +7,24 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::resolve::Resolving;
-use super::slot::{Slot, State, Waiting};
-use super::suspended::SuspendedTurn;
+use super::slot::{Slot, Waiting};
 use super::together::call_path;
 use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo};
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::ledger::{
-    Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerDecision, LedgerError, Renewed,
-    Settled, Verdict,
+    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Renewed, Settled, Verdict,
 };
 use crate::outcome::{DeferralKind, Outcome, ToolDenied};
 
 /// Who decides, where a stack allows a call that is written down.
-const POLICY: &str = "policy";
+pub(super) const POLICY: &str = "policy";
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
 
 /// The ask of a call that waits. Its id is the same in every process.
-fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
+pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
     Ask::of_call(AskedCall {
         run: &info.run_id,
         response: info.response,
@@ -68,26 +66,11 @@ async fn decide(
     Ok(())
 }
 
-/// What is decided about an ask, as an answer to the call; nothing while it waits.
-fn recorded(
-    answers: &mut DeferredToolResults,
-    id: &str,
-    decision: Option<&LedgerDecision>,
-    state: AskState,
-) {
-    match (decision, state) {
-        (_, AskState::Expired) => put(answers, id, &expired(), POLICY),
-        (_, AskState::Cancelled) => put(answers, id, &withdrawn(), POLICY),
-        (Some(decision), _) => put(answers, id, &decision.verdict, &decision.by.join(", ")),
-        (None, _) => {}
-    }
-}
-
-fn expired() -> Verdict {
+pub(super) fn expired() -> Verdict {
     Verdict::Deny { message: "Nobody decided in time.".to_owned() }
 }
 
-fn withdrawn() -> Verdict {
+pub(super) fn withdrawn() -> Verdict {
     Verdict::Deny { message: "The request was withdrawn.".to_owned() }
 }
 
@@ -112,7 +95,7 @@ fn leave(answers: &mut DeferredToolResults, id: &str) {
     answers.answered_by.remove(id);
 }
 
-fn put(answers: &mut DeferredToolResults, id: &str, verdict: &Verdict, by: &str) {
+pub(super) fn put(answers: &mut DeferredToolResults, id: &str, verdict: &Verdict, by: &str) {
     let external = answers.calls.remove(id).is_some();
     answers.approvals.remove(id);
     answers.answered_by.insert(id.to_owned(), by.to_owned());
@@ -137,7 +120,7 @@ fn put(answers: &mut DeferredToolResults, id: &str, verdict: &Verdict, by: &str)
 }
 
 /// The ledger could not answer.
-fn failed(error: LedgerError) -> ErrorKind {
+pub(super) fn failed(error: LedgerError) -> ErrorKind {
     ErrorKind::Ledger(error.into())
 }
 
@@ -152,7 +135,8 @@ impl Resolving<'_> {
             let Some(waiting) = slot.waiting() else { continue };
             let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
             let ask = ledger.park(ledger.with_policy(&cx, ask)).await.map_err(failed)?.ask;
-            slot.ask = Some(ask.id().to_owned());
+            let followed = slot.ask.replace(ask.id().to_owned());
+            slot.followed.extend(followed.filter(|before| before != ask.id()));
         }
         Ok(())
     }
@@ -167,49 +151,6 @@ impl Resolving<'_> {
         }
         Ok(())
     }
-
-    /// Closes the asks of calls that have got their result without running.
-    pub(super) async fn close_asks(&self) -> Result<(), ErrorKind> {
-        let Some(ledger) = &self.turn.ledger else { return Ok(()) };
-        for slot in &self.slots {
-            let settled = matches!(slot.state, State::Settled(_)) && !slot.execution.started();
-            if let Some(ask) = slot.ask.as_ref().filter(|_| settled) {
-                ledger.close(ask).await.map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What the ledger says about the calls that wait, and those of the agents behind them; what is not decided is left.
-pub(super) async fn decisions(
-    ledger: &Ledger,
-    suspended: &SuspendedTurn,
-) -> Result<DeferredToolResults, ErrorKind> {
-    let requests = suspended.requests();
-    let mut answers = requests.answer().unchecked();
-    let mut open = vec![(String::new(), suspended.clone())];
-    while let Some((prefix, turn)) = open.pop() {
-        let info = RunInfo {
-            run_id: turn.run_id().to_owned(),
-            response: turn.response(),
-            path: turn.path().to_vec(),
-            ..RunInfo::default()
-        };
-        for slot in turn.slots() {
-            let id = format!("{prefix}{}", slot.call.id());
-            if let Some(child) = slot.child.run.as_ref().and_then(|run| run.turn()) {
-                open.push((super::child::prefix(&id), child.clone()));
-            }
-            let Some(waiting) = slot.waiting() else { continue };
-            let ask = ask_of(&info, &slot, waiting, false);
-            if let Some(record) = ledger.get(ask.id()).await.map_err(failed)? {
-                recorded(&mut answers, &id, record.decision.as_ref(), record.state);
-            }
-        }
-    }
-    let rest = requests.remaining(&answers).unwrap_or_default();
-    Ok(rest.iter().fold(answers, |answers, call| answers.leave(call.id())))
 }
 
 /// Executions in a ledger.

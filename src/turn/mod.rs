@@ -15,10 +15,12 @@ mod admit;
 mod apply;
 mod checks;
 mod child;
+mod closing;
 mod errors;
 mod event;
 mod inside;
 mod journal;
+mod kept;
 mod pending;
 mod report;
 mod resolve;
@@ -35,8 +37,10 @@ use std::sync::Arc;
 pub use admit::admit;
 pub(crate) use checks::unique_ids;
 pub(crate) use child::{End, Ended, SubAgent, Task, behind};
+pub(crate) use closing::Closing;
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
+pub(crate) use kept::recorded;
 pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;
 pub use suspended::SuspendedTurn;
@@ -111,6 +115,8 @@ pub struct Turn {
     require_bound: bool,
     trace_args: bool,
     ledger: Option<Ledger>,
+    /// Takes the asks that are to be closed; without it they are closed at once.
+    closing: Option<Closing>,
     /// Came beside these calls.
     final_answer: Option<FinalAnswer>,
     watchers: Watchers,
@@ -130,6 +136,7 @@ impl Turn {
             require_bound: false,
             trace_args: false,
             ledger: None,
+            closing: None,
             final_answer: None,
             watchers: Watchers::default(),
         }
@@ -219,7 +226,7 @@ impl Turn {
         suspended: &SuspendedTurn,
     ) -> Result<DeferredToolResults, ErrorKind> {
         match &self.ledger {
-            Some(ledger) => journal::decisions(ledger, suspended).await,
+            Some(ledger) => kept::decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
     }
@@ -255,7 +262,11 @@ impl Turn {
         if turn.info.run_id.is_empty() {
             turn.info.run_id = new_run_id();
         }
-        resolve::Resolving::start(&turn, calls, shown).await?.answer().await
+        let ended = match resolve::Resolving::start(&turn, calls, shown).await {
+            Ok(resolving) => resolving.answer().await,
+            Err(error) => Err(error),
+        };
+        turn.closed(ended).await
     }
 
     /// Applies answers to what waits: denied calls get their outcome, approved ones go through the same stack again.
@@ -270,7 +281,8 @@ impl Turn {
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        resolve::Resolving::from_suspended(&turn, suspended).await?.resume(answers).await
+        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await?;
+        turn.closed(resolving.resume(answers).await).await
     }
 
     /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
@@ -280,7 +292,8 @@ impl Turn {
     /// [`TurnError`] as [`run`](Self::run).
     pub async fn ask(&self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        resolve::Resolving::from_suspended(&turn, suspended).await?.answer().await
+        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await?;
+        turn.closed(resolving.answer().await).await
     }
 
     /// The same turn for the response that waits.

@@ -11,6 +11,7 @@ use crate::deferred::DeferredToolRequests;
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 
+use super::closing::Closes;
 use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 
@@ -19,6 +20,7 @@ use super::suspended::SuspendedTurn;
 pub struct TurnReport {
     calls: Vec<CallReport>,
     suspended: Option<SuspendedTurn>,
+    closes: Option<Box<Closes>>,
 }
 
 /// What one call came to.
@@ -88,8 +90,17 @@ impl Answered {
 }
 
 impl TurnReport {
-    pub(super) fn new(slots: Vec<Slot>, suspended: Option<SuspendedTurn>) -> Self {
-        Self { calls: slots.into_iter().map(CallReport::from).collect(), suspended }
+    pub(super) fn new(
+        slots: Vec<Slot>,
+        suspended: Option<SuspendedTurn>,
+        closes: Option<Box<Closes>>,
+    ) -> Self {
+        Self { calls: slots.into_iter().map(CallReport::from).collect(), suspended, closes }
+    }
+
+    /// The asks of its calls that are to be closed.
+    pub(super) fn take_closes(&mut self) -> Option<Box<Closes>> {
+        self.closes.take()
     }
 
     /// What each call came to, in model order.
@@ -265,6 +276,10 @@ impl TurnError {
     #[must_use]
     pub fn report(&self) -> &TurnReport {
         &self.0.report
+    }
+
+    pub(super) fn take_closes(&mut self) -> Option<Box<Closes>> {
+        self.0.report.take_closes()
     }
 
     pub(crate) fn into_parts(self) -> (ErrorKind, Option<SuspendedTurn>, TurnReport) {

@@ -75,11 +75,7 @@ impl<'a> Resolving<'a> {
             return Ok(self.finish());
         }
         loop {
-            let noted = match self.park().await {
-                Ok(()) => self.close_asks().await,
-                failed => failed,
-            };
-            if let Err(kind) = noted {
+            if let Err(kind) = self.park().await {
                 return Err(self.fail(kind));
             }
             let requests = self.requests().only(|id| !self.offered.contains(id));
@@ -238,7 +234,8 @@ impl<'a> Resolving<'a> {
     fn finish(self) -> TurnReport {
         let suspended = self.slots.iter().any(Slot::is_open);
         let suspended = suspended.then(|| SuspendedTurn::new(&self.turn.info, &self.slots));
-        TurnReport::new(self.slots, suspended)
+        let closes = self.closes();
+        TurnReport::new(self.slots, suspended, closes)
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Slot {
     pub(super) child: Child,
     /// Its ask in the ledger, once it has waited.
     pub(super) ask: Option<String>,
+    /// Asks of it that another one has followed.
+    pub(super) followed: Vec<String>,
     /// Why the agent behind its tool cannot go on.
     pub(super) failed: Option<ErrorKind>,
 }
@@ -93,6 +95,7 @@ impl Slot {
             skipped: false,
             child: Child::default(),
             ask: None,
+            followed: Vec::new(),
             failed: None,
         }
     }

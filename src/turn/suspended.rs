@@ -119,6 +119,13 @@ impl SuspendedTurn {
         self.0.response
     }
 
+    /// Gives a call that waits this outcome.
+    pub(super) fn settle(&mut self, id: &str, outcome: Outcome) {
+        if let Some(stored) = self.0.calls.iter_mut().find(|stored| stored.call.id() == id) {
+            (stored.started, stored.state) = (true, StoredState::Settled(outcome));
+        }
+    }
+
     pub(super) fn path(&self) -> &[String] {
         &self.0.path
     }
@@ -261,6 +268,9 @@ impl From<&StoredCall> for Slot {
         slot.denied_by.clone_from(&stored.denied_by);
         slot.child.run.clone_from(&stored.agent);
         slot.settled_before = matches!(stored.state, StoredState::Settled(_));
+        if let State::Planned(plan) | State::Delegated(plan) = &slot.state {
+            slot.ask = plan.approval.as_ref().and_then(|approval| approval.ask.clone());
+        }
         if let Some(args) = &stored.args {
             slot.args = args.clone();
         }

@@ -86,7 +86,7 @@ impl<'a> Together<'a> {
         self.definitions.get(slot.call.name())
     }
 
-    fn is_agent(&self, slot: &Slot) -> bool {
+    pub(super) fn is_agent(&self, slot: &Slot) -> bool {
         self.definition(slot).is_some_and(|definition| sub_agent(definition).is_some())
     }
 
@@ -164,6 +164,7 @@ impl<'a> Together<'a> {
             resume: slot.child.run.take().map(|run| (*run, answers)),
             watchers,
             ledger: self.turn.ledger.clone(),
+            closing: self.turn.closing.clone(),
             trace_args: self.turn.trace_args,
         };
         slot.execution = Execution::Unknown;

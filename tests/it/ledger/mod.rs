@@ -1,11 +1,14 @@
 //! The ledger: decided once, executed once, over every store, and from the shell.
 
 mod audit;
+mod closing;
 mod contract;
+mod failing;
 mod kills;
 mod properties;
 mod shell;
 mod storm;
+mod taking_up;
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
