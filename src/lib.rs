@@ -85,6 +85,7 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
@@ -99,6 +100,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
+#[cfg(feature = "ai-sdk")]
+pub mod ai_sdk;
 pub mod args;
 pub mod call;
 mod caught;

@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tools", 8),
     ("turn", 9),
     ("agent", 10),
+    ("ai_sdk", 11),
     ("cli", 11),
     ("genai", 11),
     ("postgres", 11),

@@ -150,6 +150,11 @@ impl Agent {
         self.turns(|turn| turn.ledger(ledger))
     }
 
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
+        self.turn.get_ledger()
+    }
+
     /// What the ledger says about a run that waits, as answers to [resume](Self::resume) it with; see
     /// [`Turn::decisions`].
     ///

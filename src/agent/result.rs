@@ -149,6 +149,12 @@ impl RunError {
         self.0.suspended
     }
 
+    /// An error before anything of the run was done.
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) fn stopped(kind: ErrorKind, suspended: SuspendedRun) -> Self {
+        Self::new(kind, suspended, Vec::new())
+    }
+
     pub(super) fn into_parts(self) -> (ErrorKind, SuspendedRun, Vec<TurnReport>) {
         let Inner { kind, suspended, turns } = *self.0;
         (kind, suspended, turns)

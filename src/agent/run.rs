@@ -276,8 +276,15 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// May end with calls that wait, whatever else it may end with.
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) fn or_deferred(mut self) -> Self {
+        self.output = self.output.or_deferred();
+        self
+    }
+
     /// Leaves it to somebody else to save the run, and to close these asks with it.
-    pub(super) fn saved_elsewhere(mut self, closing: Closing) -> Self {
+    pub(crate) fn saved_elsewhere(mut self, closing: Closing) -> Self {
         self.closing = Some(closing);
         self
     }

@@ -10,6 +10,9 @@ use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
 use super::{Ledger, LedgerError, closing, millis};
 
+#[cfg(feature = "ai-sdk")]
+mod chats;
+
 /// The version of the stored form (rule L7).
 const VERSION: u64 = 1;
 
@@ -26,6 +29,9 @@ pub struct RunRecord {
     pub state: Value,
     /// Whether it is over.
     pub over: bool,
+    /// Whether it is a chat, and no run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    chat: bool,
     /// Who resumes it, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimRecord>,
@@ -179,6 +185,7 @@ impl Ledger {
                     saved: 0,
                     state: Value::Null,
                     over: false,
+                    chat: false,
                     claim: None,
                     token: 0,
                     saved_at: now,
@@ -255,12 +262,21 @@ fn row_id(run: &str) -> String {
     format!("run:{run}")
 }
 
+/// What lists go by.
+fn standing(record: &RunRecord) -> &'static str {
+    match record {
+        RunRecord { chat: true, .. } => "chat",
+        RunRecord { over: true, .. } => "over",
+        _ => "waiting",
+    }
+}
+
 fn row_of(record: &RunRecord) -> Row {
     Row {
         id: row_id(&record.run),
         kind: RowKind::Run,
         run: record.run.clone(),
-        state: if record.over { "over" } else { "waiting" }.to_owned(),
+        state: standing(record).to_owned(),
         created_at: record.saved_at,
         due_at: None,
         doc: json!(record).to_string(),

@@ -15,7 +15,7 @@ use super::suspended::SuspendedTurn;
 pub(crate) struct Closing(Arc<Mutex<BTreeSet<String>>>);
 
 impl Closing {
-    fn add(&self, asks: impl IntoIterator<Item = String>) {
+    pub(crate) fn add(&self, asks: impl IntoIterator<Item = String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(asks);
     }
 

@@ -36,6 +36,8 @@ use std::sync::Arc;
 
 pub use admit::admit;
 pub(crate) use checks::unique_ids;
+#[cfg(feature = "ai-sdk")]
+pub(crate) use child::JOINT;
 pub(crate) use child::{End, Ended, SubAgent, Task, behind};
 pub(crate) use closing::Closing;
 pub use event::RunEvent;

@@ -1,0 +1,264 @@
+//! A scripted chat for checking AI SDK clients and servers against each other: the user's text chooses what the model
+//! does, and no model is asked.
+//!
+//! ```text
+//! cargo run --example ai_sdk_fixture --features ai-sdk -- --port 8080 --sdk v7
+//! ```
+//!
+//! | request | does |
+//! |---|---|
+//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | the chat, as an unmodified `useChat` talks to it |
+//! | `GET /fixture/executions` | what has really run: `[{tool, input, toolCallId}]` |
+//! | `POST /fixture/reset` | forgets what has run |
+//!
+//! | the user says | the model |
+//! |---|---|
+//! | `text` | says hello |
+//! | `allow` | reads a file, which is allowed |
+//! | `ask`, `two`, `sequential` | deletes files, which is asked about |
+//! | `external` | calls a tool that the client executes |
+//! | `mixed` | does all three in one response |
+//! | `deny-policy` | wipes the disk, which is denied |
+//! | `tool-error`, `bad-input` | calls a tool that fails, or with arguments that do not fit |
+//! | `stream-error` | fails in the middle of its answer |
+//!
+//! Then it says what it was told of its calls.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use clap::Parser;
+use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
+use countersign::{
+    Agent, BoxError, Decision, ErrorKind, ExternalToolset, FunctionToolset, Message, Model,
+    ModelRequest, ModelResponse, RequestPart, ResponsePart, ReturnKind, RunContext, RunError,
+    ToolCall, ToolDefinition, ToolError, ToolFailed, Tools, ToolsExt as _, decide_fn, schemars,
+    tool_fn,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+#[derive(Parser)]
+struct Options {
+    /// The port to listen at, on this machine only; 0 takes a free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The oldest client that is served: v6, v7, or a version like 7.0.82.
+    #[arg(long, default_value = "v6")]
+    sdk: ClientVersion,
+}
+
+/// What has really run.
+#[derive(Clone, Default)]
+struct Executions(Arc<Mutex<Vec<Executed>>>);
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Executed {
+    tool: &'static str,
+    input: Value,
+    tool_call_id: String,
+}
+
+impl Executions {
+    fn lock(&self) -> MutexGuard<'_, Vec<Executed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Deserialize, Serialize, schemars::JsonSchema)]
+struct File {
+    path: String,
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+async fn read_file(cx: RunContext, file: File) -> Result<Value, ToolError> {
+    note(&cx, "read_file", json!(file))?;
+    Ok(json!({"content": format!("contents of {}", file.path)}))
+}
+
+async fn delete_file(cx: RunContext, file: File) -> Result<Value, ToolError> {
+    note(&cx, "delete_file", json!(file))?;
+    Ok(json!({"deleted": file.path}))
+}
+
+async fn wipe_disk(cx: RunContext, _: Nothing) -> Result<Value, ToolError> {
+    note(&cx, "wipe_disk", json!({}))?;
+    Ok(json!({"wiped": true}))
+}
+
+async fn explode(cx: RunContext, _: Nothing) -> Result<Value, ToolError> {
+    note(&cx, "explode", json!({}))?;
+    Err(ToolFailed::new("kaboom").into())
+}
+
+fn note(cx: &RunContext, tool: &'static str, input: Value) -> Result<(), ToolError> {
+    let tool_call_id = cx.tool_call_id().unwrap_or_default().to_owned();
+    cx.deps::<Executions>()?.lock().push(Executed { tool, input, tool_call_id });
+    Ok(())
+}
+
+fn tools() -> Tools {
+    let policy = decide_fn(|call: &ToolCall| match call.name() {
+        "delete_file" => Decision::ask("deleting is permanent"),
+        "explode" => Decision::ask("it may explode"),
+        "wipe_disk" => Decision::deny("wiping disks is forbidden"),
+        _ => Decision::allow(),
+    });
+    let location = ToolDefinition::new("get_location", json!({"type": "object", "properties": {}}));
+    let own = FunctionToolset::new()
+        .tool(tool_fn("read_file", "Read a text file", read_file))
+        .tool(tool_fn("delete_file", "Delete a file", delete_file))
+        .tool(tool_fn("wipe_disk", "Wipe the disk", wipe_disk))
+        .tool(tool_fn("explode", "Explode", explode))
+        .layered(policy);
+    Tools::combined([own, ExternalToolset::new("browser", [location]).into()])
+}
+
+/// In the place of a real model. It knows nothing but the conversation.
+struct Script;
+
+impl Model for Script {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let (said, after) = since_the_user_spoke(request.messages());
+        let step = after.iter().filter(|it| matches!(it, Message::Response { .. })).count();
+        let read = |path: &str| call("read_file", json!({"path": path}));
+        let delete = |path: &str| call("delete_file", json!({"path": path}));
+        let calls = match (said.as_str(), step) {
+            ("allow", 0) => vec![read("a.txt")],
+            ("ask", 0) => {
+                let text = stream(&request, "I will delete a.txt.").await;
+                return Ok(ModelResponse { parts: vec![text, delete("a.txt")] });
+            }
+            ("two", 0) => vec![delete("a.txt"), delete("b.txt")],
+            ("external", 0) => vec![call("get_location", json!({}))],
+            ("mixed", 0) => vec![read("a.txt"), delete("a.txt"), call("get_location", json!({}))],
+            ("sequential", 0) => vec![delete("a.txt")],
+            ("sequential", 1) => vec![delete("b.txt")],
+            ("deny-policy", 0) => vec![call("wipe_disk", json!({}))],
+            ("tool-error", 0) => vec![call("explode", json!({}))],
+            ("bad-input", 0) => vec![call("delete_file", json!({"path": 42}))],
+            ("stream-error", 0) => {
+                stream(&request, "partial").await;
+                return Err("model exploded".into());
+            }
+            (_, 0) => {
+                let text = stream(&request, "Hello from the model.").await;
+                return Ok(ModelResponse { parts: vec![text] });
+            }
+            _ => {
+                let text = stream(&request, &echo(after)).await;
+                return Ok(ModelResponse { parts: vec![text] });
+            }
+        };
+        Ok(ModelResponse { parts: calls })
+    }
+}
+
+/// Every id is new.
+fn call(tool: &str, args: Value) -> ResponsePart {
+    ResponsePart::ToolCall(ToolCall::new(format!("call-{}", uuid::Uuid::now_v7()), tool, args))
+}
+
+/// Says a text in two pieces, as models do.
+async fn stream(request: &ModelRequest, text: &str) -> ResponsePart {
+    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let (first, second) = text.split_at(middle);
+    request.text_delta(first);
+    tokio::task::yield_now().await;
+    request.text_delta(second);
+    ResponsePart::Text(text.to_owned())
+}
+
+/// What the user said last, and everything behind it.
+fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
+    let prompt = |message: &Message| match message {
+        Message::Request { parts } => parts.iter().find_map(|part| match part {
+            RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let last = history.iter().rposition(|message| prompt(message).is_some());
+    let Some((said, after)) = last.and_then(|at| history.get(at..)?.split_first()) else {
+        return (String::new(), &[]);
+    };
+    (prompt(said).unwrap_or_default(), after)
+}
+
+/// What the model was told of the calls of its last response.
+fn echo(history: &[Message]) -> String {
+    let last = history.iter().rposition(|it| matches!(it, Message::Response { .. }));
+    let Some((response, behind)) = last.and_then(|at| history.get(at..)?.split_first()) else {
+        return "model saw nothing".to_owned();
+    };
+    let told = |id: &str| {
+        let parts = behind.iter().flat_map(|message| match message {
+            Message::Request { parts } => parts.as_slice(),
+            _ => &[],
+        });
+        parts
+            .filter_map(|part| match part {
+                RequestPart::ToolReturn { tool_call_id, outcome, content, .. }
+                    if tool_call_id == id =>
+                {
+                    Some((*outcome, content.clone()))
+                }
+                _ => None,
+            })
+            .next()
+    };
+    let seen = response.tool_calls().map(|call| {
+        let became = match told(call.id()) {
+            Some((ReturnKind::Success, value)) => format!("ok {value}"),
+            Some((ReturnKind::Denied, why)) => {
+                format!("denied {}", why.as_str().unwrap_or_default())
+            }
+            Some((_, why)) => format!("error {}", why.as_str().unwrap_or_default()),
+            None => "NO RESULT".to_owned(),
+        };
+        format!("{}({}) {became}", call.name(), call.args())
+    });
+    format!("model saw: {}", seen.collect::<Vec<_>>().join("; "))
+}
+
+/// The model's own error is what these clients are to see; a real server says less.
+fn error_text(error: &RunError) -> String {
+    match error.kind() {
+        ErrorKind::Model(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let Options { port, sdk } = Options::parse();
+    let executions = Executions::default();
+    let agent = Agent::new(Script, tools()).deps(executions.clone());
+    let chats = Chats::new(agent).client(sdk).error_text(error_text);
+    let fixture = Router::new()
+        .route("/executions", get(executed))
+        .route("/reset", post(reset))
+        .with_state(executions);
+    let chats = router(chats, async |_| Ok(Principal::new("fixture")));
+    let app = Router::new().nest("/api/chat", chats).nest("/fixture", fixture);
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    println!("http://{}", listener.local_addr()?);
+    Ok(axum::serve(listener, app).await?)
+}
+
+async fn executed(State(executions): State<Executions>) -> Json<Vec<Executed>> {
+    Json(executions.lock().clone())
+}
+
+async fn reset(State(executions): State<Executions>) -> StatusCode {
+    executions.lock().clear();
+    StatusCode::NO_CONTENT
+}

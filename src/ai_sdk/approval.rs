@@ -1,0 +1,103 @@
+//! What a person is shown of an ask: a data part beside the approval request, which every client passes on.
+
+use serde_json::{Map, Value, json};
+
+use super::chunk::{Chunk, DataChunk};
+use super::message::UiPart;
+use crate::args::Args;
+use crate::deferred::DeferredToolRequests;
+use crate::show::{self, CallView, Limits};
+
+/// The type of the part.
+pub(super) const KIND: &str = "data-approval";
+
+/// A new id for an ask: 128 random bits. `None` where the system has none to give; then nobody is asked.
+pub(super) fn new_id() -> Option<String> {
+    let mut bits = [0; 16];
+    match getrandom::fill(&mut bits) {
+        Ok(()) => Some(format!("ask-{:032x}", u128::from_be_bytes(bits))),
+        Err(error) => {
+            tracing::error!(%error, "no random number for an ask");
+            None
+        }
+    }
+}
+
+/// The part about a call that waits for an approval.
+pub(super) fn shown(
+    requests: &DeferredToolRequests,
+    call: &str,
+    (approval, part): (&str, &str),
+) -> Option<Chunk> {
+    let view = CallView::of(requests, call, Limits::default())?;
+    let args = requests.get(call)?.args();
+    let questions = view
+        .questions
+        .iter()
+        .map(|question| json!({"askedBy": question.asked_by, "reason": question.reason}));
+    let mut data = json!({
+        "approvalId": approval,
+        "toolCallId": part,
+        "toolName": view.tool,
+        "path": requests.path(call).map(|path| show::escape_name(&path)),
+        "input": args.to_value(),
+        "canonical": show::json(args),
+        "headline": view.headline,
+        "questions": questions.collect::<Vec<_>>(),
+        "status": "pending",
+    });
+    if let (Some(changed), Some(data)) = (&view.changed, data.as_object_mut()) {
+        data.insert("changed".to_owned(), changed.as_str().into());
+    }
+    Some(chunk(approval, data))
+}
+
+/// Why a call waits, in one text.
+pub(super) fn reason(requests: &DeferredToolRequests, call: &str) -> Option<String> {
+    let reasons = requests.questions(call).iter().map(|question| show::escape(question.reason()));
+    let reasons: Vec<_> = reasons.filter(|reason| !reason.is_empty()).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// The same part, after an answer.
+pub(super) fn answered(
+    part: &UiPart,
+    status: &str,
+    by: &str,
+    (reason, ran): (Option<&str>, Option<&Args>),
+) -> Option<Chunk> {
+    let (id, data) = data(part)?;
+    let mut data = data.clone();
+    data.insert("status".to_owned(), status.into());
+    data.insert("by".to_owned(), show::escape(by).into());
+    data.extend(reason.map(|reason| ("reason".to_owned(), show::escape(reason).into())));
+    data.extend(ran.map(|args| ("ranInput".to_owned(), args.to_value())));
+    Some(chunk(id, data.into()))
+}
+
+/// Says that nobody is asked any more.
+pub(super) fn close(part: &mut UiPart, status: &str) {
+    let UiPart::Other(part) = part else { return };
+    if part.get("type").is_some_and(|kind| kind == KIND)
+        && let Some(data) = part.get_mut("data").and_then(Value::as_object_mut)
+        && data.get("status").is_some_and(|status| status == "pending")
+    {
+        data.insert("status".to_owned(), status.into());
+    }
+}
+
+/// The id and the data of a part about an approval.
+pub(super) fn data(part: &UiPart) -> Option<(&str, &Map<String, Value>)> {
+    let UiPart::Other(part) = part else { return None };
+    part.get("type").filter(|kind| *kind == KIND)?;
+    Some((part.get("id")?.as_str()?, part.get("data")?.as_object()?))
+}
+
+fn chunk(approval: &str, data: Value) -> Chunk {
+    Chunk::Data(DataChunk {
+        kind: KIND.to_owned(),
+        id: Some(approval.to_owned()),
+        data,
+        transient: None,
+    })
+}

@@ -1,0 +1,345 @@
+//! Making one response: what the client has missed, what the run does, and what is asked at its end.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use futures::future::{Either, select};
+
+use super::approval;
+use super::chat::Shown;
+use super::chats::Inner;
+use super::chunk::{Chunk, FinishReason};
+use super::home::Held;
+use super::live::Live;
+use super::message::{Role, UiMessage};
+use super::plan::{Answer, Plan, Said};
+use super::principal::Principal;
+use super::refusal::Refusal;
+use super::telling::{Told, lock};
+use crate::agent::{Run, RunError, RunOutput, RunResult, RunStep};
+use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
+use crate::error::ErrorKind;
+use crate::outcome::DeferralKind;
+use crate::turn::{Closing, SuspendedRun, recorded};
+
+/// What became of a run.
+enum Ended {
+    /// It came to its end, or waits.
+    Run(Box<RunResult>),
+    Failed(Box<RunError>),
+    /// The user has stopped it.
+    Stopped(SuspendedRun),
+    /// There was nothing to run.
+    Nothing,
+}
+
+/// One response that is made.
+pub(super) struct Making<'a> {
+    inner: &'a Inner,
+    id: &'a str,
+    principal: Principal,
+    held: Held,
+    live: &'a Arc<Live>,
+    /// How much the model knew before the message.
+    before: usize,
+    /// The calls that the request answers, by id.
+    answers: HashMap<String, Answer>,
+    /// The asks of calls that have got their results.
+    closing: Closing,
+}
+
+impl<'a> Making<'a> {
+    pub(super) fn new(
+        inner: &'a Inner,
+        id: &'a str,
+        principal: Principal,
+        held: Held,
+        live: &'a Arc<Live>,
+    ) -> Self {
+        let before = held.chat.known();
+        let (answers, closing) = (HashMap::new(), Closing::default());
+        Self { inner, id, principal, held, live, before, answers, closing }
+    }
+
+    /// Makes the response, and keeps the chat. Gives what is told once it is kept.
+    pub(super) async fn make(mut self, plan: Plan) -> Result<Vec<Chunk>, Refusal> {
+        let told = match self.prepare(plan).await {
+            Ok(told) => Told::shared(told),
+            Err(error) => {
+                self.inner.home.release(self.id, &self.held).await;
+                return Err(Refusal::internal("a chat could not be gone on with", &error));
+            }
+        };
+        lock(&told).start();
+        let ended = self.run(&told).await;
+        let last = self.end(ended, &mut lock(&told));
+        let message = lock(&told).message().clone();
+        self.held.chat.keep(message, self.before);
+        let saved = self.inner.home.save(self.id, &self.held, &self.closing.take()).await;
+        Ok(match saved {
+            Ok(state) => state.into_iter().chain(last).collect(),
+            Err(refusal) => vec![Chunk::Error { error_text: refusal.message }],
+        })
+    }
+
+    /// Brings the chat to where the response begins.
+    async fn prepare(&mut self, plan: Plan) -> Result<Told, ErrorKind> {
+        let client = self.inner.client;
+        match plan {
+            Plan::Say { message, place } => {
+                self.give_up().await?;
+                self.held.chat.go_back(place);
+                self.held.chat.say(message);
+            }
+            Plan::Again { place } => {
+                self.give_up().await?;
+                self.held.chat.go_back(place);
+            }
+            Plan::Answer { message, answers } => {
+                let mut known = self.known(&message);
+                for answer in &answers {
+                    note(&mut known, answer);
+                }
+                self.answers = answers.into_iter().map(|it| (it.call.clone(), it)).collect();
+                return Ok(self.going_on(known, &message));
+            }
+            Plan::GoOn { message } if !message.id.is_empty() => {
+                return Ok(self.going_on(self.known(&message), &message));
+            }
+            Plan::GoOn { .. } => {}
+        }
+        self.before = self.held.chat.known();
+        let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
+        Ok(Told::new(Arc::clone(self.live), client, message))
+    }
+
+    /// The message as the server has it.
+    fn known(&self, message: &UiMessage) -> UiMessage {
+        self.held.chat.message(&message.id).unwrap_or(message).clone()
+    }
+
+    fn going_on(&self, known: UiMessage, client: &UiMessage) -> Told {
+        let id = known.id.clone();
+        let mut told = Told::going_on(Arc::clone(self.live), self.inner.client, known, client);
+        for ask in self.held.chat.asks.iter().filter(|ask| ask.message == id) {
+            told.rename(&ask.call, &ask.part);
+        }
+        told
+    }
+
+    /// Gives up what waits. Calls that were executed meanwhile keep their results.
+    async fn give_up(&mut self) -> Result<(), ErrorKind> {
+        let ledger = self.inner.agent.get_ledger();
+        if let (Some(ledger), Some(run)) = (ledger, &mut self.held.chat.run)
+            && let Some(turn) = run.turn.take()
+        {
+            let (turn, asks) = recorded(ledger, turn).await?;
+            run.turn = Some(turn);
+            self.closing.add(asks);
+        }
+        self.held.chat.supersede();
+        Ok(())
+    }
+
+    /// Runs what is to be run.
+    async fn run(&mut self, told: &Arc<Mutex<Told>>) -> Ended {
+        let agent = &self.inner.agent;
+        let chat = &mut self.held.chat;
+        let run = match chat.run.take() {
+            Some(run) => {
+                let answers = match agent.decisions(&run).await {
+                    Ok(recorded) => {
+                        merged(&run.requests(), recorded, &self.answers, &self.principal)
+                    }
+                    Err(kind) => return Ended::Failed(Box::new(RunError::stopped(kind, run))),
+                };
+                let waits = !run.requests().is_empty();
+                if waits && !answers.answers_any() {
+                    chat.run = Some(run);
+                    return Ended::Nothing;
+                }
+                if waits { agent.resume(run, answers) } else { agent.ask(run) }
+            }
+            None if chat.is_unanswered() => {
+                agent.ask(SuspendedRun::from_trusted_history(chat.history.clone()))
+            }
+            None => return Ended::Nothing,
+        };
+        let principal = self.principal.clone();
+        let watching = Arc::clone(told);
+        let run = run.watch(move |event| lock(&watching).event(event));
+        self.drive(run.deps(principal)).await
+    }
+
+    async fn drive(&self, run: Run<'_>) -> Ended {
+        let mut run = run.saved_elsewhere(self.closing.clone()).or_deferred().iter();
+        loop {
+            let step = match select(pin!(self.live.stopped()), pin!(run.next())).await {
+                Either::Left(_) => None,
+                Either::Right((step, _)) => Some(step),
+            };
+            match step {
+                None => return Ended::Stopped(run.suspended()),
+                Some(Ok(Some(RunStep::End(result)))) => return Ended::Run(Box::new(result)),
+                Some(Ok(Some(_))) => {}
+                Some(Ok(None)) => return Ended::Nothing,
+                Some(Err(error)) => return Ended::Failed(Box::new(error)),
+            }
+        }
+    }
+
+    /// Takes over what the run came to. Gives what ends the stream.
+    fn end(&mut self, ended: Ended, told: &mut Told) -> Vec<Chunk> {
+        match ended {
+            Ended::Run(result) => {
+                let history = result.history().to_vec();
+                match result.into_output() {
+                    RunOutput::Deferred(run) => self.held.chat.run = Some(*run),
+                    RunOutput::Text(_) | RunOutput::Structured(_) => {
+                        self.held.chat.history = history
+                    }
+                }
+                self.finish(told, None)
+            }
+            Ended::Failed(error) => {
+                let about_answers = match error.kind() {
+                    ErrorKind::User(wrong) if wrong.is_about_answers() => Some(wrong.to_string()),
+                    _ => None,
+                };
+                let text = (self.inner.error_text)(&error);
+                if about_answers.is_none() {
+                    tracing::error!(chat = self.id, error = %error, "the run of a chat failed");
+                }
+                self.held.chat.run = Some(error.into_suspended());
+                match about_answers {
+                    Some(problem) => self.finish(told, Some(&problem)),
+                    None => {
+                        self.settle_asks(told, None);
+                        told.last(|writer, out| writer.error(text, out))
+                    }
+                }
+            }
+            Ended::Stopped(run) => {
+                self.held.chat.run = Some(run);
+                self.settle_asks(told, None);
+                told.close_parts("The run was stopped: the tool may have run.");
+                told.last(|writer, out| writer.abort(out))
+            }
+            Ended::Nothing => self.finish(told, None),
+        }
+    }
+
+    fn finish(&mut self, told: &mut Told, problem: Option<&str>) -> Vec<Chunk> {
+        let waits = self.settle_asks(told, problem);
+        let reason = if waits { FinishReason::ToolCalls } else { FinishReason::Stop };
+        told.last(|writer, out| writer.finish(reason, out))
+    }
+
+    /// Asks about what waits now, and closes what does not wait any more. Says whether anything waits.
+    fn settle_asks(&mut self, told: &mut Told, problem: Option<&str>) -> bool {
+        let requests = self.held.chat.requests();
+        for ask in &mut self.held.chat.asks {
+            let waits = requests.get(&ask.call).is_some()
+                && requests.fingerprint(&ask.call) == ask.fingerprint.as_deref();
+            ask.open = ask.open && waits && !self.answers.contains_key(&ask.call);
+        }
+        for call in requests.iter().map(|call| call.id().to_owned()) {
+            if !self.held.chat.asks.iter().any(|ask| ask.open && ask.call == call) {
+                self.ask(&requests, &call, told, problem);
+            }
+        }
+        !requests.is_empty()
+    }
+
+    fn ask(
+        &mut self,
+        requests: &DeferredToolRequests,
+        id: &str,
+        told: &mut Told,
+        problem: Option<&str>,
+    ) {
+        let Some(call) = requests.get(id) else { return };
+        let asks = &mut self.held.chat.asks;
+        let earlier: Vec<String> =
+            asks.iter().filter(|ask| ask.call == id).map(|ask| ask.part.clone()).collect();
+        if let Some(part) = earlier.last() {
+            // The client has answered this part. What is asked now is another question, in a part of its own.
+            let why = problem.or_else(|| requests.changed(id)).unwrap_or("it still waits");
+            told.tell(|writer, out| {
+                writer.fail(part, &format!("Asked again below: {why}."), out);
+                writer.rename(id, &format!("{id}#{}", earlier.len() + 1));
+            });
+        }
+        let part = told.part(id);
+        let agent = requests.agent(id).is_some();
+        told.tell(|writer, out| writer.show(call, agent, out));
+        let approval = match requests.kind(id) {
+            Some(DeferralKind::Approval) if !self.inner.approvals => return,
+            Some(DeferralKind::Approval) => match approval::new_id() {
+                Some(id) => Some(id),
+                None => return,
+            },
+            _ => None,
+        };
+        if let Some(approval) = &approval {
+            let reason = approval::reason(requests, id);
+            told.tell(|writer, out| writer.ask(id, approval, reason, out));
+            let shown = approval::shown(requests, id, (approval, &part));
+            told.tell(|_, out| out.extend(shown));
+        }
+        self.held.chat.asks.push(Shown {
+            approval,
+            message: told.message().id.clone(),
+            part,
+            call: id.to_owned(),
+            fingerprint: requests.fingerprint(id).map(str::to_owned),
+            open: true,
+        });
+    }
+}
+
+/// Writes into the server's copy what the client has in its own: the answer.
+fn note(message: &mut UiMessage, answer: &Answer) {
+    let Said::Approval(said) = &answer.said else { return };
+    let part = message.tools_mut().find(|tool| tool.tool_call_id == answer.part);
+    let Some(part) = part else { return };
+    "approval-responded".clone_into(&mut part.state);
+    if let Some(approval) = &mut part.approval {
+        match said {
+            ToolApproval::Approved(_) => approval.approved = Some(true),
+            ToolApproval::Denied(denied) => {
+                approval.approved = Some(false);
+                approval.reason = Some(denied.message.clone());
+            }
+        }
+    }
+}
+
+/// The answers of the request, and what was decided elsewhere; the rest is left.
+fn merged(
+    requests: &DeferredToolRequests,
+    mut recorded: DeferredToolResults,
+    answers: &HashMap<String, Answer>,
+    principal: &Principal,
+) -> DeferredToolResults {
+    let mut results = requests.answer().unchecked();
+    for call in requests.iter() {
+        let id = call.id();
+        let (approval, result) = (recorded.approvals.remove(id), recorded.calls.remove(id));
+        let by = recorded.answered_by.remove(id);
+        results = match (approval, result, answers.get(id).map(|answer| &answer.said)) {
+            (Some(approval), _, _) => results.approval(id, approval),
+            (None, Some(result), _) => results.result(id, result),
+            (None, None, Some(Said::Approval(approval))) => results.approval(id, approval.clone()),
+            (None, None, Some(Said::Result(result))) => results.result(id, result.clone()),
+            (None, None, None) => {
+                results = results.leave(id);
+                continue;
+            }
+        };
+        let by = by.unwrap_or_else(|| principal.to_string());
+        results.answered_by.insert(id.to_owned(), by);
+    }
+    results
+}

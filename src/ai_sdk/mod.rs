@@ -1,0 +1,72 @@
+//! AI SDK front ends: an unmodified `useChat` talks to an agent, with approvals that cannot be forged.
+//!
+//! ```text
+//!  useChat ── POST {id, messages} ─► authorize ─► Chats ─► what is new of it: a text, answers ─► Agent
+//!     ▲                                             │ the chat, as the server keeps it             │
+//!     └── text/event-stream ◄── chunks ◄────────────┴──────────────── what happens in the run ◄────┘
+//! ```
+//!
+//! [`Chats`] is the whole but HTTP; [`router`] is that too, for axum. The pieces stand alone: [`Chunk`] and [`encode`] are
+//! the wire, [`ChunkWriter`] makes chunks of what happens in a run, [`UiMessage`] and [`ChatRequest`] read what a client
+//! posts.
+//!
+//! # An approval
+//!
+//! 1. A call that waits is told as `tool-input-available` with the arguments that will run, `tool-approval-request` with an
+//!    id of 128 random bits, and a `data-approval` part with the questions, safe to show (rule S1). The stream ends: an
+//!    unmodified client answers with its next request.
+//! 2. The answer counts when it names an approval that this chat was asked for and that still waits, and the tool and
+//!    arguments are the ones that were shown. `approved` is a JSON boolean. What runs is what the server has kept.
+//!    `overrideArgs: {[approvalId]: {…}}` beside the messages approves a call with other arguments (rule A2).
+//! 3. The answer is a decision in the ledger. A repeated request is told what came of it; an answer that comes too late, or
+//!    contradicts an earlier one, is told so, and runs nothing.
+//!
+//! A call that is asked about again has a part of its own. What the user says instead of answering closes what waits: it
+//! does not run (rule T3). Calls that the client executes are told as `tool-input-available` alone; its `addToolOutput`
+//! answers them.
+//!
+//! # The data part of an ask
+//!
+//! `{"type": "data-approval", "id": approvalId, "data": {…}}`, with a new `status` when it is answered:
+//!
+//! | field | holds |
+//! |---|---|
+//! | `approvalId`, `toolCallId`, `toolName` | which ask, part and tool |
+//! | `path` | the tool behind the agents that lead to it: `root/cleaner/delete_file` |
+//! | `input`, `canonical` | the arguments that will run, as a value and as text |
+//! | `headline`, `questions` | the call on one line; who asks, and why: `[{askedBy, reason}]` |
+//! | `changed` | why a call is asked about again |
+//! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
+//! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
+
+mod approval;
+mod catch_up;
+mod chat;
+mod chats;
+mod chunk;
+mod home;
+mod live;
+mod making;
+mod message;
+mod plan;
+mod principal;
+mod reduce;
+mod refusal;
+mod request;
+mod router;
+mod sse;
+mod telling;
+mod version;
+mod writer;
+
+pub use chats::Chats;
+pub use chunk::{Chunk, DataChunk, FinishReason};
+pub use live::Events;
+pub use message::{PartApproval, Role, ToolPart, UiMessage, UiPart};
+pub use principal::Principal;
+pub use refusal::Refusal;
+pub use request::{ChatRequest, Trigger};
+pub use router::router;
+pub use sse::{DONE, HEADERS, KEEP_ALIVE, encode};
+pub use version::{ClientVersion, NoVersion};
+pub use writer::ChunkWriter;

@@ -1,0 +1,149 @@
+//! What a client makes of the chunks it is told: the server keeps the same message.
+
+use serde_json::Value;
+
+use super::chunk::{Chunk, DataChunk};
+use super::message::{PartApproval, ToolPart, UiMessage, UiPart};
+
+impl UiMessage {
+    /// Adds to the message what a chunk says, as the client does: for a server that keeps what it has told.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{Chunk, Role, UiMessage};
+    ///
+    /// let mut message = UiMessage::new("m1", Role::Assistant);
+    /// message.apply(&Chunk::TextStart { id: "t1".into(), provider_metadata: None });
+    /// message.apply(&Chunk::TextDelta { id: "t1".into(), delta: "Hi".into(), provider_metadata: None });
+    /// assert_eq!(message.text(), "Hi");
+    /// ```
+    pub fn apply(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::Start { message_id, message_metadata } => {
+                if let Some(id) = message_id {
+                    self.id.clone_from(id);
+                }
+                self.merge_metadata(message_metadata.as_ref());
+            }
+            Chunk::StartStep {} => self.parts.push(UiPart::StepStart),
+            Chunk::ResetStep {} => {
+                let step = self.parts.iter().rposition(|part| matches!(part, UiPart::StepStart));
+                self.parts.truncate(step.map_or(0, |step| step + 1));
+            }
+            Chunk::TextStart { .. } => {
+                self.parts.push(UiPart::Text { text: String::new(), streaming: true });
+            }
+            Chunk::TextDelta { delta, .. } => {
+                if let Some((text, _)) = self.open_text() {
+                    text.push_str(delta);
+                }
+            }
+            Chunk::TextEnd { .. } => {
+                if let Some((_, streaming)) = self.open_text() {
+                    *streaming = false;
+                }
+            }
+            Chunk::Data(data) => self.data(data),
+            Chunk::MessageMetadata { message_metadata } => {
+                self.merge_metadata(Some(message_metadata));
+            }
+            Chunk::Finish { message_metadata, .. } => {
+                self.merge_metadata(message_metadata.as_ref());
+            }
+            _ => self.apply_to_tool(chunk),
+        }
+    }
+
+    fn apply_to_tool(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::ToolInputStart { tool_call_id, tool_name, dynamic, .. } => {
+                self.announce(ToolPart::new(tool_call_id, tool_name, *dynamic, "input-streaming"));
+            }
+            Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic, .. } => {
+                let tool = ToolPart::new(tool_call_id, tool_name, *dynamic, "input-available");
+                self.announce(ToolPart { input: Some(input.clone()), ..tool });
+            }
+            Chunk::ToolInputError {
+                tool_call_id, tool_name, input, error_text, dynamic, ..
+            } => {
+                let tool = ToolPart::new(tool_call_id, tool_name, *dynamic, "output-error");
+                let (input, error_text) = (Some(input.clone()), Some(error_text.clone()));
+                self.announce(ToolPart { input, error_text, ..tool });
+            }
+            Chunk::ToolApprovalRequest { approval_id, tool_call_id, reason, .. } => {
+                self.on_tool(tool_call_id, "approval-requested", |tool| {
+                    let said =
+                        reason.iter().map(|it| ("requestReason".to_owned(), it.as_str().into()));
+                    let rest = said.collect();
+                    let (id, approved, reason) = (approval_id.clone(), None, None);
+                    tool.approval = Some(PartApproval { id, approved, reason, rest });
+                });
+            }
+            Chunk::ToolOutputAvailable { tool_call_id, output, .. } => {
+                self.on_tool(tool_call_id, "output-available", |tool| {
+                    tool.output = Some(output.clone());
+                });
+            }
+            Chunk::ToolOutputError { tool_call_id, error_text, .. } => {
+                self.on_tool(tool_call_id, "output-error", |tool| {
+                    tool.error_text = Some(error_text.clone());
+                });
+            }
+            Chunk::ToolOutputDenied { tool_call_id } => {
+                self.on_tool(tool_call_id, "output-denied", |_| {});
+            }
+            _ => {}
+        }
+    }
+
+    fn open_text(&mut self) -> Option<(&mut String, &mut bool)> {
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            UiPart::Text { text, streaming } if *streaming => Some((text, streaming)),
+            _ => None,
+        })
+    }
+
+    /// The part of a call that is new, or whose arguments are known now.
+    fn announce(&mut self, tool: ToolPart) {
+        let known = |part: &UiPart| {
+            part.tool().is_some_and(|known| known.tool_call_id == tool.tool_call_id)
+        };
+        match self.parts.iter().position(known).and_then(|at| self.parts.get_mut(at)) {
+            Some(known) => *known = UiPart::Tool(Box::new(tool)),
+            None => self.parts.push(UiPart::Tool(Box::new(tool))),
+        }
+    }
+
+    fn on_tool(&mut self, tool_call_id: &str, state: &str, change: impl FnOnce(&mut ToolPart)) {
+        if let Some(tool) = self.tools_mut().find(|tool| tool.tool_call_id == tool_call_id) {
+            state.clone_into(&mut tool.state);
+            change(tool);
+        }
+    }
+
+    fn data(&mut self, data: &DataChunk) {
+        if data.transient == Some(true) {
+            return;
+        }
+        let Ok(Value::Object(new)) = serde_json::to_value(data) else { return };
+        let same = |part: &&mut UiPart| match part {
+            UiPart::Other(old) => {
+                data.id.is_some()
+                    && old.get("type") == new.get("type")
+                    && old.get("id") == new.get("id")
+            }
+            UiPart::Text { .. } | UiPart::StepStart | UiPart::Tool(_) => false,
+        };
+        match self.parts.iter_mut().find(same) {
+            Some(part) => *part = UiPart::Other(new),
+            None => self.parts.push(UiPart::Other(new)),
+        }
+    }
+
+    fn merge_metadata(&mut self, more: Option<&Value>) {
+        match (&mut self.metadata, more) {
+            (Some(Value::Object(old)), Some(Value::Object(more))) => old.extend(more.clone()),
+            (metadata, Some(more)) => *metadata = Some(more.clone()),
+            (_, None) => {}
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a client posts.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::message::{Role, UiMessage};
+use super::refusal::Refusal;
+use crate::args::{Args, unique};
+
+/// How long ids of chats and messages may be, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// What `useChat` posts: the chat, its messages or only the last one, and what it is about. Fields of an application
+/// beside these stay in [`rest`](Self::rest).
+///
+/// ```
+/// use countersign::ai_sdk::ChatRequest;
+///
+/// let body = br#"{"id":"c1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}]}"#;
+/// let request = ChatRequest::read(body)?;
+/// assert_eq!(request.messages[0].text(), "Hi");
+/// # Ok::<(), countersign::ai_sdk::Refusal>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// The chat.
+    pub id: String,
+    /// The messages as the client has them, or the last one. Nothing of them is executed, and only the last one is read.
+    pub messages: Vec<UiMessage>,
+    /// What the user did.
+    pub trigger: Trigger,
+    /// The message it is about: the assistant's that goes on, or the user's that was edited.
+    pub message_id: Option<String>,
+    /// Arguments in place of the ones that were shown, by approval id: `overrideArgs`, which the AI SDK has nothing for.
+    pub override_args: BTreeMap<String, Args>,
+    /// What else the application posts.
+    pub rest: Map<String, Value>,
+}
+
+/// What the user did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Trigger {
+    /// Said something, or answered what waits.
+    #[default]
+    SubmitMessage,
+    /// Asked for another answer.
+    RegenerateMessage,
+}
+
+impl ChatRequest {
+    /// Reads a body. No key may stand in an object twice: two readers would keep different values.
+    ///
+    /// # Errors
+    /// [`Refusal`] with status 400, which says what is wrong.
+    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;
+        json.end().map_err(|error| malformed(&error))?;
+        let mut messages: Vec<UiMessage> = take(&mut body, "messages")?;
+        if let Some(last) = take::<Option<UiMessage>>(&mut body, "message")? {
+            messages.push(last);
+        }
+        let request = Self {
+            id: take(&mut body, "id")?,
+            messages,
+            trigger: take::<Option<_>>(&mut body, "trigger")?.unwrap_or_default(),
+            message_id: take(&mut body, "messageId")?,
+            override_args: take(&mut body, "overrideArgs")?,
+            rest: body,
+        };
+        let ids = request.messages.iter().map(|message| &message.id).chain(&request.message_id);
+        if request.id.is_empty() || ids.chain([&request.id]).any(|id| id.len() > LONGEST_ID) {
+            return Err(Refusal::bad_request(format!(
+                "`id` is missing, or an id is longer than {LONGEST_ID} bytes"
+            )));
+        }
+        Ok(request)
+    }
+
+    /// The message that the request is about: the assistant's that it names, which need not be the last one, or the
+    /// last one.
+    pub(super) fn subject(&self) -> Result<&UiMessage, Refusal> {
+        let named = |message: &&UiMessage| {
+            message.role == Role::Assistant && Some(&message.id) == self.message_id.as_ref()
+        };
+        let subject = self.messages.iter().find(named).or(self.messages.last());
+        subject.ok_or_else(|| {
+            Refusal::bad_request("there is no message: post `messages`, or `message`")
+        })
+    }
+}
+
+fn take<T: serde::de::DeserializeOwned + Default>(
+    body: &mut Map<String, Value>,
+    key: &str,
+) -> Result<T, Refusal> {
+    unique::take::<_, serde_json::Error>(body, key).map_err(|error| malformed(&error))
+}
+
+fn malformed(error: &serde_json::Error) -> Refusal {
+    Refusal::bad_request(format!("the body is not what a chat posts: {error}"))
+}

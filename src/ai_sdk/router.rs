@@ -1,0 +1,146 @@
+//! The handlers for axum.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures::future::BoxFuture;
+use serde_json::json;
+
+use super::chats::Chats;
+use super::live::Events;
+use super::principal::Principal;
+use super::refusal::Refusal;
+use super::sse::HEADERS;
+
+/// How large a body may be, in bytes; a layer of axum's can change it.
+const LARGEST_BODY: usize = 4 << 20;
+
+type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Refusal>> + Send + Sync;
+
+#[derive(Clone)]
+struct Server {
+    chats: Chats,
+    authorize: Arc<Authorize>,
+}
+
+/// The chats as routes, to nest where the client looks for them:
+///
+/// | route | does |
+/// |---|---|
+/// | `POST /` | what `useChat` posts: says something, or answers what waits. An event stream |
+/// | `GET /{id}/stream` | the response that is being made, from its first chunk on; 204 when there is none |
+/// | `GET /{id}/messages` | the messages of the chat, to begin a page with: `{"messages": […]}`, or 404 |
+/// | `POST /{id}/stop` | stops the response that is being made: 204 |
+///
+/// `authorize` says who talks, from the head of the request. A request that changes something has to be JSON, which no
+/// page of another origin can send unasked. Errors are `{"error": "…"}`, with the status of the [`Refusal`].
+///
+/// ```no_run
+/// use axum::Router;
+/// use countersign::ai_sdk::{Chats, Principal, Refusal, router};
+/// # async fn example(agent: countersign::Agent) -> std::io::Result<()> {
+/// let chats = Chats::new(agent);
+/// let app = Router::new().nest("/api/chat", router(chats, async |parts| {
+///     let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
+///     user.map(Principal::new).ok_or_else(|| Refusal::unauthorized("say who you are"))
+/// }));
+/// axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
+/// # }
+/// ```
+pub fn router<F, Fut>(chats: Chats, authorize: F) -> Router
+where
+    F: Fn(Parts) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Principal, Refusal>> + Send + 'static,
+{
+    let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
+    Router::new()
+        .route("/", post(say))
+        .route("/{id}/stream", get(resume))
+        .route("/{id}/messages", get(messages))
+        .route("/{id}/stop", post(stop))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(Server { chats, authorize })
+}
+
+async fn say(State(server): State<Server>, request: Request) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let principal = (server.authorize)(parts.clone()).await?;
+    is_json(&parts.headers)?;
+    let body = Bytes::from_request(Request::from_parts(parts, body), &()).await;
+    let body = body.map_err(|error| Refusal::new(error.status().as_u16(), error.body_text()))?;
+    Ok(events(server.chats.post(&principal, &body).await?))
+}
+
+async fn resume(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let principal = (server.authorize)(request.into_parts().0).await?;
+    Ok(match server.chats.resume(&principal, &id) {
+        Some(it) => events(it),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+async fn messages(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let principal = (server.authorize)(request.into_parts().0).await?;
+    let messages = server.chats.messages(&principal, &id).await?;
+    let messages = messages.ok_or_else(Refusal::unknown_chat)?;
+    Ok(axum::Json(json!({"messages": messages})).into_response())
+}
+
+async fn stop(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let parts = request.into_parts().0;
+    let principal = (server.authorize)(parts.clone()).await?;
+    is_json(&parts.headers)?;
+    server.chats.stop(&principal, &id);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn events(events: Events) -> Response {
+    let mut response = Response::new(Body::from_stream(events.into_stream()));
+    let headers = HEADERS.iter().filter_map(|(name, value)| {
+        Some((name.parse::<axum::http::HeaderName>().ok()?, value.parse().ok()?))
+    });
+    response.headers_mut().extend(headers);
+    response
+}
+
+/// A form, which pages of other origins can send, is no JSON.
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Refusal::new(415, "the content type has to be `application/json`"))
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let mut response = (status, axum::Json(json!({"error": self.message}))).into_response();
+        if let Some(after) = self.retry_after {
+            let seconds = after.as_secs().max(1);
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

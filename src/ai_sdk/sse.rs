@@ -1,0 +1,41 @@
+//! Chunks as server-sent events.
+
+use std::io::Write as _;
+
+use super::chunk::Chunk;
+
+/// The headers of a UI message stream, all five that the AI SDK's own server sends.
+pub const HEADERS: [(&str, &str); 5] = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-cache"),
+    ("connection", "keep-alive"),
+    ("x-vercel-ai-ui-message-stream", "v1"),
+    // Proxies must not hold chunks back.
+    ("x-accel-buffering", "no"),
+];
+
+/// The last event of a stream.
+pub const DONE: &str = "data: [DONE]\n\n";
+
+/// What an idle stream says, so that nothing in between closes it. Clients pass over comments.
+pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
+
+/// Appends a chunk to a buffer, as one event.
+///
+/// ```
+/// use countersign::ai_sdk::{Chunk, encode};
+///
+/// let mut events = Vec::new();
+/// encode(&Chunk::StartStep {}, &mut events);
+/// assert_eq!(events, b"data: {\"type\":\"start-step\"}\n\n");
+/// ```
+pub fn encode(chunk: &Chunk, into: &mut Vec<u8>) {
+    let before = into.len();
+    let written = into.write_all(b"data: ").is_ok()
+        && serde_json::to_writer(&mut *into, chunk).is_ok()
+        && into.write_all(b"\n\n").is_ok();
+    if !written {
+        // Not reached: a chunk is JSON with keys that are texts, and a vector takes all that is written.
+        into.truncate(before);
+    }
+}

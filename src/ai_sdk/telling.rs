@@ -1,0 +1,135 @@
+//! What is told to the client, and the same message at the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::approval;
+use super::chunk::Chunk;
+use super::live::Live;
+use super::message::{ToolPart, UiMessage, UiPart};
+use super::version::ClientVersion;
+use super::writer::ChunkWriter;
+use crate::turn::{Answered, CallReport, RunEvent};
+
+/// What is told to the client, and the same message at the server.
+pub(super) struct Told {
+    live: Arc<Live>,
+    writer: ChunkWriter,
+    message: UiMessage,
+    /// The message as the client has it, where it has less.
+    client: Option<UiMessage>,
+}
+
+pub(super) fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Told {
+    /// A new message.
+    pub(super) fn new(live: Arc<Live>, version: ClientVersion, message: UiMessage) -> Self {
+        Self { live, writer: ChunkWriter::new(version), message, client: None }
+    }
+
+    /// A message that goes on, of which the client has this much.
+    pub(super) fn going_on(
+        live: Arc<Live>,
+        version: ClientVersion,
+        message: UiMessage,
+        client: &UiMessage,
+    ) -> Self {
+        let mut known = message.clone();
+        let theirs: HashMap<&str, &ToolPart> =
+            client.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
+        known.parts.retain(|part| match part {
+            UiPart::Tool(tool) => theirs.contains_key(tool.tool_call_id.as_str()),
+            UiPart::Text { .. } | UiPart::StepStart | UiPart::Other(_) => false,
+        });
+        for tool in known.tools_mut() {
+            if let Some(their) = theirs.get(tool.tool_call_id.as_str()) {
+                tool.state.clone_from(&their.state);
+                tool.approval.clone_from(&their.approval);
+            }
+        }
+        let writer = ChunkWriter::going_on(version, &known);
+        Self { live, writer, message, client: Some(client.clone()) }
+    }
+
+    pub(super) fn shared(self) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(self))
+    }
+
+    pub(super) fn message(&self) -> &UiMessage {
+        &self.message
+    }
+
+    pub(super) fn rename(&mut self, call: &str, part: &str) {
+        self.writer.rename(call, part);
+    }
+
+    pub(super) fn part(&self, call: &str) -> String {
+        self.writer.part(call).to_owned()
+    }
+
+    /// Begins, and tells what the client has missed.
+    pub(super) fn start(&mut self) {
+        let id = self.message.id.clone();
+        self.tell(|writer, out| writer.start(&id, out));
+        let Some(client) = self.client.take() else { return };
+        let mut out = Vec::new();
+        self.writer.catch_up(&self.message, &client, &mut out);
+        out.iter().for_each(|chunk| self.live.tell(chunk));
+    }
+
+    /// Tells something, and keeps it.
+    pub(super) fn tell(&mut self, write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>)) {
+        for chunk in self.last(write) {
+            self.live.tell(&chunk);
+        }
+    }
+
+    /// Keeps something that is told later.
+    pub(super) fn last(
+        &mut self,
+        write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>),
+    ) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        write(&mut self.writer, &mut out);
+        out.iter().for_each(|chunk| self.message.apply(chunk));
+        out
+    }
+
+    /// Tells what happens in the run.
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        self.tell(|writer, out| writer.event(event, out));
+        if let RunEvent::ToolCallsDone { report } = event {
+            report.calls().iter().for_each(|call| self.answered(call));
+        }
+    }
+
+    /// Says how a call was answered, and by whom.
+    fn answered(&mut self, call: &CallReport) {
+        let (status, by) = match call.answered() {
+            Some(Answered::Approved { by, edited: true }) => ("edited", by),
+            Some(Answered::Approved { by, edited: false }) => ("approved", by),
+            Some(Answered::Denied { by }) => ("denied", by),
+            _ => return,
+        };
+        let part = self.part(call.call().id());
+        let (reason, args) = (call.outcome().text(), call.args());
+        let reason = reason.as_deref().filter(|_| status == "denied");
+        let ran = (status == "edited").then_some(args);
+        let by = by.as_deref().unwrap_or_default();
+        let shown = self.message.parts.iter().rev().find(|it| {
+            approval::data(it).is_some_and(|(_, data)| {
+                data.get("toolCallId").is_some_and(|id| *id == part.as_str())
+            })
+        });
+        let chunk = shown.and_then(|it| approval::answered(it, status, by, (reason, ran)));
+        self.tell(|_, out| out.extend(chunk));
+    }
+
+    /// Nothing more becomes of calls that have no result, as far as the server's copy goes.
+    pub(super) fn close_parts(&mut self, reason: &str) {
+        self.message.close_parts(reason);
+    }
+}

@@ -1,0 +1,80 @@
+//! Which clients a server speaks to.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The oldest version of the `ai` package that clients use. It is not on the wire: a server has to be told. The default
+/// is 6.0.0, the first one with approvals, and what is sent then is valid for every later one; for newer clients there
+/// is more.
+///
+/// ```
+/// use countersign::ai_sdk::ClientVersion;
+///
+/// assert_eq!("v7".parse(), Ok(ClientVersion::V7));
+/// assert_eq!("7.0.82".parse(), Ok(ClientVersion::new(7, 0, 82)));
+/// assert!(ClientVersion::V7 > ClientVersion::default());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientVersion {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl ClientVersion {
+    /// 6.0.0.
+    pub const V6: Self = Self::new(6, 0, 0);
+    /// 7.0.0.
+    pub const V7: Self = Self::new(7, 0, 0);
+
+    /// A version.
+    #[must_use]
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// Whether clients forget what a response has told so far, when the model is asked again.
+    pub(super) fn resets_steps(self) -> bool {
+        self >= Self::new(7, 0, 70)
+    }
+
+    /// Whether clients take the reason of an ask beside it.
+    pub(super) fn reads_reasons(self) -> bool {
+        self >= Self::new(7, 0, 82)
+    }
+}
+
+impl Default for ClientVersion {
+    fn default() -> Self {
+        Self::V6
+    }
+}
+
+/// A text is no version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no version of the `ai` package: say `v6`, `v7`, or one like `7.0.82`, from 6.0.0 on"
+)]
+pub struct NoVersion(String);
+
+impl FromStr for ClientVersion {
+    type Err = NoVersion;
+
+    fn from_str(text: &str) -> Result<Self, NoVersion> {
+        let wrong = || NoVersion(text.escape_debug().to_string());
+        let numbers: Result<Vec<u32>, _> =
+            text.strip_prefix('v').unwrap_or(text).split('.').map(str::parse).collect();
+        let version = match *numbers.map_err(|_| wrong())?.as_slice() {
+            [major] => Self::new(major, 0, 0),
+            [major, minor, patch] => Self::new(major, minor, patch),
+            _ => return Err(wrong()),
+        };
+        if version < Self::V6 { Err(wrong()) } else { Ok(version) }
+    }
+}
+
+impl fmt::Display for ClientVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}

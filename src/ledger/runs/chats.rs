@@ -1,0 +1,73 @@
+//! Chats: kept like runs, one holder at a time, and listed apart from them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{RunRecord, RunWrite, Saved, Taken, VERSION, read, row_id};
+use crate::ledger::record::ClaimRecord;
+use crate::ledger::{Ledger, LedgerError, millis};
+
+/// A chat's name among the runs.
+fn key(chat: &str) -> String {
+    format!("chat:{chat}")
+}
+
+impl Ledger {
+    /// A chat as it stands.
+    pub(crate) async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
+        let row = self.store.get(&row_id(&key(chat))).await?;
+        Ok(row.map(|row| read(&row)).transpose()?.map(|record| record.state))
+    }
+
+    /// Takes a chat, as [`take_run`](Self::take_run) takes a run. One that is not there begins as `null`.
+    pub(crate) async fn hold_chat(
+        &self,
+        chat: &str,
+        lease: Duration,
+    ) -> Result<Taken, LedgerError> {
+        let (key, lease, worker) = (key(chat), millis(lease), self.get_worker());
+        self.on_run(&key, None, |now, record| {
+            let mut record = record.unwrap_or_else(|| RunRecord {
+                version: VERSION,
+                run: key.clone(),
+                saved: 0,
+                state: Value::Null,
+                over: false,
+                chat: true,
+                claim: None,
+                token: 0,
+                saved_at: now,
+            });
+            if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
+                let (by, until) = (claim.worker.clone(), claim.until);
+                return (Taken::Held { by, until }, None);
+            }
+            record.token += 1;
+            let until = now.saturating_add(lease);
+            record.claim = Some(ClaimRecord { worker: worker.to_owned(), until });
+            let taken = Taken::Taken { token: record.token, state: record.state.clone() };
+            (taken, Some((record, None)))
+        })
+        .await
+    }
+
+    /// Keeps a chat for longer.
+    pub(crate) async fn renew_chat(
+        &self,
+        chat: &str,
+        token: u64,
+        lease: Duration,
+    ) -> Result<Saved, LedgerError> {
+        self.renew_run(&key(chat), token, lease).await
+    }
+
+    /// Saves a chat and gives it up, and closes asks with it.
+    pub(crate) async fn write_chat(
+        &self,
+        chat: &str,
+        write: RunWrite<'_>,
+    ) -> Result<Saved, LedgerError> {
+        self.write_run(&key(chat), write).await
+    }
+}
