@@ -20,12 +20,14 @@
 //! | `mixed` | does all three in one response |
 //! | `deny-policy` | wipes the disk, which is denied |
 //! | `tool-error`, `bad-input` | calls a tool that fails, or with arguments that do not fit |
+//! | `slow` | takes a second to answer |
 //! | `stream-error` | fails in the middle of its answer |
 //!
 //! Then it says what it was told of its calls.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -148,6 +150,14 @@ impl Model for Script {
             ("stream-error", 0) => {
                 stream(&request, "partial").await;
                 return Err("model exploded".into());
+            }
+            ("slow", 0) => {
+                let text = "A long story, told slowly. ".repeat(8);
+                for word in text.split_inclusive(' ') {
+                    request.text_delta(word);
+                    tokio::time::sleep(Duration::from_millis(25)).await;
+                }
+                return Ok(ModelResponse::text(text));
             }
             (_, 0) => {
                 let text = stream(&request, "Hello from the model.").await;

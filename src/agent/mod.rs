@@ -155,6 +155,19 @@ impl Agent {
         self.turn.get_ledger()
     }
 
+    /// Makes answers decisions, and applies none of them.
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) async fn decide(
+        &self,
+        suspended: &SuspendedRun,
+        answers: DeferredToolResults,
+    ) -> Result<(), ErrorKind> {
+        match suspended.turn() {
+            Some(turn) => self.turn.decide(turn, answers).await,
+            None => Ok(()),
+        }
+    }
+
     /// What the ledger says about a run that waits, as answers to [resume](Self::resume) it with; see
     /// [`Turn::decisions`].
     ///

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::{Role, ToolPart, UiMessage, UiPart};
+use super::plan::Said;
 use crate::deferred::DeferredToolRequests;
 use crate::message::Message;
 use crate::turn::SuspendedRun;
@@ -54,6 +55,9 @@ pub(super) struct Shown {
     pub(super) fingerprint: Option<String>,
     /// Whether it waits for the answer.
     pub(super) open: bool,
+    /// The answer, while other calls of the response have none (rule T1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) held: Option<Said>,
 }
 
 impl Chat {
@@ -103,7 +107,7 @@ impl Chat {
             kept.message.close_parts(&format!("The tool did not run: {SUPERSEDED}."));
         }
         for ask in &mut self.asks {
-            ask.open = false;
+            (ask.open, ask.held) = (false, None);
         }
     }
 

@@ -148,18 +148,20 @@ impl<'a> Making<'a> {
         let chat = &mut self.held.chat;
         let run = match chat.run.take() {
             Some(run) => {
+                let held = chat.asks.iter().filter_map(|ask| Some((&ask.call, ask.held.as_ref()?)));
+                let given = self.answers.iter().map(|(call, answer)| (call, &answer.said));
+                let said = held.chain(given).map(|(call, said)| (call.as_str(), said)).collect();
                 let answers = match agent.decisions(&run).await {
-                    Ok(recorded) => {
-                        merged(&run.requests(), recorded, &self.answers, &self.principal)
-                    }
+                    Ok(recorded) => merged(&run.requests(), recorded, &said, &self.principal),
                     Err(kind) => return Ended::Failed(Box::new(RunError::stopped(kind, run))),
                 };
-                let waits = !run.requests().is_empty();
-                if waits && !answers.answers_any() {
-                    chat.run = Some(run);
-                    return Ended::Nothing;
+                if run.requests().is_empty() {
+                    agent.ask(run)
+                } else if is_complete(&run.requests(), &answers) {
+                    agent.resume(run, answers)
+                } else {
+                    return self.hold(run, told).await;
                 }
-                if waits { agent.resume(run, answers) } else { agent.ask(run) }
             }
             None if chat.is_unanswered() => {
                 agent.ask(SuspendedRun::from_trusted_history(chat.history.clone()))
@@ -170,6 +172,26 @@ impl<'a> Making<'a> {
         let watching = Arc::clone(told);
         let run = run.watch(move |event| lock(&watching).event(event));
         self.drive(run.deps(principal)).await
+    }
+
+    /// Keeps answers until all calls of the response have one: none of them runs before (rule T1). A no is recorded at
+    /// once, so that nobody can turn it into a yes (rule A3).
+    async fn hold(&mut self, run: SuspendedRun, told: &Arc<Mutex<Told>>) -> Ended {
+        let requests = run.requests();
+        let no = self.answers.values().filter(|answer| answer.said.is_no());
+        let no = no.map(|answer| (answer.call.as_str(), &answer.said)).collect();
+        let no = merged(&requests, DeferredToolResults::new(), &no, &self.principal);
+        if let Err(kind) = self.inner.agent.decide(&run, no).await {
+            return Ended::Failed(Box::new(RunError::stopped(kind, run)));
+        }
+        self.held.chat.run = Some(run);
+        for (call, answer) in self.answers.drain() {
+            lock(told).answered(&call, &answer.said, self.principal.as_str());
+            for ask in self.held.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
+                (ask.open, ask.held) = (false, Some(answer.said.clone()));
+            }
+        }
+        Ended::Nothing
     }
 
     async fn drive(&self, run: Run<'_>) -> Ended {
@@ -242,10 +264,13 @@ impl<'a> Making<'a> {
         for ask in &mut self.held.chat.asks {
             let waits = requests.get(&ask.call).is_some()
                 && requests.fingerprint(&ask.call) == ask.fingerprint.as_deref();
-            ask.open = ask.open && waits && !self.answers.contains_key(&ask.call);
+            let answered = self.answers.contains_key(&ask.call);
+            ask.open = ask.open && waits && !answered;
+            ask.held = ask.held.take().filter(|_| waits && !answered);
         }
         for call in requests.iter().map(|call| call.id().to_owned()) {
-            if !self.held.chat.asks.iter().any(|ask| ask.open && ask.call == call) {
+            let asks = &self.held.chat.asks;
+            if !asks.iter().any(|ask| ask.call == call && (ask.open || ask.held.is_some())) {
                 self.ask(&requests, &call, told, problem);
             }
         }
@@ -295,8 +320,14 @@ impl<'a> Making<'a> {
             call: id.to_owned(),
             fingerprint: requests.fingerprint(id).map(str::to_owned),
             open: true,
+            held: None,
         });
     }
+}
+
+/// Whether every call that waits has its answer.
+fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
+    requests.iter().all(|call| !answers.is_left(call.id()))
 }
 
 /// Writes into the server's copy what the client has in its own: the answer.
@@ -320,7 +351,7 @@ fn note(message: &mut UiMessage, answer: &Answer) {
 fn merged(
     requests: &DeferredToolRequests,
     mut recorded: DeferredToolResults,
-    answers: &HashMap<String, Answer>,
+    answers: &HashMap<&str, &Said>,
     principal: &Principal,
 ) -> DeferredToolResults {
     let mut results = requests.answer().unchecked();
@@ -328,7 +359,7 @@ fn merged(
         let id = call.id();
         let (approval, result) = (recorded.approvals.remove(id), recorded.calls.remove(id));
         let by = recorded.answered_by.remove(id);
-        results = match (approval, result, answers.get(id).map(|answer| &answer.said)) {
+        results = match (approval, result, answers.get(id)) {
             (Some(approval), _, _) => results.approval(id, approval),
             (None, Some(result), _) => results.result(id, result),
             (None, None, Some(Said::Approval(approval))) => results.approval(id, approval.clone()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::chat::{Chat, Shown, prompt_problem, tool};
@@ -35,10 +36,21 @@ pub(super) struct Answer {
 }
 
 /// What is answered.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Said {
     Approval(ToolApproval),
     Result(CallResult),
+}
+
+impl Said {
+    fn is_yes(&self) -> bool {
+        matches!(self, Self::Approval(ToolApproval::Approved(_)))
+    }
+
+    pub(super) fn is_no(&self) -> bool {
+        matches!(self, Self::Approval(ToolApproval::Denied(_)))
+    }
 }
 
 /// Finds out what a request is about.
@@ -68,7 +80,13 @@ pub(super) fn plan(chat: &Chat, request: &ChatRequest, approvals: bool) -> Resul
             "output-available" | "output-error" => result(chat, &subject.id, part)?,
             _ => None,
         };
-        answers.extend(answer);
+        let Some(answer) = answer else { continue };
+        if answers.iter().any(|other: &Answer| other.call == answer.call) {
+            return Err(Refusal::conflict(
+                "one call is answered twice: nothing of the request counts",
+            ));
+        }
+        answers.push(answer);
     }
     if let Some(id) = overrides.keys().next() {
         return Err(Refusal::conflict(format!(
@@ -154,7 +172,9 @@ fn approval(
         return Err(foreign());
     }
     let edited = overrides.remove(&said.id);
-    if !asked.open {
+    // Until the call runs, a yes can be taken back; a no is final (rule A3).
+    let taken_back = !approved && asked.held.as_ref().is_some_and(Said::is_yes);
+    if !asked.open && !taken_back {
         return Ok(None);
     }
     let answer = match (approved, edited) {

@@ -7,8 +7,11 @@ use super::approval;
 use super::chunk::Chunk;
 use super::live::Live;
 use super::message::{ToolPart, UiMessage, UiPart};
+use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
+use crate::deferred::{ToolApproval, ToolApproved};
+use crate::outcome::ToolDenied;
 use crate::turn::{Answered, CallReport, RunEvent};
 
 /// What is told to the client, and the same message at the server.
@@ -102,23 +105,42 @@ impl Told {
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.tell(|writer, out| writer.event(event, out));
         if let RunEvent::ToolCallsDone { report } = event {
-            report.calls().iter().for_each(|call| self.answered(call));
+            report.calls().iter().for_each(|call| self.reported(call));
         }
     }
 
     /// Says how a call was answered, and by whom.
-    fn answered(&mut self, call: &CallReport) {
-        let (status, by) = match call.answered() {
-            Some(Answered::Approved { by, edited: true }) => ("edited", by),
-            Some(Answered::Approved { by, edited: false }) => ("approved", by),
-            Some(Answered::Denied { by }) => ("denied", by),
-            _ => return,
+    fn reported(&mut self, report: &CallReport) {
+        let call = report.call().id();
+        match report.answered() {
+            Some(Answered::Approved { by, edited }) => {
+                let override_args = edited.then(|| report.args().clone());
+                let said = Said::Approval(ToolApproved { override_args }.into());
+                self.answered(call, &said, by.as_deref().unwrap_or_default());
+            }
+            Some(Answered::Denied { by }) => {
+                let said = ToolDenied::new(report.outcome().text().unwrap_or_default());
+                self.answered(
+                    call,
+                    &Said::Approval(said.into()),
+                    by.as_deref().unwrap_or_default(),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// Says how a call was answered, and by whom.
+    pub(super) fn answered(&mut self, call: &str, said: &Said, by: &str) {
+        let Said::Approval(said) = said else { return };
+        let (status, reason, ran) = match said {
+            ToolApproval::Approved(ToolApproved { override_args: Some(args) }) => {
+                ("edited", None, Some(args))
+            }
+            ToolApproval::Approved(_) => ("approved", None, None),
+            ToolApproval::Denied(denied) => ("denied", Some(denied.message.as_str()), None),
         };
-        let part = self.part(call.call().id());
-        let (reason, args) = (call.outcome().text(), call.args());
-        let reason = reason.as_deref().filter(|_| status == "denied");
-        let ran = (status == "edited").then_some(args);
-        let by = by.as_deref().unwrap_or_default();
+        let part = self.part(call);
         let shown = self.message.parts.iter().rev().find(|it| {
             approval::data(it).is_some_and(|(_, data)| {
                 data.get("toolCallId").is_some_and(|id| *id == part.as_str())

@@ -41,7 +41,7 @@ pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool
 }
 
 /// Makes the answer to a call a decision. Where somebody else has decided before, that decision takes its place.
-async fn decide(
+pub(super) async fn decide(
     ledger: &Ledger,
     (ask, fingerprint): (&str, &str),
     id: &str,

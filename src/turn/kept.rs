@@ -71,6 +71,22 @@ pub(super) async fn decisions(
     Ok(rest.iter().fold(answers, |answers, call| answers.leave(call.id())))
 }
 
+/// Makes answers decisions, and applies none of them: other calls of the response still wait (rule L3).
+#[cfg(feature = "ai-sdk")]
+pub(super) async fn decide(
+    ledger: &Ledger,
+    suspended: &SuspendedTurn,
+    mut answers: DeferredToolResults,
+) -> Result<(), ErrorKind> {
+    let requests = suspended.requests();
+    for Kept { id, ask, .. } in open(suspended).into_iter().filter(|kept| kept.waits) {
+        if let (Some(ask), Some(fingerprint)) = (ask, requests.fingerprint(&id)) {
+            super::journal::decide(ledger, (&ask, fingerprint), &id, &mut answers).await?;
+        }
+    }
+    Ok(())
+}
+
 /// What is decided about an ask, as an answer to the call; nothing while it waits.
 fn decided(answers: &mut DeferredToolResults, id: &str, record: &Record) {
     match (&record.decision, record.state) {

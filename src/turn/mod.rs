@@ -233,6 +233,19 @@ impl Turn {
         }
     }
 
+    /// Makes answers decisions, and applies none of them.
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) async fn decide(
+        &self,
+        suspended: &SuspendedTurn,
+        answers: DeferredToolResults,
+    ) -> Result<(), ErrorKind> {
+        match &self.ledger {
+            Some(ledger) => kept::decide(ledger, suspended, answers).await,
+            None => Ok(()),
+        }
+    }
+
     /// Watches what happens, as it happens.
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.watchers.add(watch);
