@@ -1,0 +1,140 @@
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
+
+import { Args } from './Args';
+import { headline, isRounded, same } from './args';
+import type { Call, JsonObject } from './approval';
+import { Name } from './CallCard';
+import { DenyForm, EditForm } from './forms';
+import { Visible } from './Visible';
+
+export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
+
+/** Keys do nothing in a card that has just got the focus: whoever is typing meant something else. */
+const ARMED_AFTER_MS = 600;
+
+/** A call that waits: what will run, who asks, and the three answers. */
+export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Answer) => void }) {
+  const [open, setOpen] = useState<'edit' | 'deny'>();
+  const [armed, setArmed] = useState(false);
+  const card = useRef<HTMLElement>(null);
+  const timer = useRef<number>(undefined);
+  const id = useId();
+  const { ask, part } = call;
+  const input = ask?.input ?? (part.input as JsonObject);
+  const editable = !isRounded(input);
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const close = () => {
+    setOpen(undefined);
+    card.current?.focus();
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.target !== card.current || !armed || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'a') onAnswer({ approved: true });
+    else if (event.key === 'd') setOpen('deny');
+    else if (event.key === 'e' && editable) setOpen('edit');
+    else return;
+    event.preventDefault();
+  };
+  const focused = (on: boolean) => {
+    clearTimeout(timer.current);
+    setArmed(false);
+    if (on) timer.current = window.setTimeout(() => setArmed(true), ARMED_AFTER_MS);
+  };
+
+  return (
+    <article
+      ref={card}
+      className="call ask"
+      data-stage="waiting"
+      data-tool={call.name}
+      data-ask={ask?.approvalId ?? part.approval?.id}
+      tabIndex={0}
+      aria-labelledby={`${id}name ${id}state`}
+      aria-keyshortcuts={armed ? 'a d e' : undefined}
+      onKeyDown={keys}
+      onFocus={event => event.target === card.current && focused(true)}
+      onBlur={event => event.target === card.current && focused(false)}
+    >
+      <header>
+        <span className="dot" aria-hidden="true" />
+        <h3 id={`${id}name`}>
+          <Name call={call} />
+        </h3>
+        <span className="state" id={`${id}state`}>
+          Waits for you
+        </span>
+      </header>
+      <p className="will-run">
+        <span className="label">Will run</span>
+        <code>
+          <Visible text={ask?.headline || headline(call.name, input)} />
+        </code>
+      </p>
+      {ask?.changed ? (
+        <p className="changed">
+          Asked again: <Visible text={ask.changed} />
+        </p>
+      ) : null}
+      <Questions call={call} />
+      <Exactly call={call} input={input} />
+      {open === 'edit' ? <EditForm name={call.name} input={input} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
+      {open === 'deny' ? <DenyForm onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
+      {open ? null : (
+        <div className="actions">
+          <button type="button" className="primary" onClick={() => onAnswer({ approved: true })}>
+            Approve <kbd>A</kbd>
+          </button>
+          <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
+            Edit <kbd>E</kbd>
+          </button>
+          <button type="button" className="deny" onClick={() => setOpen('deny')}>
+            Deny <kbd>D</kbd>
+          </button>
+        </div>
+      )}
+    </article>
+  );
+}
+
+function Questions({ call }: { call: Call }) {
+  const questions = call.ask?.questions ?? [];
+  if (questions.length === 0) return null;
+  return (
+    <ul className="questions" aria-label="Why you are asked">
+      {questions.map(({ askedBy, reason }, n) => (
+        <li key={n}>
+          <span className="asker">
+            <Visible text={askedBy} />
+          </span>
+          <Visible text={reason} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Every argument, whole; where a number would be rounded, only the text that the server made of it. */
+function Exactly({ call, input }: { call: Call; input: JsonObject }) {
+  const { ask, part } = call;
+  const changed = !same(input, part.input);
+  return (
+    <>
+      {isRounded(input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
+      {changed ? (
+        <details className="more">
+          <summary>The layers have changed what the model asked for</summary>
+          <Args label="What the model asked for" input={part.input} />
+        </details>
+      ) : null}
+      {ask?.canonical ? (
+        <details className="more" open={isRounded(input)}>
+          <summary>As one line of JSON</summary>
+          <pre tabIndex={0}>
+            <Visible text={ask.canonical} />
+          </pre>
+        </details>
+      ) : null}
+    </>
+  );
+}
