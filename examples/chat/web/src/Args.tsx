@@ -28,6 +28,7 @@ function Value({ value }: { value: Json | undefined }) {
 export function Args({ input, before, label }: { input: unknown; before?: unknown; label: string }) {
   if (!isObject(input)) return <Result label={label} value={input} />;
   const names = Object.keys(input);
+  const gone = isObject(before) ? Object.keys(before).filter(name => !Object.hasOwn(input, name)) : [];
   const differs = (name: string) => isObject(before) && !(Object.hasOwn(before, name) && same(before[name], input[name]));
   return (
     <section className="args" aria-label={label}>
@@ -42,6 +43,14 @@ export function Args({ input, before, label }: { input: unknown; before?: unknow
             <dd>
               <Value value={input[name]} />
             </dd>
+          </div>
+        ))}
+        {gone.map(name => (
+          <div key={name} className="arg gone">
+            <dt>
+              <Visible text={name} />
+            </dt>
+            <dd className="note">left out</dd>
           </div>
         ))}
       </dl>

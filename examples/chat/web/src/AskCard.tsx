@@ -1,11 +1,11 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
-import { headline, isRounded, same } from './args';
+import { fitsLine, headline, isRounded, same } from './args';
 import type { Call, JsonObject } from './approval';
 import { Name } from './CallCard';
 import { DenyForm, EditForm } from './forms';
-import { Visible } from './Visible';
+import { Line, Visible } from './Visible';
 
 export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
 
@@ -66,18 +66,18 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
         </span>
       </header>
       <p className="will-run">
-        <span className="label">Will run</span>
+        <span className="label">{open === 'edit' ? 'Before your edit' : 'Will run'}</span>
         <code>
           <Visible text={ask?.headline || headline(call.name, input)} />
         </code>
       </p>
       {ask?.changed ? (
         <p className="changed">
-          Asked again: <Visible text={ask.changed} />
+          Asked again: <Line text={ask.changed} />
         </p>
       ) : null}
       <Questions call={call} />
-      <Exactly call={call} input={input} />
+      {open === 'edit' ? null : <Exactly call={call} input={input} />}
       {open === 'edit' ? <EditForm name={call.name} input={input} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
       {open === 'deny' ? <DenyForm onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
       {open ? null : (
@@ -107,20 +107,20 @@ function Questions({ call }: { call: Call }) {
           <span className="asker">
             <Visible text={askedBy} />
           </span>
-          <Visible text={reason} />
+          <Line text={reason} />
         </li>
       ))}
     </ul>
   );
 }
 
-/** Every argument, whole; where a number would be rounded, only the text that the server made of it. */
+/** Every argument, whole, unless the line above says it all; where a number would be rounded, only the text that the server made of it. */
 function Exactly({ call, input }: { call: Call; input: JsonObject }) {
   const { ask, part } = call;
   const changed = !same(input, part.input);
   return (
     <>
-      {isRounded(input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
+      {isRounded(input) || fitsLine(input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
       {changed ? (
         <details className="more">
           <summary>The layers have changed what the model asked for</summary>

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { Args, Result } from './Args';
 import { headline, same } from './args';
 import type { Call, Stage } from './approval';
-import { Visible } from './Visible';
+import { Line, Visible } from './Visible';
 
 const SAID: Record<Stage, string> = {
   preparing: 'Being written',
@@ -45,17 +45,16 @@ export function Name({ call }: { call: Call }) {
 
 /** What became of it and why, in a line below the call; nothing to say is nothing. */
 function remark({ stage, part, ask }: Call): ReactNode {
-  const by = ask?.by ? ` (${ask.by})` : '';
   const reason = ask?.reason ?? part.approval?.reason;
   switch (stage) {
     case 'failed':
-      return <Visible text={part.errorText ?? ''} />;
+      return <Line text={part.errorText ?? ''} />;
     case 'refused':
-      return <Visible text={reason ?? part.errorText ?? ''} />;
+      return <Line text={reason ?? part.errorText ?? ''} />;
     case 'denied':
-      return <Visible text={`It did not run. ${reason ? `“${reason}”` : ''}${by}`} />;
+      return <Line text={['It did not run.', reason && `“${reason}”`, ask?.by && `(by ${ask.by})`].filter(Boolean).join(' ')} />;
     case 'answered':
-      return part.approval?.approved ? 'Goes out with the other answers.' : reason ? <Visible text={`“${reason}”`} /> : null;
+      return part.approval?.approved ? 'Goes out with the other answers.' : reason ? <Line text={`“${reason}”`} /> : null;
     case 'expired':
       return 'Nobody answered in time. It did not run.';
     case 'withdrawn':

@@ -35,7 +35,7 @@ export function Composer({ input, busy, waits, onSend, onStop }: Props) {
         aria-label="Message"
         value={text}
         rows={1}
-        placeholder={waits > 0 ? 'Answer above. A new message withdraws what waits.' : 'Write to the assistant'}
+        placeholder={waits > 0 ? 'A new message withdraws what waits' : 'Write to the assistant'}
         onChange={event => setText(event.target.value)}
         onCompositionStart={() => (composing.current = true)}
         onCompositionEnd={() => (composing.current = false)}

@@ -1,5 +1,5 @@
-import { blocks, spans } from './text';
-import { Visible } from './Visible';
+import { blocks } from './text';
+import { Line, Visible } from './Visible';
 
 /** What the model says: text, and nothing but text. */
 export function Prose({ text }: { text: string }) {
@@ -12,15 +12,7 @@ export function Prose({ text }: { text: string }) {
           </pre>
         ) : (
           <p key={n}>
-            {spans(block.text).map((span, m) =>
-              span.code ? (
-                <code key={m}>
-                  <Visible text={span.text} />
-                </code>
-              ) : (
-                <Visible key={m} text={span.text} kind="prose" />
-              ),
-            )}
+            <Line text={block.text} />
           </p>
         ),
       )}

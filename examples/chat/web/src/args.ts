@@ -43,6 +43,13 @@ function short(value: Json, most: number): string {
   return chars.length <= most ? text : `${chars.slice(0, most).join('')}… (${chars.length - most} more)`;
 }
 
+/** Whether one line shows all of them. */
+export function fitsLine(input: JsonObject): boolean {
+  const values = Object.values(input);
+  const fits = (value: Json) => (typeof value === 'object' ? value === null : !/\n|\r/.test(String(value)) && String(value).length <= 48);
+  return values.length <= 2 && values.every(fits);
+}
+
 /** A call on one line. It is elided: the arguments stand whole below it. */
 export function headline(name: string, input: unknown): string {
   const args = isObject(input) ? Object.entries(input).map(([key, value]) => `${key}: ${short(value, 60)}`) : [];

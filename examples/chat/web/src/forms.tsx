@@ -1,4 +1,4 @@
-import { useId, useState, type KeyboardEvent } from 'react';
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { fromEdit, same, toEdit } from './args';
@@ -12,12 +12,20 @@ function onEscape(close: () => void) {
   };
 }
 
+/** A form that opens is seen as a whole, its buttons too. */
+function useSeen() {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.scrollIntoView({ block: 'nearest' }), []);
+  return form;
+}
+
 /** Why not; it may stay empty. */
 export function DenyForm({ onDeny, onCancel }: { onDeny: (reason: string) => void; onCancel: () => void }) {
   const [reason, setReason] = useState('');
   const id = useId();
   return (
     <form
+      ref={useSeen()}
       className="answer"
       onKeyDown={onEscape(onCancel)}
       onSubmit={event => {
@@ -47,6 +55,7 @@ export function EditForm(props: { name: string; input: JsonObject; onEdit: (inpu
   const changed = 'input' in read && !same(read.input, props.input);
   return (
     <form
+      ref={useSeen()}
       className="answer"
       onKeyDown={onEscape(props.onCancel)}
       onSubmit={event => {
