@@ -9,8 +9,8 @@ import { Line, Visible } from './Visible';
 
 export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
 
-/** Keys do nothing in a card that has just got the focus: whoever is typing meant something else. */
-const ARMED_AFTER_MS = 600;
+/** A key counts after this long without one. Whoever was writing when the card got the focus meant something else. */
+const QUIET_MS = 600;
 
 /** A call that waits: what will run, who asks, and the three answers. */
 export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Answer) => void }) {
@@ -28,18 +28,19 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
     setOpen(undefined);
     card.current?.focus();
   };
-  const keys = (event: KeyboardEvent) => {
-    if (event.target !== card.current || !armed || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === 'a') onAnswer({ approved: true });
-    else if (event.key === 'd') setOpen('deny');
-    else if (event.key === 'e' && editable) setOpen('edit');
-    else return;
-    event.preventDefault();
-  };
-  const focused = (on: boolean) => {
+  const arm = (on: boolean) => {
     clearTimeout(timer.current);
     setArmed(false);
-    if (on) timer.current = window.setTimeout(() => setArmed(true), ARMED_AFTER_MS);
+    if (on) timer.current = window.setTimeout(() => setArmed(true), QUIET_MS);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey || event.key.length > 1) return;
+    const known = armed && !event.repeat;
+    if (known && event.key === 'a') onAnswer({ approved: true });
+    else if (known && event.key === 'd') setOpen('deny');
+    else if (known && event.key === 'e' && editable) setOpen('edit');
+    else return arm(true);
+    event.preventDefault();
   };
 
   return (
@@ -53,8 +54,8 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
       aria-labelledby={`${id}name ${id}state`}
       aria-keyshortcuts={armed ? 'a d e' : undefined}
       onKeyDown={keys}
-      onFocus={event => event.target === card.current && focused(true)}
-      onBlur={event => event.target === card.current && focused(false)}
+      onFocus={event => event.target === card.current && arm(true)}
+      onBlur={event => event.target === card.current && arm(false)}
     >
       <header>
         <span className="dot" aria-hidden="true" />

@@ -24,7 +24,9 @@ export function useAttention(
 
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      if (event.key.length === 1) typed.current = Date.now();
+      // a message that was sent is no longer being written
+      if (event.key === 'Enter') typed.current = 0;
+      else if (event.key.length === 1) typed.current = Date.now();
     };
     document.addEventListener('keydown', key, true);
     return () => document.removeEventListener('keydown', key, true);
