@@ -98,10 +98,15 @@ export const lasting = {
     await one.waits(1);
     const two = await visit.open(one.page.url());
     await two.waits(1);
-    await two.button(/^Deny/, two.ask()).click();
-    const deny = two.button('Deny this call', two.ask());
-    // In the same moment, so that neither page has heard of the other.
-    await Promise.all([one.approve(), deny.click()]);
+    const together = barrier(2);
+    for (const { page } of [one, two]) {
+      await page.route('**/api/chat', async route => {
+        await together();
+        await route.continue();
+      });
+    }
+    await one.approve();
+    await two.deny(two.ask(), 'no');
     const state = chat => chat.call(ONE.tool).first().locator('.state').innerText();
     await until('both are settled', async () => {
       await Promise.all([one.ready(), two.ready()]);
@@ -170,3 +175,13 @@ export const lasting = {
     assert.equal(await list.getByRole('link').count(), 1);
   },
 };
+
+/** Gives a function that comes back when it was called so many times. */
+function barrier(count) {
+  let open;
+  const opened = new Promise(resolve => (open = resolve));
+  return () => {
+    if (--count === 0) open();
+    return opened;
+  };
+}
