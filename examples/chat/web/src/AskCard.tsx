@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
-import { fitsLine, headline, isRounded, same } from './args';
+import { headline, isRounded, same, saidBy } from './args';
 import type { Call, JsonObject } from './approval';
 import { Name } from './CallCard';
 import { DenyForm, EditForm } from './forms';
@@ -119,9 +119,10 @@ function Questions({ call }: { call: Call }) {
 function Exactly({ call, input }: { call: Call; input: JsonObject }) {
   const { ask, part } = call;
   const changed = !same(input, part.input);
+  const line = ask?.headline || headline(call.name, input);
   return (
     <>
-      {isRounded(input) || fitsLine(input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
+      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
       {changed ? (
         <details className="more">
           <summary>The layers have changed what the model asked for</summary>

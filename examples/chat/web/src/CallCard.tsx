@@ -98,6 +98,11 @@ export function CallCard({ call }: { call: Call }) {
         {line ? <span className="remark">{line}</span> : null}
       </summary>
       <div className="body">
+        {call.ask?.by ? (
+          <p className="note">
+            Answered by <Visible text={call.ask.by} />
+          </p>
+        ) : null}
         {changed ? <Args label="What the model asked for" input={part.input} /> : null}
         <Args
           label={changed ? (stage === 'done' ? 'What ran' : 'What was shown') : 'Arguments'}

@@ -5,12 +5,13 @@ import {
 } from 'ai';
 import { useMemo, useRef, useState } from 'react';
 
+import { again } from './again';
 import type { Answer } from './AskCard';
 import { waiting, type Call, type ChatMessage, type JsonObject } from './approval';
 import { Composer } from './Composer';
 import { Message } from './Message';
 import { Empty, Failed, Notice, WaitBar } from './notices';
-import { halt, isConflict, problem, transport } from './server';
+import { halt, isConflict, problem, sender } from './server';
 import { useAttention } from './useAttention';
 import { useElsewhere } from './useElsewhere';
 import { usePinned } from './usePinned';
@@ -21,12 +22,12 @@ type Props = { id: string; initial: ChatMessage[]; fresh: boolean; onSaid: (text
 export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [edits] = useState(() => new Map<string, JsonObject>());
   const [notice, setNotice] = useState<string>();
-  const sender = useMemo(() => transport(edits), [edits]);
+  const to = useMemo(() => sender(edits), [edits]);
   const input = useRef<HTMLTextAreaElement>(null);
   const chat = useChat<ChatMessage>({
     id,
     messages: initial,
-    transport: sender,
+    transport: to.transport,
     resume: !fresh,
     throttle: 40,
     // Every answer of a response goes out in one request.
@@ -67,12 +68,6 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     void halt(id);
     void chat.stop();
   };
-  const again = () => {
-    const last = messages.at(-1);
-    const answered = last?.parts.some(part => 'approval' in part && part.state === 'approval-responded');
-    void (last?.role === 'user' || answered || (last && allGiven({ messages })) ? chat.sendMessage() : chat.regenerate());
-  };
-
   return (
     <main className="conversation" onKeyDown={event => event.key === 'Escape' && busy && stop()}>
       <div className="scroll" ref={page}>
@@ -90,7 +85,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
           {notice ? <Notice text={notice} onClose={() => setNotice(undefined)} /> : null}
-          {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={again} onReload={() => void elsewhere.refresh()} /> : null}
+          {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={() => void again(chat, to, elsewhere.refresh)} onReload={() => void elsewhere.refresh()} /> : null}
         </div>
       </div>
       <footer>

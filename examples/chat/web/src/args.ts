@@ -43,11 +43,13 @@ function short(value: Json, most: number): string {
   return chars.length <= most ? text : `${chars.slice(0, most).join('')}… (${chars.length - most} more)`;
 }
 
-/** Whether one line shows all of them. */
-export function fitsLine(input: JsonObject): boolean {
-  const values = Object.values(input);
-  const fits = (value: Json) => (typeof value === 'object' ? value === null : !/\n|\r/.test(String(value)) && String(value).length <= 48);
-  return values.length <= 2 && values.every(fits);
+/** Whether a headline shows every argument as it is, and nothing has to stand below it. */
+export function saidBy(headline: string, input: JsonObject): boolean {
+  return Object.entries(input).every(([name, value]) => !isLong(value) && headline.includes(`${name}: ${JSON.stringify(value)}`));
+}
+
+function isLong(value: Json): boolean {
+  return (typeof value === 'object' && value !== null) || /[\n\r]/.test(String(value)) || escapeInvisible(String(value)) !== String(value);
 }
 
 /** A call on one line. It is elided: the arguments stand whole below it. */

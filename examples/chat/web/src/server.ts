@@ -5,16 +5,25 @@ import { unsent, type ChatMessage, type JsonObject } from './approval';
 
 const API = '/api/chat';
 
+export type Sender = { transport: DefaultChatTransport<ChatMessage>; last: () => 'none' | 'sent' | 'resumed' };
+
 /** Sends messages as the AI SDK does, and with the answers the arguments that a person has edited. */
-export function transport(edits: ReadonlyMap<string, JsonObject>) {
-  return new DefaultChatTransport<ChatMessage>({
+export function sender(edits: ReadonlyMap<string, JsonObject>): Sender {
+  let last: ReturnType<Sender['last']> = 'none';
+  const transport = new DefaultChatTransport<ChatMessage>({
     api: API,
     prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => {
+      last = 'sent';
       const overrideArgs = unsent(edits, messages);
       const edited = Object.keys(overrideArgs).length > 0 && { overrideArgs };
       return { body: { ...body, id, messages, trigger, messageId, ...edited } };
     },
+    prepareReconnectToStreamRequest: () => {
+      last = 'resumed';
+      return {};
+    },
   });
+  return { transport, last: () => last };
 }
 
 /** The conversation as the server has it; none yet is an empty one. */
@@ -45,7 +54,12 @@ function plain(body: string): string {
 /** What went wrong, in words. */
 export function problem(error: Error): string {
   if (APICallError.isInstance(error)) return plain(error.message);
-  return error instanceof TypeError ? 'The connection to the server was lost.' : plain(error.message);
+  return isLost(error) ? 'The connection to the server was lost.' : plain(error.message);
+}
+
+/** Whether the server's answer did not arrive, or not whole: what it has done is not known here. */
+export function isLost(error: Error): boolean {
+  return error instanceof TypeError;
 }
 
 /** Whether the server refuses because somebody else was first. */

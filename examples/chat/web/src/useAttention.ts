@@ -33,6 +33,10 @@ export function useAttention(
   }, []);
 
   useEffect(() => {
+    document.title = open.length > 0 ? `(${open.length}) Countersign` : 'Countersign';
+  }, [open.length]);
+
+  useEffect(() => {
     const known = before.current;
     before.current = ids;
     const fresh = open.filter(call => !known.includes(call.part.toolCallId));

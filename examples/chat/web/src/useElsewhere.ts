@@ -18,14 +18,17 @@ export function useElsewhere(chat: Chat, waits: boolean) {
   latest.current = { chat, waits };
   const channel = useRef<BroadcastChannel>(undefined);
 
-  const refresh = async () => {
+  /** Takes over what the server has, if it has the message `known`, and says whether it did. */
+  const refresh = async (known?: string): Promise<boolean> => {
     const { chat } = latest.current;
     const fresh = await history(chat.id).catch(() => undefined);
     const now = latest.current.chat;
-    if (!fresh || now.status === 'submitted' || now.status === 'streaming') return;
+    if (!fresh || now.status === 'submitted' || now.status === 'streaming') return false;
+    if (known !== undefined && !fresh.some(message => message.id === known)) return false;
     if (JSON.stringify(fresh) !== JSON.stringify(now.messages)) now.setMessages(fresh);
     now.clearError();
     await now.resumeStream();
+    return true;
   };
 
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { fitsLine, fromEdit, headline, isRounded, same, toEdit } from '../src/args';
+import { fromEdit, headline, isRounded, same, saidBy, toEdit } from '../src/args';
 
 test('an edit is an object of JSON, and nothing else', () => {
   expect(fromEdit('{"path": "a.txt"}')).toEqual({ input: { path: 'a.txt' } });
@@ -35,10 +35,12 @@ test('a headline is one line, escaped, and says how much it leaves out', () => {
   expect(headline('odd', 'no object')).toBe('odd()');
 });
 
-test('only short and simple arguments are left to the headline', () => {
-  expect(fitsLine({ path: 'a.txt' })).toBe(true);
-  expect(fitsLine({ text: 'a\nb' })).toBe(false);
-  expect(fitsLine({ path: 'x'.repeat(60) })).toBe(false);
-  expect(fitsLine({ options: { force: true } })).toBe(false);
-  expect(fitsLine({ a: 1, b: 2, c: 3 })).toBe(false);
+test('arguments stand below a headline that does not show all of them as they are', () => {
+  expect(saidBy('delete_file(path: "a.txt")', { path: 'a.txt' })).toBe(true);
+  expect(saidBy('now()', {})).toBe(true);
+  expect(saidBy('write(path: "a", \\{1 more})', { path: 'a', text: 'b' })).toBe(false);
+  expect(saidBy('login(token: ••••)', { token: 'secret' })).toBe(false);
+  expect(saidBy('write(text: "a\\nb")', { text: 'a\nb' })).toBe(false);
+  expect(saidBy('open(path: "a\u202e")', { path: 'a\u202e' })).toBe(false);
+  expect(saidBy('run(options: {"force":true})', { options: { force: true } })).toBe(false);
 });

@@ -103,6 +103,7 @@ async function say(chat, emit, text) {
   emit({ type: 'text-start', id });
   for (const word of text.split(/(?<= )/)) {
     await sleep(chat.script === 'slow' ? 100 : 8);
+    if (chat.live.stopped) return;
     emit({ type: 'text-delta', id, delta: word });
   }
   emit({ type: 'text-end', id });
