@@ -1,0 +1,142 @@
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
+
+import { Args } from './Args';
+import { headline, isRounded, same, saidBy } from './args';
+import type { Call, JsonObject } from './approval';
+import { Name } from './CallCard';
+import { DenyForm, EditForm } from './forms';
+import { Line, Visible } from './Visible';
+
+export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
+
+/** A key counts after this long without one. Whoever was writing when the card got the focus meant something else. */
+const QUIET_MS = 600;
+
+/** A call that waits: what will run, who asks, and the three answers. */
+export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Answer) => void }) {
+  const [open, setOpen] = useState<'edit' | 'deny'>();
+  const [armed, setArmed] = useState(false);
+  const card = useRef<HTMLElement>(null);
+  const timer = useRef<number>(undefined);
+  const id = useId();
+  const { ask, part } = call;
+  const input = ask?.input ?? (part.input as JsonObject);
+  const editable = !isRounded(input);
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const close = () => {
+    setOpen(undefined);
+    card.current?.focus();
+  };
+  const arm = (on: boolean) => {
+    clearTimeout(timer.current);
+    setArmed(false);
+    if (on) timer.current = window.setTimeout(() => setArmed(true), QUIET_MS);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey || event.key.length > 1) return;
+    const known = armed && !event.repeat;
+    if (known && event.key === 'a') onAnswer({ approved: true });
+    else if (known && event.key === 'd') setOpen('deny');
+    else if (known && event.key === 'e' && editable) setOpen('edit');
+    else return arm(true);
+    event.preventDefault();
+  };
+
+  return (
+    <article
+      ref={card}
+      className="call ask"
+      data-stage="waiting"
+      data-tool={call.name}
+      data-ask={ask?.approvalId ?? part.approval?.id}
+      tabIndex={0}
+      aria-labelledby={`${id}name ${id}state`}
+      aria-keyshortcuts={armed ? 'a d e' : undefined}
+      onKeyDown={keys}
+      onFocus={event => event.target === card.current && arm(true)}
+      onBlur={event => event.target === card.current && arm(false)}
+    >
+      <header>
+        <span className="dot" aria-hidden="true" />
+        <h3 id={`${id}name`}>
+          <Name call={call} />
+        </h3>
+        <span className="state" id={`${id}state`}>
+          Waits for you
+        </span>
+      </header>
+      <p className="will-run">
+        <span className="label">{open === 'edit' ? 'Before your edit' : 'Will run'}</span>
+        <code>
+          <Visible text={ask?.headline || headline(call.name, input)} />
+        </code>
+      </p>
+      {ask?.changed ? (
+        <p className="changed">
+          Asked again: <Line text={ask.changed} />
+        </p>
+      ) : null}
+      <Questions call={call} />
+      {open === 'edit' ? null : <Exactly call={call} input={input} />}
+      {open === 'edit' ? <EditForm name={call.name} input={input} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
+      {open === 'deny' ? <DenyForm onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
+      {open ? null : (
+        <div className="actions">
+          <button type="button" className="primary" onClick={() => onAnswer({ approved: true })}>
+            Approve <kbd>A</kbd>
+          </button>
+          <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
+            Edit <kbd>E</kbd>
+          </button>
+          <button type="button" className="deny" onClick={() => setOpen('deny')}>
+            Deny <kbd>D</kbd>
+          </button>
+        </div>
+      )}
+    </article>
+  );
+}
+
+function Questions({ call }: { call: Call }) {
+  const questions = call.ask?.questions ?? [];
+  if (questions.length === 0) return null;
+  return (
+    <ul className="questions" aria-label="Why you are asked">
+      {questions.map(({ askedBy, reason }, n) => (
+        <li key={n}>
+          <span className="asker">
+            <Visible text={askedBy} />
+          </span>
+          <Line text={reason} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Every argument, whole, unless the line above says it all; where a number would be rounded, only the text that the server made of it. */
+function Exactly({ call, input }: { call: Call; input: JsonObject }) {
+  const { ask, part } = call;
+  const changed = !same(input, part.input);
+  const line = ask?.headline || headline(call.name, input);
+  return (
+    <>
+      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
+      {changed ? (
+        <details className="more">
+          <summary>The layers have changed what the model asked for</summary>
+          <Args label="What the model asked for" input={part.input} />
+        </details>
+      ) : null}
+      {ask?.canonical ? (
+        <details className="more" open={isRounded(input)}>
+          <summary>As one line of JSON</summary>
+          <pre tabIndex={0}>
+            <Visible text={ask.canonical} />
+          </pre>
+        </details>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import type { ReactNode } from 'react';
+
+import { Args, Result } from './Args';
+import { headline, same } from './args';
+import type { Call, Stage } from './approval';
+import { Line, Visible } from './Visible';
+
+const SAID: Record<Stage, string> = {
+  preparing: 'Being written',
+  running: 'Running',
+  paused: 'Waits too',
+  waiting: 'Waits for you',
+  yours: 'Waits for you',
+  answered: 'Answered',
+  done: 'Done',
+  failed: 'Failed',
+  denied: 'Denied',
+  refused: 'Denied by policy',
+  expired: 'Expired',
+  withdrawn: 'Withdrawn',
+  cut: 'No result',
+};
+
+/** The state in words. */
+export function said({ stage, part, ask }: Call): string {
+  if (stage === 'answered') return part.approval?.approved ? 'Approved' : 'Denied';
+  if (stage === 'done' && ask?.status === 'edited') return 'Edited, done';
+  if (stage === 'done' && ask?.status === 'approved') return 'Approved, done';
+  return SAID[stage];
+}
+
+/** The name of the tool behind the agents it was called by. */
+export function Name({ call }: { call: Call }) {
+  return (
+    <span className="name">
+      {call.agents ? (
+        <span className="agents">
+          <Visible text={call.agents} />
+        </span>
+      ) : null}
+      <Visible text={call.name} />
+    </span>
+  );
+}
+
+/** What became of it and why, in a line below the call; nothing to say is nothing. */
+function remark({ stage, part, ask }: Call): ReactNode {
+  const reason = ask?.reason ?? part.approval?.reason;
+  switch (stage) {
+    case 'failed':
+      return <Line text={part.errorText ?? ''} />;
+    case 'refused':
+      return <Line text={reason ?? part.errorText ?? ''} />;
+    case 'denied':
+      return <Line text={['It did not run.', reason && `“${reason}”`, ask?.by && `(by ${ask.by})`].filter(Boolean).join(' ')} />;
+    case 'answered':
+      return part.approval?.approved ? 'Goes out with the other answers.' : reason ? <Line text={`“${reason}”`} /> : null;
+    case 'expired':
+      return 'Nobody answered in time. It did not run.';
+    case 'withdrawn':
+      return 'The conversation went on. It did not run.';
+    case 'cut':
+      return 'No result arrived here. It may have run.';
+    default:
+      return null;
+  }
+}
+
+/** What ran, where that is not what the model had asked for. */
+function ran({ ask, part }: Call): { now: unknown; by: string } | undefined {
+  if (ask?.status === 'edited' && ask.ranInput) return { now: ask.ranInput, by: 'edited by a person' };
+  if (ask && !same(ask.input, part.input)) return { now: ask.input, by: 'changed on the way by a layer' };
+  return undefined;
+}
+
+/** A call nobody has to do anything about: a line, and behind it everything. */
+export function CallCard({ call }: { call: Call }) {
+  const { part, stage } = call;
+  const line = remark(call);
+  const changed = ran(call);
+  const shown = changed && stage === 'done' ? changed.now : (changed?.now ?? part.input);
+  return (
+    <details className="call" data-stage={stage} data-tool={call.name}>
+      <summary>
+        <span className="dot" aria-hidden="true" />
+        <span className="line">
+          <Name call={call} />
+          <code className="headline">
+            <Visible text={headline('', shown)} />
+          </code>
+        </span>
+        <span className="state">{said(call)}</span>
+        {changed && stage === 'done' ? (
+          <span className="remark">
+            The model asked for <code>{headline(call.name, part.input)}</code>. This was {changed.by}.
+          </span>
+        ) : null}
+        {line ? <span className="remark">{line}</span> : null}
+      </summary>
+      <div className="body">
+        {call.ask?.by ? (
+          <p className="note">
+            Answered by <Visible text={call.ask.by} />
+          </p>
+        ) : null}
+        {changed ? <Args label="What the model asked for" input={part.input} /> : null}
+        <Args
+          label={changed ? (stage === 'done' ? 'What ran' : 'What was shown') : 'Arguments'}
+          input={shown}
+          before={changed ? part.input : undefined}
+        />
+        {part.state === 'output-available' ? <Result label="Result" value={part.output} /> : null}
+        {part.state === 'output-error' ? <Result label={stage === 'failed' ? 'Error' : 'What the model was told'} value={part.errorText} /> : null}
+      </div>
+    </details>
+  );
+}

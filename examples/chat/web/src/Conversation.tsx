@@ -1,0 +1,100 @@
+import { useChat } from '@ai-sdk/react';
+import {
+  lastAssistantMessageIsCompleteWithApprovalResponses as allAnswered,
+  lastAssistantMessageIsCompleteWithToolCalls as allGiven,
+} from 'ai';
+import { useMemo, useRef, useState } from 'react';
+
+import { again } from './again';
+import type { Answer } from './AskCard';
+import { waiting, type Call, type ChatMessage, type JsonObject } from './approval';
+import { Composer } from './Composer';
+import { Message } from './Message';
+import { Empty, Failed, Notice, WaitBar } from './notices';
+import { halt, isConflict, problem, sender } from './server';
+import { useAttention } from './useAttention';
+import { useElsewhere } from './useElsewhere';
+import { usePinned } from './usePinned';
+
+type Props = { id: string; initial: ChatMessage[]; fresh: boolean; onSaid: (text: string) => void };
+
+/** One conversation, from its history to the next message. */
+export function Conversation({ id, initial, fresh, onSaid }: Props) {
+  const [edits] = useState(() => new Map<string, JsonObject>());
+  const [notice, setNotice] = useState<string>();
+  const to = useMemo(() => sender(edits), [edits]);
+  const input = useRef<HTMLTextAreaElement>(null);
+  const chat = useChat<ChatMessage>({
+    id,
+    messages: initial,
+    transport: to.transport,
+    resume: !fresh,
+    throttle: 40,
+    // Every answer of a response goes out in one request.
+    sendAutomaticallyWhen: it => waiting(it.messages as ChatMessage[]).length === 0 && (allAnswered(it) || allGiven(it)),
+    onFinish: ({ isError }) => isError || elsewhere.tell(),
+    onError: error => {
+      if (!isConflict(error)) return;
+      setNotice(`${problem(error)} This is how it stands now.`);
+      void elsewhere.refresh();
+    },
+  });
+  const { messages, status, error } = chat;
+  const busy = status === 'submitted' || status === 'streaming';
+  const open = busy ? [] : waiting(messages);
+  const elsewhere = useElsewhere(chat, open.length > 0);
+  const page = usePinned(messages);
+  const announced = useAttention(open, busy, input, page);
+
+  const send = (text: string) => {
+    setNotice(undefined);
+    onSaid(text);
+    void chat.sendMessage({ text });
+  };
+  const answer = (call: Call, given: Answer) => {
+    const ask = call.part.approval?.id ?? call.ask?.approvalId;
+    if (!ask) return;
+    setNotice(undefined);
+    if (given.approved && given.edited) edits.set(ask, given.edited);
+    else edits.delete(ask);
+    const reason = given.approved ? undefined : given.reason;
+    void chat.addToolApprovalResponse({ id: ask, approved: given.approved, ...(reason && { reason }) });
+  };
+  const give = ({ name: tool, part: { toolCallId } }: Call, text: string | undefined) => {
+    if (text !== undefined) void chat.addToolOutput({ tool: tool as never, toolCallId, output: { place: text } as never });
+    else void chat.addToolOutput({ tool: tool as never, toolCallId, state: 'output-error', errorText: 'The user does not share it.' });
+  };
+  const stop = () => {
+    void halt(id);
+    void chat.stop();
+  };
+  return (
+    <main className="conversation" onKeyDown={event => event.key === 'Escape' && busy && stop()}>
+      <div className="scroll" ref={page}>
+        <div className="messages">
+          {messages.length === 0 && !busy ? <Empty onPick={send} /> : null}
+          {messages.map((message, n) => (
+            <Message
+              key={message.id}
+              message={message}
+              last={n === messages.length - 1}
+              busy={busy && n === messages.length - 1}
+              answer={answer}
+              give={give}
+            />
+          ))}
+          {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
+          {notice ? <Notice text={notice} onClose={() => setNotice(undefined)} /> : null}
+          {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={() => void again(chat, to, elsewhere.refresh)} onReload={() => void elsewhere.refresh()} /> : null}
+        </div>
+      </div>
+      <footer>
+        <WaitBar open={open} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
+        <Composer input={input} busy={busy} waits={open.length} onSend={send} onStop={stop} />
+      </footer>
+      <p className="sr-only" role="status" aria-live="polite">
+        {announced}
+      </p>
+    </main>
+  );
+}

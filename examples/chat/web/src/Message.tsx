@@ -1,0 +1,54 @@
+import { isToolUIPart } from 'ai';
+import type { ReactNode } from 'react';
+
+import { AskCard, type Answer } from './AskCard';
+import { calls, type Call, type ChatMessage } from './approval';
+import { CallCard } from './CallCard';
+import { GiveCard } from './GiveCard';
+import { Prose } from './Prose';
+import { Visible } from './Visible';
+
+export type Answers = {
+  answer: (call: Call, answer: Answer) => void;
+  give: (call: Call, text: string | undefined) => void;
+};
+
+type Props = Answers & { message: ChatMessage; last: boolean; busy: boolean };
+
+function Card({ call, answer, give }: Answers & { call: Call }) {
+  if (call.stage === 'waiting') return <AskCard call={call} onAnswer={it => answer(call, it)} />;
+  if (call.stage === 'yours') {
+    return <GiveCard call={call} onGive={text => give(call, text)} onRefuse={() => give(call, undefined)} />;
+  }
+  return <CallCard call={call} />;
+}
+
+/** One message: what was said, and the calls where they were made. */
+export function Message({ message, last, busy, answer, give }: Props) {
+  const found = calls(message, { last, busy });
+  const parts: ReactNode[] = [];
+  message.parts.forEach((part, n) => {
+    const call = isToolUIPart(part) ? found.get(part.toolCallId) : undefined;
+    if (call) parts.push(<Card key={call.part.toolCallId} call={call} answer={answer} give={give} />);
+    else if (part.type === 'text' && part.text && message.role === 'user') {
+      parts.push(
+        <p key={n} className="said">
+          <Visible text={part.text} kind="prose" />
+        </p>,
+      );
+    } else if (part.type === 'text' && part.text) parts.push(<Prose key={n} text={part.text} />);
+    else if (part.type === 'reasoning' && part.text) {
+      parts.push(
+        <details key={n} className="more">
+          <summary>What the model thought</summary>
+          <Prose text={part.text} />
+        </details>,
+      );
+    }
+  });
+  return (
+    <section className={`message ${message.role}`} aria-label={message.role === 'user' ? 'You' : 'Assistant'}>
+      {parts}
+    </section>
+  );
+}

@@ -1,0 +1,184 @@
+// What the server tells about a call that somebody is asked about: a `data-approval` part beside the AI SDK's own
+// `tool-approval-request`, replaced under the same id when the question is answered.
+import type { DynamicToolUIPart, ToolUIPart, UIMessage } from 'ai';
+import { getToolName, isToolUIPart } from 'ai';
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type JsonObject = { [name: string]: Json };
+export type Question = { askedBy: string; reason: string };
+
+const STATUSES = ['pending', 'approved', 'denied', 'edited', 'expired', 'superseded', 'cancelled'] as const;
+export type Status = (typeof STATUSES)[number];
+
+export type Approval = {
+  approvalId: string;
+  toolCallId: string;
+  toolName: string;
+  path: string;
+  input: JsonObject;
+  canonical: string;
+  headline: string;
+  questions: Question[];
+  changed?: string;
+  status: Status;
+  by?: string;
+  reason?: string;
+  ranInput?: JsonObject;
+};
+
+export type ChatMessage = UIMessage<unknown, { approval: Approval }>;
+export type ToolPart = ToolUIPart | DynamicToolUIPart;
+
+/** Where a call stands, for the person who looks at it. */
+export type Stage =
+  | 'preparing'
+  | 'running'
+  | 'paused'
+  | 'waiting'
+  | 'yours'
+  | 'answered'
+  | 'done'
+  | 'failed'
+  | 'denied'
+  | 'refused'
+  | 'expired'
+  | 'withdrawn'
+  | 'cut';
+
+export type Call = {
+  part: ToolPart;
+  name: string;
+  /** The agents it is under, as in `root/cleaner/`; empty for the agent that is talked to. */
+  agents: string;
+  ask?: Approval;
+  stage: Stage;
+};
+
+/** Tools without a body on the server: whoever looks at the page gives the result. */
+const CLIENT_TOOLS = new Set(['get_location']);
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function question(value: unknown): Question[] {
+  return isObject(value) ? [{ askedBy: text(value.askedBy) ?? '', reason: text(value.reason) ?? '' }] : [];
+}
+
+/** Reads a `data-approval`; whatever is not one is no approval. */
+export function readApproval(data: unknown): Approval | undefined {
+  if (!isObject(data)) return undefined;
+  const status = STATUSES.find(known => known === data.status);
+  const toolCallId = text(data.toolCallId);
+  if (!status || !toolCallId) return undefined;
+  const toolName = text(data.toolName) ?? '';
+  return {
+    approvalId: text(data.approvalId) ?? '',
+    toolCallId,
+    toolName,
+    path: text(data.path) ?? toolName,
+    input: isObject(data.input) ? data.input : {},
+    canonical: text(data.canonical) ?? '',
+    headline: text(data.headline) ?? '',
+    questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
+    status,
+    ...(text(data.changed) && { changed: text(data.changed) }),
+    ...(text(data.by) && { by: text(data.by) }),
+    ...(text(data.reason) && { reason: text(data.reason) }),
+    ...(isObject(data.ranInput) && { ranInput: data.ranInput }),
+  };
+}
+
+/** The approvals of a message. The last about a call is the one that counts. */
+function approvals(message: ChatMessage): Map<string, Approval> {
+  const found = new Map<string, Approval>();
+  for (const part of message.parts) {
+    const ask = part.type === 'data-approval' ? readApproval(part.data) : undefined;
+    if (ask) found.set(ask.toolCallId, ask);
+  }
+  return found;
+}
+
+const CLOSED: Partial<Record<Status, Stage>> = {
+  denied: 'denied',
+  expired: 'expired',
+  superseded: 'withdrawn',
+  cancelled: 'withdrawn',
+};
+
+function errorStage(part: ToolPart, ask: Approval | undefined): Stage {
+  const closed = ask && CLOSED[ask.status];
+  // Nobody was asked about a call that a policy denies: there is no request beside it.
+  if (closed === 'denied' && !ask?.approvalId && !part.approval) return 'refused';
+  return closed ?? 'failed';
+}
+
+/** Where a call stands; `last` says whether it is in the last message, `busy` whether the server is at work on that. */
+export function stage(part: ToolPart, ask: Approval | undefined, { last, busy }: { last: boolean; busy: boolean }): Stage {
+  switch (part.state) {
+    case 'input-streaming':
+      return last && busy ? 'preparing' : 'cut';
+    case 'input-available':
+      if (last && CLIENT_TOOLS.has(getToolName(part))) return 'yours';
+      return last && busy ? 'running' : 'cut';
+    case 'approval-requested':
+      if (ask && ask.status !== 'pending') return CLOSED[ask.status] ?? (busy ? 'running' : 'answered');
+      return last ? 'waiting' : 'withdrawn';
+    case 'approval-responded':
+      if (ask && CLOSED[ask.status]) return CLOSED[ask.status] ?? 'answered';
+      if (!part.approval.approved) return busy ? 'denied' : 'answered';
+      return last && busy ? 'running' : 'answered';
+    case 'output-available':
+      return part.preliminary ? 'running' : 'done';
+    case 'output-error':
+      return errorStage(part, ask);
+    case 'output-denied':
+      return (ask && CLOSED[ask.status]) ?? 'denied';
+  }
+}
+
+function agents(path: string): string {
+  const above = path.slice(0, path.lastIndexOf('/') + 1);
+  return above.split('/').length > 2 ? above : '';
+}
+
+/** The calls of a message by the id of the call. */
+export function calls(message: ChatMessage, where: { last: boolean; busy: boolean }): Map<string, Call> {
+  const asks = approvals(message);
+  const found = new Map<string, Call>();
+  for (const part of message.parts.filter(isToolUIPart)) {
+    const ask = asks.get(part.toolCallId);
+    const name = getToolName(part);
+    const path = ask?.path ?? name;
+    found.set(part.toolCallId, { part, name, agents: agents(path), ask, stage: stage(part, ask, where) });
+  }
+  // A sub-agent has no result before the calls that it waits for are answered.
+  const all = [...found.values()];
+  if (all.some(call => call.stage === 'waiting' || call.stage === 'answered')) {
+    for (const call of all) if (call.stage === 'cut') call.stage = 'paused';
+  }
+  return found;
+}
+
+/** The calls that a person is asked about, and those whose result a person gives, in order. */
+export function waiting(messages: readonly ChatMessage[]): Call[] {
+  const message = messages.at(-1);
+  if (message?.role !== 'assistant') return [];
+  const all = [...calls(message, { last: true, busy: false }).values()];
+  return all.filter(call => call.stage === 'waiting' || call.stage === 'yours');
+}
+
+/** The edits that go with the answers of this message: only for calls whose answer the server does not have yet. */
+export function unsent(edits: ReadonlyMap<string, JsonObject>, messages: readonly ChatMessage[]): Record<string, JsonObject> {
+  const out: Record<string, JsonObject> = {};
+  for (const part of messages.flatMap(message => message.parts).filter(isToolUIPart)) {
+    if (part.state !== 'approval-responded' || !part.approval.approved) continue;
+    const edit = edits.get(part.approval.id);
+    if (edit) out[part.approval.id] = edit;
+  }
+  return out;
+}

@@ -1,0 +1,120 @@
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
+
+import { Args } from './Args';
+import { fromEdit, same, toEdit } from './args';
+import type { JsonObject } from './approval';
+
+function onEscape(close: () => void) {
+  return (event: KeyboardEvent) => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    close();
+  };
+}
+
+/** A form that opens is seen as a whole, its buttons too. */
+function useSeen() {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.scrollIntoView({ block: 'nearest' }), []);
+  return form;
+}
+
+/** Why not; it may stay empty. */
+export function DenyForm({ onDeny, onCancel }: { onDeny: (reason: string) => void; onCancel: () => void }) {
+  const [reason, setReason] = useState('');
+  const id = useId();
+  return (
+    <form
+      ref={useSeen()}
+      className="answer"
+      onKeyDown={onEscape(onCancel)}
+      onSubmit={event => {
+        event.preventDefault();
+        onDeny(reason.trim());
+      }}
+    >
+      <label htmlFor={id}>Why not? The assistant reads it.</label>
+      <input id={id} value={reason} onChange={event => setReason(event.target.value)} placeholder="optional" autoComplete="off" autoFocus />
+      <div className="actions">
+        <button type="submit" className="deny filled">
+          Deny this call
+        </button>
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** The arguments as JSON, with what would run below them. */
+export function EditForm(props: { name: string; input: JsonObject; onEdit: (input: JsonObject) => void; onCancel: () => void }) {
+  const [text, setText] = useState(() => toEdit(props.input));
+  const id = useId();
+  const read = fromEdit(text);
+  const changed = 'input' in read && !same(read.input, props.input);
+  return (
+    <form
+      ref={useSeen()}
+      className="answer"
+      onKeyDown={onEscape(props.onCancel)}
+      onSubmit={event => {
+        event.preventDefault();
+        if (changed) props.onEdit(read.input);
+      }}
+    >
+      <label htmlFor={id}>Arguments of {props.name}, as JSON</label>
+      <textarea
+        id={id}
+        value={text}
+        rows={Math.min(14, text.split('\n').length + 1)}
+        onChange={event => setText(event.target.value)}
+        onKeyDown={event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()}
+        spellCheck={false}
+        autoComplete="off"
+        autoFocus
+        aria-invalid={'problem' in read}
+        aria-describedby={`${id}state`}
+      />
+      <div id={`${id}state`} aria-live="polite">
+        {'problem' in read ? <p className="problem">{read.problem}</p> : null}
+        {'input' in read && !changed ? <p className="note">Nothing is changed yet.</p> : null}
+      </div>
+      {changed ? <Args label="Will run with exactly these arguments" input={read.input} before={props.input} /> : null}
+      <div className="actions">
+        <button type="submit" className="primary" disabled={!changed}>
+          Approve as edited
+        </button>
+        <button type="button" onClick={props.onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** A call that is answered here and not by the server: the result is what the person writes. */
+export function GiveForm({ onGive, onRefuse }: { onGive: (text: string) => void; onRefuse: () => void }) {
+  const [text, setText] = useState('');
+  const id = useId();
+  return (
+    <form
+      className="answer"
+      onSubmit={event => {
+        event.preventDefault();
+        if (text.trim()) onGive(text.trim());
+      }}
+    >
+      <label htmlFor={id}>Where are you?</label>
+      <input id={id} value={text} onChange={event => setText(event.target.value)} placeholder="a city, say" autoComplete="off" />
+      <div className="actions">
+        <button type="submit" className="primary" disabled={!text.trim()}>
+          Share
+        </button>
+        <button type="button" onClick={onRefuse}>
+          Do not share
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,9 @@
+/** What a new conversation offers. */
+export const SUGGESTIONS: readonly { text: string; about: string }[] = [
+  { text: 'clean up', about: 'reads the folder, asks before it deletes' },
+  { text: 'delete a.txt', about: 'one call that waits for you' },
+  { text: 'two', about: 'two calls, answered together' },
+  { text: 'forbidden', about: 'a call that nobody may approve' },
+  { text: 'where am i', about: 'a question only you can answer' },
+  { text: 'hostile', about: 'arguments that try to fool you' },
+];

@@ -1,0 +1,69 @@
+import { useEffect, useRef, useState, type RefObject } from 'react';
+
+import type { Call } from './approval';
+import { headline } from './args';
+
+/** Somebody who typed this short a time ago is left alone. */
+const TYPING_MS = 1000;
+
+/**
+ * Says what waits, and brings the focus to it, unless the person is writing. When a card is answered, the next one gets
+ * the focus, and after the last one the message box.
+ */
+export function useAttention(
+  open: readonly Call[],
+  busy: boolean,
+  input: RefObject<HTMLTextAreaElement | null>,
+  page: RefObject<HTMLElement | null>,
+): string {
+  const [announced, setAnnounced] = useState('');
+  const typed = useRef(0);
+  const before = useRef<string[]>([]);
+  const ids = open.map(call => call.part.toolCallId);
+  const key = ids.join(' ');
+
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      // a message that was sent is no longer being written
+      if (event.key === 'Enter') typed.current = 0;
+      else if (event.key.length === 1) typed.current = Date.now();
+    };
+    document.addEventListener('keydown', key, true);
+    return () => document.removeEventListener('keydown', key, true);
+  }, []);
+
+  useEffect(() => {
+    document.title = open.length > 0 ? `(${open.length}) Countersign` : 'Countersign';
+  }, [open.length]);
+
+  useEffect(() => {
+    const known = before.current;
+    before.current = ids;
+    const fresh = open.filter(call => !known.includes(call.part.toolCallId));
+    if (fresh.length > 0) {
+      const names = fresh.map(call => call.ask?.headline || headline(call.name, call.part.input)).join('; ');
+      setAnnounced(`${open.length === 1 ? 'A call waits' : `${open.length} calls wait`} for your answer: ${names}`);
+    } else if (busy) {
+      setAnnounced('');
+    } else if (known.length > 0 && ids.length === 0) {
+      setAnnounced('Nothing waits any more.');
+    }
+    const answered = known.some(id => !ids.includes(id));
+    if (fresh.length > 0 || (answered && ids.length > 0)) {
+      if (isFree(input.current, answered || Date.now() - typed.current > TYPING_MS)) {
+        page.current?.querySelector<HTMLElement>('.ask')?.focus({ preventScroll: answered });
+      }
+    } else if (answered && document.activeElement === document.body) {
+      input.current?.focus();
+    }
+    // the calls themselves are new objects each time
+  }, [key, busy]);
+  return announced;
+}
+
+/** Whether the focus is where nobody works. */
+function isFree(input: HTMLTextAreaElement | null, idle: boolean): boolean {
+  const at = document.activeElement;
+  if (!at || at === document.body) return true;
+  return at === input && input.value === '' && idle;
+}

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+
+import { calls, readApproval, stage, unsent, waiting, type ChatMessage, type ToolPart } from '../src/approval';
+
+const ask = (more: object = {}) => ({
+  approvalId: 'ask-1',
+  toolCallId: 'call-1',
+  toolName: 'delete_file',
+  path: 'root/delete_file',
+  input: { path: 'a.txt' },
+  canonical: '{"path":"a.txt"}',
+  headline: 'delete_file(path: "a.txt")',
+  questions: [{ askedBy: 'Changes', reason: 'delete a.txt?' }],
+  status: 'pending',
+  ...more,
+});
+
+const part = (state: string, more: object = {}) =>
+  ({ type: 'tool-delete_file', toolCallId: 'call-1', state, input: { path: 'a.txt' }, ...more }) as ToolPart;
+
+const message = (parts: object[]) => ({ id: 'm', role: 'assistant', parts }) as ChatMessage;
+const data = (more: object = {}) => ({ type: 'data-approval', id: 'ask-1', data: ask(more) });
+const requested = part('approval-requested', { approval: { id: 'ask-1' } });
+const now = { last: true, busy: false };
+
+test('what is no approval is not read as one', () => {
+  for (const odd of [null, 'x', [], {}, ask({ status: 'yes' }), ask({ toolCallId: 7 })]) expect(readApproval(odd)).toBeUndefined();
+  expect(readApproval(ask())).toEqual(ask());
+  expect(readApproval(ask({ questions: 'x', input: [], ranInput: 'x' }))).toMatchObject({ questions: [], input: {} });
+});
+
+test('a call waits while its question is open, in the last message only', () => {
+  expect(stage(requested, readApproval(ask()), now)).toBe('waiting');
+  expect(stage(requested, undefined, now)).toBe('waiting');
+  expect(stage(requested, readApproval(ask()), { last: false, busy: false })).toBe('withdrawn');
+});
+
+test('the server knows best: somebody else has answered, or nobody did in time', () => {
+  const at = (status: string) => stage(requested, readApproval(ask({ status })), now);
+  expect(at('denied')).toBe('denied');
+  expect(at('expired')).toBe('expired');
+  expect(at('superseded')).toBe('withdrawn');
+  expect(at('cancelled')).toBe('withdrawn');
+  expect(at('approved')).toBe('answered');
+  const own = part('approval-responded', { approval: { id: 'ask-1', approved: true } });
+  expect(stage(own, readApproval(ask({ status: 'denied' })), now)).toBe('denied');
+});
+
+test('a denial by policy is told apart from a failure and from a person’s no', () => {
+  const error = part('output-error', { errorText: 'no' });
+  const policy = readApproval(ask({ approvalId: '', status: 'denied' }));
+  expect(stage(error, policy, now)).toBe('refused');
+  expect(stage(error, undefined, now)).toBe('failed');
+  expect(stage(error, readApproval(ask({ status: 'approved' })), now)).toBe('failed');
+  expect(stage(part('output-denied', { approval: { id: 'ask-1', approved: false } }), undefined, now)).toBe('denied');
+});
+
+test('the page answers only the calls it knows, and a sub-agent waits for its calls', () => {
+  const location = { type: 'tool-get_location', toolCallId: 'call-2', state: 'input-available', input: {} };
+  const cleaner = { type: 'tool-cleaner', toolCallId: 'call-3', state: 'input-available', input: {} };
+  expect([...calls(message([location, cleaner]), now).values()].map(call => call.stage)).toEqual(['yours', 'cut']);
+  const both = calls(message([cleaner, { type: 'step-start' }, requested, data({ path: 'root/cleaner/delete_file' })]), now);
+  expect([...both.values()].map(call => [call.agents, call.stage])).toEqual([
+    ['', 'paused'],
+    ['root/cleaner/', 'waiting'],
+  ]);
+  expect(waiting([message([location, requested])])).toHaveLength(2);
+});
+
+test('an edit goes out with its answer, and only with that', () => {
+  const edits = new Map([['ask-1', { path: 'b.txt' }]]);
+  const answered = (approved: boolean) => message([part('approval-responded', { approval: { id: 'ask-1', approved } })]);
+  expect(unsent(edits, [answered(true)])).toEqual({ 'ask-1': { path: 'b.txt' } });
+  expect(unsent(edits, [answered(false)])).toEqual({});
+  expect(unsent(edits, [message([requested])])).toEqual({});
+  expect(unsent(edits, [message([part('output-available', { output: 1, approval: { id: 'ask-1', approved: true } })])])).toEqual({});
+});

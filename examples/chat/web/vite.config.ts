@@ -1,0 +1,9 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+// The page runs under a strict Content-Security-Policy: nothing inline, nothing from elsewhere.
+export default defineConfig({
+  plugins: [react()],
+  build: { assetsInlineLimit: 0, modulePreload: { polyfill: false }, target: 'es2022' },
+  server: { proxy: { '/api': 'http://127.0.0.1:8080' } },
+});

@@ -1,0 +1,175 @@
+// Calls that are answered: once, together, with a reason, with other arguments, by nobody.
+import assert from 'node:assert/strict';
+
+import { CLEAN_UP, EXPLODE, FORBIDDEN, LOCATION, ONE, PROMPTS, SUB_AGENT, TWO } from './prompts.mjs';
+import { until } from './page.mjs';
+
+export const answering = {
+  async 'what will run is shown, and runs once it is approved'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    const card = chat.ask();
+    assert.match(await card.locator('.will-run').innerText(), new RegExp(escaped(ONE.headline)));
+    assert.match(await card.getByRole('list', { name: 'Why you are asked' }).innerText(), new RegExp(ONE.question));
+    assert.equal(chat.posts.length, 1, 'nothing is sent before somebody answers');
+    await chat.approve();
+    await chat.settled(ONE.tool, 'Approved, done');
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+    assert.equal(chat.posts[1].overrideArgs, undefined);
+    assert.equal(await chat.answers.count(), 1, 'the answer goes on in the same message');
+  },
+
+  async 'a denial runs nothing, and its reason is shown'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    await chat.deny(chat.ask(), 'not on a Friday');
+    const card = await chat.settled(ONE.tool, 'Denied');
+    assert.match(await card.innerText(), /It did not run.*not on a Friday/s);
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
+  async 'an edit runs as it was written, and both are shown'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    await chat.edit(chat.ask(), ONE.edited);
+    const card = await chat.settled(ONE.tool, 'Edited, done');
+    const text = await card.locator('summary').innerText();
+    assert.ok(text.includes(ONE.ran), text);
+    assert.ok(text.includes(`The model asked for ${ONE.headline}`), text);
+    assert.deepEqual(Object.values(chat.posts[1].overrideArgs), [ONE.edited]);
+    await chat.ready();
+  },
+
+  async 'an edit that is no object of JSON cannot be sent'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    const card = chat.ask();
+    await chat.button(/^Edit/, card).click();
+    const send = chat.button('Approve as edited', card);
+    assert.ok(await send.isDisabled(), 'nothing is changed yet');
+    for (const text of ['{"path": ', '["a.txt"]', 'null', '{"path": 12345678901234567890}']) {
+      await card.getByRole('textbox').fill(text);
+      assert.ok(await send.isDisabled(), text);
+      await card.getByRole('textbox').press('Control+Enter');
+    }
+    await chat.button('Cancel', card).click();
+    assert.equal(chat.posts.length, 1);
+    await chat.approve();
+    await chat.settled(ONE.tool, 'Approved, done');
+  },
+
+  async 'two calls are answered one by one, and go out together'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.two);
+    await chat.waits(2);
+    await chat.deny(chat.ask(TWO[1]), 'keep b');
+    await chat.waits(1);
+    assert.equal(chat.posts.length, 1, 'half of the answers are not sent');
+    await chat.approve(chat.ask(TWO[0]));
+    await chat.settled(ONE.tool, 'Approved, done', 0);
+    await chat.settled(ONE.tool, 'Denied', 1);
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
+  async 'all can be approved at once'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.two);
+    await chat.waits(2);
+    await chat.button('Approve all 2').click();
+    await chat.settled(ONE.tool, 'Approved, done', 0);
+    await chat.settled(ONE.tool, 'Approved, done', 1);
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
+  async 'what a policy denies is never asked about'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.forbidden);
+    const card = await chat.settled(FORBIDDEN.tool, 'Denied by policy');
+    assert.match(await card.innerText(), new RegExp(FORBIDDEN.reason));
+    await chat.ready();
+    await chat.waits(0);
+    assert.equal(chat.posts.length, 1);
+  },
+
+  async 'a tool that fails says so'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.explode);
+    await chat.waits(1);
+    await chat.approve();
+    const card = await chat.settled(EXPLODE.tool, 'Failed');
+    assert.match(await card.innerText(), new RegExp(EXPLODE.error));
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
+  async 'a call without a body on the server is answered by the page'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.location);
+    await chat.waits(1);
+    await chat.ask().getByRole('textbox').fill('Berlin');
+    await chat.button(/^Share/, chat.ask()).click();
+    await chat.settled(LOCATION.tool, 'Done');
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+    await chat.sees(/Berlin/);
+
+    await chat.say(PROMPTS.location);
+    await chat.waits(1);
+    await chat.button('Do not share', chat.ask()).click();
+    await chat.settled(LOCATION.tool, 'Failed', 1);
+    await chat.ready();
+  },
+
+  async 'a call of a sub-agent is shown below its agents, and goes on there'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.subAgent);
+    await chat.waits(1);
+    assert.equal(await chat.ask().locator('h3').innerText(), SUB_AGENT.path);
+    await chat.settled(SUB_AGENT.agent, 'Waits too');
+    await chat.approve();
+    await chat.settled(ONE.tool, 'Approved, done');
+    await chat.settled(SUB_AGENT.agent, 'Done');
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
+  async 'a whole task: reads run, a secret is denied, changes wait'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.cleanUp);
+    await until('something waits', async () => (await chat.ask().count()) > 1);
+    const secret = chat.page.locator('details.call').filter({ hasText: CLEAN_UP.secret }).first();
+    assert.equal(await secret.locator('.state').innerText(), 'Denied by policy');
+    for (let round = 0; (await chat.ask().count()) > 0; round++) {
+      assert.ok(round < 5, 'it asks on and on');
+      await chat.deny(chat.ask().first(), 'this one stays');
+      for (let rest = await chat.ask().count(); rest > 0; rest--) await chat.approve();
+      await until('the answers are out', async () => chat.posts.length > round + 1);
+      await chat.ready();
+    }
+    assert.ok((await chat.page.getByText('Approved, done').count()) > 0);
+    assert.match(await chat.text(), /this one stays/);
+  },
+
+  async 'a message instead of an answer withdraws what waits'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    await chat.say(PROMPTS.forbidden);
+    await chat.settled(ONE.tool, 'Withdrawn');
+    await chat.settled(FORBIDDEN.tool, 'Denied by policy');
+    await chat.ready();
+    await chat.waits(0);
+  },
+};
+
+function escaped(text) {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

@@ -1,0 +1,32 @@
+// What the demo's scripted model answers to, and what it then does. The server and the scenarios agree on these.
+
+export const PROMPTS = {
+  cleanUp: 'clean up',
+  one: 'delete a.txt',
+  two: 'two',
+  explode: 'explode',
+  forbidden: 'forbidden',
+  location: 'where am i',
+  subAgent: 'helper',
+  hostile: 'hostile',
+  slow: 'slow',
+};
+
+/** The one call of `one`, and what it is edited to. */
+export const ONE = { tool: 'delete_file', headline: 'delete_file(path: "a.txt")', question: 'delete a.txt', edited: { path: 'b.txt' }, ran: '(path: "b.txt")' };
+/** The two calls of `two`, in order. */
+export const TWO = ['delete_file(path: "a.txt")', 'delete_file(path: "b.txt")'];
+/** What the tool of `explode` fails with. */
+export const EXPLODE = { tool: 'explode', error: 'kaboom' };
+/** What the policy says of `forbidden`. */
+export const FORBIDDEN = { tool: 'wipe_disk', reason: 'forbidden' };
+/** The call of `location`, which the page answers. */
+export const LOCATION = { tool: 'get_location' };
+/** The call below an agent of `subAgent`. */
+export const SUB_AGENT = { agent: 'cleaner', path: 'root/cleaner/delete_file' };
+/** The call of `hostile` that waits. */
+export const HOSTILE = { tool: 'write_file', shown: ['<img src=x onerror=alert(', '<script>alert(', 'U+202E'] };
+/** `slow` streams for some seconds, and ends so. */
+export const SLOW = { early: 'word3', end: 'end.' };
+/** `cleanUp` is denied this by policy. */
+export const CLEAN_UP = { secret: '.env' };
