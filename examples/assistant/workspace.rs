@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 
 /// Copies the messy workspace to a new temporary directory, and beside it what its link points to.
 pub(crate) fn copy() -> io::Result<PathBuf> {
+    copy_into(&tempfile::Builder::new().prefix("countersign-").tempdir()?.keep())
+}
+
+/// The same, to a directory that is there and empty.
+pub(crate) fn copy_into(place: &Path) -> io::Result<PathBuf> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/assistant");
-    let place = tempfile::Builder::new().prefix("countersign-").tempdir()?.keep();
     for part in ["outside", "workspace"] {
         copy_folder(&example.join(part), &place.join(part))?;
     }

@@ -75,6 +75,17 @@ pub(super) fn answered(
     Some(chunk(id, data.into()))
 }
 
+/// The part about a call that was denied and nobody was asked about: it has no approval.
+pub(super) fn refused(tool: &str, part: &str, reason: &str) -> Chunk {
+    let data = json!({
+        "toolCallId": part,
+        "toolName": show::escape_name(tool),
+        "status": "denied",
+        "reason": show::escape(reason),
+    });
+    chunk(part, data)
+}
+
 /// Says that nobody is asked any more.
 pub(super) fn close(part: &mut UiPart, status: &str) {
     let UiPart::Other(part) = part else { return };

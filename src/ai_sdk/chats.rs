@@ -14,7 +14,7 @@ use super::principal::Principal;
 use super::refusal::Refusal;
 use super::request::ChatRequest;
 use super::version::ClientVersion;
-use crate::agent::{Agent, RunError};
+use crate::agent::{Agent, Run, RunError};
 use crate::call::keeping;
 use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
@@ -63,10 +63,14 @@ pub(super) struct Inner {
     pub(super) client: ClientVersion,
     pub(super) approvals: bool,
     pub(super) error_text: Arc<ErrorText>,
+    pub(super) each_run: Arc<EachRun>,
     keep_alive: Duration,
     stops: bool,
     lives: Arc<Lives>,
 }
+
+/// What is set for a run, by who talks and in which chat.
+type EachRun = dyn for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync;
 
 /// What a client is told of an error.
 type ErrorText = dyn Fn(&RunError) -> String + Send + Sync;
@@ -103,6 +107,7 @@ impl Chats {
             client: ClientVersion::default(),
             approvals: true,
             error_text: Arc::new(|_| ERROR.to_owned()),
+            each_run: Arc::new(|run, _, _| run),
             keep_alive: KEEP_ALIVE,
             stops: false,
             lives: Arc::default(),
@@ -125,6 +130,24 @@ impl Chats {
     #[must_use]
     pub fn tool_approval(self, approvals: bool) -> Self {
         self.set(|inner| inner.approvals = approvals)
+    }
+
+    /// Sets what each run needs beside what its agent has, by who talks and in which chat: dependencies, say.
+    ///
+    /// ```
+    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// struct Folder(String);
+    ///
+    /// # fn example(agent: Agent) -> Chats {
+    /// Chats::new(agent).each_run(|run, principal, _chat| run.deps(Folder(format!("/home/{principal}"))))
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn each_run(
+        self,
+        set: impl for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync + 'static,
+    ) -> Self {
+        self.set(|inner| inner.each_run = Arc::new(set))
     }
 
     /// What the client is told when a run fails; by default nothing of the error itself.

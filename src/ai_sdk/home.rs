@@ -134,6 +134,14 @@ impl Home {
         }
     }
 
+    /// Keeps what the user has said, before it is answered.
+    pub(super) async fn keep(&self, id: &str, held: &Held) -> Result<(), LedgerError> {
+        if let Self::Ledger(ledger) = self {
+            ledger.keep_chat(id, held.token, json!(held.chat)).await?;
+        }
+        Ok(())
+    }
+
     /// Keeps a chat, with the asks of calls that have got their results closed in the same transaction, and gives it up.
     /// Gives what the client has to be told.
     pub(super) async fn save(

@@ -110,6 +110,11 @@ impl<'a> Making<'a> {
             Plan::GoOn { .. } => {}
         }
         self.before = self.held.chat.known();
+        self.inner
+            .home
+            .keep(self.id, &self.held)
+            .await
+            .map_err(|error| ErrorKind::Ledger(error.into()))?;
         let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
         Ok(Told::new(Arc::clone(self.live), client, message))
     }
@@ -171,7 +176,8 @@ impl<'a> Making<'a> {
         let principal = self.principal.clone();
         let watching = Arc::clone(told);
         let run = run.watch(move |event| lock(&watching).event(event));
-        self.drive(run.deps(principal)).await
+        let run = (self.inner.each_run)(run.deps(principal.clone()), &principal, self.id);
+        self.drive(run).await
     }
 
     /// Keeps answers until all calls of the response have one: none of them runs before (rule T1). A no is recorded at

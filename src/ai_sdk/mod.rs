@@ -38,6 +38,9 @@
 //! | `changed` | why a call is asked about again |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
+//!
+//! A call that a layer denies, and nobody is asked about, ends with `tool-output-error`, which every client takes; beside
+//! it stands the same part without an `approvalId`, with the call's id and the status `denied`.
 
 mod approval;
 mod catch_up;

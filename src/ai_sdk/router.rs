@@ -38,10 +38,10 @@ struct Server {
 /// | `POST /` | what `useChat` posts: says something, or answers what waits. An event stream |
 /// | `GET /{id}/stream` | the response that is being made, from its first chunk on; 204 when there is none |
 /// | `GET /{id}/messages` | the messages of the chat, to begin a page with: `{"messages": […]}`, or 404 |
-/// | `POST /{id}/stop` | stops the response that is being made: 204 |
+/// | `DELETE /{id}/stream` | stops the response that is being made: 204 |
 ///
-/// `authorize` says who talks, from the head of the request. A request that changes something has to be JSON, which no
-/// page of another origin can send unasked. Errors are `{"error": "…"}`, with the status of the [`Refusal`].
+/// `authorize` says who talks, from the head of the request. What is posted has to be JSON, which no page of another
+/// origin can send unasked, and neither can it delete. Errors are `{"error": "…"}`, with the status of the [`Refusal`].
 ///
 /// ```no_run
 /// use axum::Router;
@@ -63,9 +63,8 @@ where
     let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
     Router::new()
         .route("/", post(say))
-        .route("/{id}/stream", get(resume))
+        .route("/{id}/stream", get(resume).delete(stop))
         .route("/{id}/messages", get(messages))
-        .route("/{id}/stop", post(stop))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(Server { chats, authorize })
 }
@@ -107,9 +106,7 @@ async fn stop(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let parts = request.into_parts().0;
-    let principal = (server.authorize)(parts.clone()).await?;
-    is_json(&parts.headers)?;
+    let principal = (server.authorize)(request.into_parts().0).await?;
     server.chats.stop(&principal, &id);
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -11,8 +11,8 @@ use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::deferred::{ToolApproval, ToolApproved};
-use crate::outcome::ToolDenied;
-use crate::turn::{Answered, CallReport, RunEvent};
+use crate::outcome::{Outcome, ToolDenied};
+use crate::turn::{Answered, CallReport, JOINT, RunEvent};
 
 /// What is told to the client, and the same message at the server.
 pub(super) struct Told {
@@ -104,14 +104,20 @@ impl Told {
     /// Tells what happens in the run.
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.tell(|writer, out| writer.event(event, out));
+        let (prefix, event) = match event {
+            RunEvent::SubAgent { tool_call_id, event, .. } => {
+                (format!("{tool_call_id}{JOINT}"), &**event)
+            }
+            event => (String::new(), event),
+        };
         if let RunEvent::ToolCallsDone { report } = event {
-            report.calls().iter().for_each(|call| self.reported(call));
+            report.calls().iter().for_each(|call| self.reported(&prefix, call));
         }
     }
 
     /// Says how a call was answered, and by whom.
-    fn reported(&mut self, report: &CallReport) {
-        let call = report.call().id();
+    fn reported(&mut self, prefix: &str, report: &CallReport) {
+        let call = &format!("{prefix}{}", report.call().id());
         match report.answered() {
             Some(Answered::Approved { by, edited }) => {
                 let override_args = edited.then(|| report.args().clone());
@@ -125,6 +131,11 @@ impl Told {
                     &Said::Approval(said.into()),
                     by.as_deref().unwrap_or_default(),
                 );
+            }
+            None if matches!(report.outcome(), Outcome::Denied(_)) => {
+                let (part, reason) = (self.part(call), report.outcome().text().unwrap_or_default());
+                let refused = approval::refused(report.call().name(), &part, &reason);
+                self.tell(|_, out| out.push(refused));
             }
             _ => {}
         }

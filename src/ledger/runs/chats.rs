@@ -62,6 +62,23 @@ impl Ledger {
         self.renew_run(&key(chat), token, lease).await
     }
 
+    /// Saves a chat, and keeps it.
+    pub(crate) async fn keep_chat(
+        &self,
+        chat: &str,
+        token: u64,
+        state: Value,
+    ) -> Result<Saved, LedgerError> {
+        self.on_run(&key(chat), None, |_, record| match record {
+            Some(mut record) if record.token == token => {
+                (record.saved, record.state) = (record.saved + 1, state.clone());
+                (Saved::Saved, Some((record, Some("run_saved"))))
+            }
+            _ => (Saved::StaleToken, None),
+        })
+        .await
+    }
+
     /// Saves a chat and gives it up, and closes asks with it.
     pub(crate) async fn write_chat(
         &self,

@@ -3,23 +3,23 @@
 export const PROMPTS = {
   cleanUp: 'clean up',
   one: 'delete a.txt',
-  two: 'two',
-  explode: 'explode',
-  forbidden: 'forbidden',
+  two: 'delete a.txt and b.txt',
+  explode: 'move a.txt onto b.txt',
+  forbidden: 'read .env',
   location: 'where am i',
-  subAgent: 'helper',
-  hostile: 'hostile',
-  slow: 'slow',
+  subAgent: 'let the cleaner delete a.txt',
+  hostile: 'write something hostile',
+  slow: 'tell me a story',
 };
 
 /** The one call of `one`, and what it is edited to. */
-export const ONE = { tool: 'delete_file', headline: 'delete_file(path: "a.txt")', question: 'delete a.txt', edited: { path: 'b.txt' }, ran: '(path: "b.txt")' };
+export const ONE = { tool: 'delete_file', headline: 'delete_file(path: "a.txt")', question: 'deletes 15 bytes', edited: { path: 'b.txt' }, ran: '(path: "b.txt")' };
 /** The two calls of `two`, in order. */
 export const TWO = ['delete_file(path: "a.txt")', 'delete_file(path: "b.txt")'];
 /** What the tool of `explode` fails with. */
-export const EXPLODE = { tool: 'explode', error: 'kaboom' };
+export const EXPLODE = { tool: 'move_file', error: 'is there already' };
 /** What the policy says of `forbidden`. */
-export const FORBIDDEN = { tool: 'wipe_disk', reason: 'forbidden' };
+export const FORBIDDEN = { tool: 'read_file', reason: 'may hold secrets' };
 /** The call of `location`, which the page answers. */
 export const LOCATION = { tool: 'get_location' };
 /** The call below an agent of `subAgent`. */
@@ -27,6 +27,6 @@ export const SUB_AGENT = { agent: 'cleaner', path: 'root/cleaner/delete_file' };
 /** The call of `hostile` that waits. */
 export const HOSTILE = { tool: 'write_file', shown: ['<img src=x onerror=alert(', '<script>alert(', 'U+202E'] };
 /** `slow` streams for some seconds, and ends so. */
-export const SLOW = { early: 'word3', end: 'end.' };
+export const SLOW = { early: 'word3,', end: 'end.' };
 /** `cleanUp` is denied this by policy. */
 export const CLEAN_UP = { secret: '.env' };

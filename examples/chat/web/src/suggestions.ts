@@ -2,8 +2,8 @@
 export const SUGGESTIONS: readonly { text: string; about: string }[] = [
   { text: 'clean up', about: 'reads the folder, asks before it deletes' },
   { text: 'delete a.txt', about: 'one call that waits for you' },
-  { text: 'two', about: 'two calls, answered together' },
-  { text: 'forbidden', about: 'a call that nobody may approve' },
+  { text: 'delete a.txt and b.txt', about: 'two calls, answered together' },
+  { text: 'read .env', about: 'a call that nobody may approve' },
   { text: 'where am i', about: 'a question only you can answer' },
-  { text: 'hostile', about: 'arguments that try to fool you' },
+  { text: 'write something hostile', about: 'arguments that try to fool you' },
 ];
