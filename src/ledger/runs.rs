@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
+use super::stored::{check_run, keepable, value};
 use super::{Ledger, LedgerError, millis};
 
 /// The version of the stored form (rule L7).
@@ -204,21 +205,25 @@ impl Ledger {
         let mut result = None;
         let ids = [row_id(run)];
         let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let known = rows.into_iter().flatten().next().map(|row| read(&row)).transpose();
-            let known = match known {
-                Ok(known) => known,
-                Err(error) => {
-                    result = Some(Err(error));
-                    return Writes::default();
+            let made = rows.into_iter().flatten().next().map(|row| read(&row)).transpose();
+            let made = made.and_then(|known| {
+                let new = known.is_none();
+                let (made, written) = change(now, known);
+                let mut writes = Writes::default();
+                if let Some((record, event)) = written {
+                    if new {
+                        check_run(run)?;
+                    }
+                    writes.rows.push(keepable(row_of(&record))?);
+                    writes.log.extend(event.map(|event| draft(&record, event, now)));
                 }
+                Ok((made, writes))
+            });
+            let (made, writes) = match made {
+                Ok((made, writes)) => (Ok(made), writes),
+                Err(error) => (Err(error), Writes::default()),
             };
-            let (made, written) = change(now, known);
-            result = Some(Ok(made));
-            let mut writes = Writes::default();
-            if let Some((record, event)) = written {
-                writes.log.extend(event.map(|event| draft(&record, event, now)));
-                writes.rows.push(row_of(&record));
-            }
+            result = Some(made);
             writes
         };
         self.store.transact(&ids, &self.linker, &mut work).await?;
@@ -243,12 +248,8 @@ fn row_of(record: &RunRecord) -> Row {
 }
 
 fn read(row: &Row) -> Result<RunRecord, LedgerError> {
-    let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
-    let record: RunRecord = serde_json::from_str(&row.doc).map_err(|error| unreadable(&error))?;
-    match record.version {
-        VERSION => Ok(record),
-        version => Err(unreadable(&format_args!("it is of version {version}, and not {VERSION}"))),
-    }
+    serde_json::from_value(value(row, VERSION)?)
+        .map_err(|error| LedgerError::unreadable(&row.id, &error))
 }
 
 fn draft(record: &RunRecord, event: &str, now: Millis) -> Draft {
