@@ -264,8 +264,8 @@ impl ErrorKind {
 
 impl UserError {
     /// Refuses stored state of another version than this build reads (rule L7).
-    pub(crate) fn check_version(found: u32, known: u32) -> Result<(), Self> {
-        if found == known {
+    pub(crate) fn check_version(found: u64, known: u32) -> Result<(), Self> {
+        if found == u64::from(known) {
             return Ok(());
         }
         let problem = format!(

@@ -251,8 +251,9 @@ impl<'a> Making<'a> {
             Ended::Stopped(run) => {
                 self.held.chat.run = Some(run);
                 self.settle_asks(told, None);
+                let last = told.last(|writer, out| writer.abort(out));
                 told.close_parts("The run was stopped: the tool may have run.");
-                told.last(|writer, out| writer.abort(out))
+                last
             }
             Ended::Nothing => self.finish(told, None),
         }

@@ -38,6 +38,8 @@ pub struct ChunkWriter {
     texts: usize,
     /// The calls that the message has.
     calls: HashMap<String, Announced>,
+    /// Those whose arguments are unfinished, in order.
+    unfinished: Vec<String>,
     /// The parts of calls that have another name than the call: those that were asked about again.
     parts: HashMap<String, String>,
     /// The parts of calls that the user has denied: the client knows it.
@@ -96,6 +98,7 @@ impl ChunkWriter {
             text: None,
             texts: 0,
             calls: HashMap::new(),
+            unfinished: Vec::new(),
             parts: HashMap::new(),
             denied: HashSet::new(),
         }
@@ -165,6 +168,13 @@ impl ChunkWriter {
         self.available(&part, Some(call.args().to_value()), out);
     }
 
+    /// Shows the calls that were announced and go on: nothing changes their arguments any more.
+    pub fn show_rest(&mut self, out: &mut Vec<Chunk>) {
+        for part in std::mem::take(&mut self.unfinished) {
+            self.available(&part, None, out);
+        }
+    }
+
     /// Asks about a call that was [shown](Self::show).
     pub fn ask(
         &mut self,
@@ -199,6 +209,7 @@ impl ChunkWriter {
 
     /// Completes the message, for now.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
+        self.show_rest(out);
         if self.step == Step::None {
             // Clients that look whether all calls of the last step are answered would send again and again.
             self.open(out);
@@ -209,12 +220,14 @@ impl ChunkWriter {
 
     /// Ends the stream with an error.
     pub fn error(&mut self, text: String, out: &mut Vec<Chunk>) {
+        self.show_rest(out);
         self.end_text(out);
         out.push(Chunk::Error { error_text: text });
     }
 
     /// Ends the stream, as it was stopped.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
+        self.show_rest(out);
         self.end_text(out);
         out.push(Chunk::Abort { reason: None });
     }
@@ -295,6 +308,7 @@ impl ChunkWriter {
         let input_text_delta = call.input.to_string();
         out.push(Chunk::ToolInputDelta { tool_call_id: part.to_owned(), input_text_delta });
         self.calls.insert(part.to_owned(), Announced::Begun(call));
+        self.unfinished.push(part.to_owned());
     }
 
     /// Shows the arguments of a call: the ones it was announced with, or these.

@@ -7,6 +7,8 @@ use serde::de::{
 };
 use serde_json::{Map, Number, Value};
 
+use crate::error::UserError;
+
 /// Under `arbitrary_precision` serde_json hands a number over as an object with this key. Another build reads the
 /// same text as an object, so both take it for a number.
 const NUMBER: &str = "$serde_json::private::Number";
@@ -30,6 +32,20 @@ where
 {
     let Some(value) = object.remove(key) else { return Ok(T::default()) };
     serde_json::from_value(value).map_err(|error| E::custom(format_args!("`{key}`: {error}")))
+}
+
+/// A stored object, whose `version` is looked at before anything else: another one may look in any way (rule L7).
+pub(crate) fn of_version<'de, T, D>(deserializer: D, known: u32) -> Result<T, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let object = object(deserializer)?;
+    let found = object.get("version").and_then(Value::as_u64);
+    let found =
+        found.ok_or_else(|| D::Error::custom("it does not say of which `version` it is"))?;
+    UserError::check_version(found, known).map_err(D::Error::custom)?;
+    serde_json::from_value(Value::Object(object)).map_err(D::Error::custom)
 }
 
 /// Any JSON value in which no key is repeated at any depth.

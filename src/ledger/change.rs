@@ -3,7 +3,7 @@
 use super::ask::{Ask, Millis};
 use super::record::Record;
 use super::store::{Row, RowKind, Writes};
-use super::stored::{draft, read, row_to_keep};
+use super::stored::{check_run, draft, keepable, read, row_of};
 use super::{Ledger, LedgerError, rules};
 
 /// Who changes, and what to begin with where there is nothing.
@@ -36,6 +36,7 @@ impl Ledger {
                 let Some((mut record, new)) = found else { return Ok((None, Writes::default())) };
                 let (mut writes, before) = (Writes::default(), record.clone());
                 if new {
+                    check_run(record.ask.run())?;
                     writes.log.push(draft(&record, "parked", how.by, now));
                 }
                 let time = if new { None } else { rules::pass_time(&mut record, now) };
@@ -47,7 +48,7 @@ impl Ledger {
                     writes.log.push(draft(&record, event, how.by, now));
                 }
                 if new || record != before {
-                    writes.rows.push(row_to_keep(&record)?);
+                    writes.rows.push(keepable(row_of(&record))?);
                 }
                 Ok((Some((made, time.is_some())), writes))
             });

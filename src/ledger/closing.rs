@@ -2,7 +2,7 @@
 
 use super::ask::Millis;
 use super::store::{Row, RowKind, Writes};
-use super::stored::{draft, read, row_to_keep};
+use super::stored::{draft, keepable, read, row_of};
 use super::{Ledger, LedgerError, rules};
 
 impl Ledger {
@@ -45,7 +45,7 @@ pub(super) fn closed(
         let closed = rules::close(&mut record, now);
         writes.log.extend(closed.then(|| draft(&record, "closed", Some(by), now)));
         if closed || time.is_some() {
-            writes.rows.push(row_to_keep(&record)?);
+            writes.rows.push(keepable(row_of(&record))?);
         }
     }
     Ok(writes)

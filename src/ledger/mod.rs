@@ -94,7 +94,7 @@ pub enum LedgerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something in the store cannot be read: another version wrote it, or somebody changed it.
-    #[error("row `{id}` of the store cannot be read: {problem}")]
+    #[error("row `{}` of the store cannot be read: {problem}", id.escape_debug())]
     Unreadable {
         /// The row.
         id: String,
@@ -102,9 +102,9 @@ pub enum LedgerError {
         problem: String,
     },
     /// It would not be read again as it is: nothing has changed.
-    #[error("ask `{id}` cannot be kept: {problem}")]
+    #[error("`{}` cannot be kept: {problem}", id.escape_debug())]
     Unkeepable {
-        /// The ask.
+        /// The ask, or the run.
         id: String,
         /// What is wrong with it, and what to do.
         problem: String,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
+use super::stored::{check_run, keepable, value};
 use super::{Ledger, LedgerError, closing, millis};
 
 #[cfg(feature = "ai-sdk")]
@@ -218,14 +219,18 @@ impl Ledger {
             let mut rows = rows.into_iter();
             let known = rows.next().flatten().map(|row| read(&row)).transpose();
             let made = known.and_then(|known| {
+                let new = known.is_none();
                 let (made, written) = change(now, known);
                 let mut writes = match closing.as_ref().filter(|it| it.if_made == made) {
                     Some(it) => closing::closed(rows, it.by, now)?,
                     None => Writes::default(),
                 };
                 if let Some((record, event)) = written {
+                    if new {
+                        check_run(run)?;
+                    }
                     writes.log.extend(event.map(|event| draft(&record, event, now)));
-                    writes.rows.push(row_of(&record));
+                    writes.rows.push(keepable(row_of(&record))?);
                 }
                 Ok((made, writes))
             });
@@ -284,12 +289,8 @@ fn row_of(record: &RunRecord) -> Row {
 }
 
 fn read(row: &Row) -> Result<RunRecord, LedgerError> {
-    let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
-    let record: RunRecord = serde_json::from_str(&row.doc).map_err(|error| unreadable(&error))?;
-    match record.version {
-        VERSION => Ok(record),
-        version => Err(unreadable(&format_args!("it is of version {version}, and not {VERSION}"))),
-    }
+    serde_json::from_value(value(row, VERSION)?)
+        .map_err(|error| LedgerError::unreadable(&row.id, &error))
 }
 
 fn draft(record: &RunRecord, event: &str, now: Millis) -> Draft {

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::args::Args;
+use crate::args::{Args, unique};
 use crate::call::{Execution, RunContext, RunInfo, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
@@ -31,8 +32,8 @@ const VERSION: u32 = 1;
 /// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
 /// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
 /// fits: keep it where only you can write.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(into = "Stored")]
 pub struct SuspendedTurn(Stored);
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -194,12 +195,17 @@ impl SuspendedTurn {
     }
 }
 
+impl<'de> Deserialize<'de> for SuspendedTurn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
+    }
+}
+
 impl TryFrom<Stored> for SuspendedTurn {
     type Error = UserError;
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        UserError::check_version(stored.version, VERSION)?;
         let mut ids = BTreeSet::new();
         for call in &stored.calls {
             if !ids.insert(call.call.id()) {

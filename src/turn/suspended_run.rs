@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{SuspendedTurn, new_run_id};
+use crate::args::unique;
 use crate::call::{RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
@@ -32,8 +34,8 @@ const VERSION: u32 = 1;
 ///     Ok(())
 /// }
 /// ```
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(into = "Stored")]
 pub struct SuspendedRun {
     pub(crate) run_id: String,
     pub(crate) responses: u32,
@@ -178,12 +180,17 @@ pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>
     Message::Request { parts: results }
 }
 
+impl<'de> Deserialize<'de> for SuspendedRun {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
+    }
+}
+
 impl TryFrom<Stored> for SuspendedRun {
     type Error = UserError;
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        UserError::check_version(stored.version, VERSION)?;
         let Stored { run_id, responses, history, prompts, usage, turn, .. } = stored;
         if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
             return problem("its calls are not those of the last response in its history".into());

@@ -10,6 +10,7 @@ mod basics;
 mod cancelling;
 mod compile_fail;
 mod conformance;
+mod corpus;
 mod deciding;
 mod deferring;
 mod examples;

@@ -4,6 +4,7 @@ mod audit;
 mod claiming;
 mod deciding;
 mod ending;
+mod limits;
 mod quorum;
 mod store;
 
@@ -40,6 +41,7 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     quorum::check(&new().await).await;
     claiming::check(&new().await).await;
     ending::check(&new().await).await;
+    limits::check(&new().await).await;
     audit::check(&new().await).await;
 }
 

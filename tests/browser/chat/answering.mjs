@@ -145,7 +145,7 @@ export const answering = {
     const chat = await visit.open();
     await chat.say(PROMPTS.cleanUp);
     await until('something waits', async () => (await chat.ask().count()) > 1);
-    const secret = chat.page.locator('details.call').filter({ hasText: CLEAN_UP.secret }).first();
+    const secret = chat.call('read_file').filter({ hasText: CLEAN_UP.secret }).first();
     assert.equal(await secret.locator('.state').innerText(), 'Denied by policy');
     for (let round = 0; (await chat.ask().count()) > 0; round++) {
       assert.ok(round < 5, 'it asks on and on');

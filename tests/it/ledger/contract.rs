@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use countersign::SqliteStore;
-use countersign::ledger::{MemoryStore, Store};
+use countersign::ledger::{Ledger, LedgerError, MemoryStore, Store};
 use countersign::testing::ledger_contract;
+use serde_json::json;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -44,4 +45,16 @@ async fn in_postgresql() {
         handles
     })
     .await;
+}
+
+/// The contract tries how deep values may be; this is how large.
+#[tokio::test]
+async fn a_run_that_is_too_large_for_a_store_is_refused_and_nothing_is_written() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let large = json!("x".repeat(64 << 20));
+    let error = ledger.save_run("r", large, None).await.unwrap_err();
+    assert!(matches!(error, LedgerError::Unkeepable { .. }));
+    assert!(error.to_string().contains("at most 67108864 are kept"), "{error}");
+    assert_eq!(ledger.waiting_runs(10).await.unwrap(), []);
+    assert_eq!(ledger.export(|_| ()).await.unwrap(), 0);
 }

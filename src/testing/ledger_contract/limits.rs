@@ -1,0 +1,87 @@
+//! What is kept is read again; what is not is refused, alike by every store, and nothing is written.
+
+use serde_json::{Value, json};
+
+use super::{LONG, Place, ask, ok};
+use crate::args::Args;
+use crate::ledger::{Ask, Decided, Ledger, LedgerError, Saved, Taken, Verdict};
+
+pub(super) async fn check(place: &Place) {
+    ids(place).await;
+    asks(place).await;
+    runs(place).await;
+}
+
+/// Rows and entries that are there.
+async fn written(place: &Place) -> (usize, u64) {
+    let ledger = place.ledger(0);
+    let asks = ok(ledger.list(None, 1000).await).len();
+    (asks + ok(ledger.waiting_runs(1000).await).len(), ok(ledger.export(|_| ()).await))
+}
+
+fn refused<T>(result: Result<T, LedgerError>, says: &str) {
+    let said = match result {
+        Err(error @ LedgerError::Unkeepable { .. }) => error.to_string(),
+        _ => String::new(),
+    };
+    let fits = said.contains(says) && said.len() < 300;
+    assert!(fits, "what cannot be kept is refused, saying why ({says}): `{said}`");
+}
+
+async fn ids(place: &Place) {
+    let says = "the id of its run has 1025 bytes, and at most 1024 are kept";
+    // What some store has to write in another way, and what none can make shorter.
+    let noise =
+        (0..1024_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 24) as u8 % 26));
+    for longest in ["\0".repeat(1024), "\u{1}".repeat(1024), "é".repeat(512), noise.collect()] {
+        let too_long = format!("{longest}x");
+        let before = written(place).await;
+        refused(place.ledger(0).park(Ask::new(&*too_long, "root/c1", "pay")).await, says);
+        refused(place.ledger(0).save_run(&too_long, json!(1), None).await, says);
+        assert_eq!(written(place).await, before, "of what is refused nothing is written");
+
+        let parked = place.park(Ask::new(&*longest, "root/c1", "pay")).await;
+        let yes = Verdict::Approve { args: None };
+        assert_eq!(parked.decide("ann", yes).await, Decided::Won { again: false });
+        assert_eq!(ok(place.ledger(1).save_run(&longest, json!(1), None).await), Saved::Saved);
+        let taken = ok(place.ledger(0).take_run(&longest, "w", LONG).await);
+        assert_eq!(taken, Taken::Taken { token: 1, state: json!(1) }, "an id that fits is found");
+        let whole = ok(place.ledger(1).verify(&Default::default()).await);
+        assert!(whole.is_ok(), "the log of an id that fits is whole: {whole:?}");
+    }
+}
+
+/// A value nested so deep.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(null), |value, _| json!([value]))
+}
+
+async fn asks(place: &Place) {
+    let deep =
+        |levels| ask(&format!("deep {levels}")).args(Args::new().with("deep", nested(levels)));
+    let before = written(place).await;
+    refused(place.ledger(0).park(deep(200)).await, "nested more than 160 levels deep");
+    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    let parked = place.park(deep(150)).await;
+    assert_eq!(parked.now().await, parked.record, "what is kept is read again");
+}
+
+async fn runs(place: &Place) {
+    let save =
+        async |ledger: &Ledger, state, token| ledger.save_run("a deep run", state, token).await;
+    let (ledger, before) = (place.ledger(0), written(place).await);
+    let says = "nested more than 160 levels deep";
+    refused(save(&ledger, nested(160), None).await, says);
+    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    assert_eq!(ok(save(&ledger, nested(159), None).await), Saved::Saved);
+    let taken = ok(ledger.take_run("a deep run", "w", LONG).await);
+    assert_eq!(taken, Taken::Taken { token: 1, state: nested(159) }, "what is kept is read again");
+
+    let before = written(place).await;
+    refused(save(&ledger, nested(160), Some(1)).await, says);
+    refused(ledger.end_run("a deep run", 1, nested(160)).await, says);
+    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    let held = ok(place.ledger(1).take_run("a deep run", "v", LONG).await);
+    assert!(matches!(held, Taken::Held { by, .. } if by == "w"), "and it is held as before");
+    assert_eq!(ok(ledger.end_run("a deep run", 1, json!("done")).await), Saved::Saved);
+}

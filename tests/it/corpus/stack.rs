@@ -1,0 +1,132 @@
+//! The agent whose runs are in the corpus. Its layers and tools stay as they are, as approvals are bound to them; what
+//! another version of the corpus is to have beside is added.
+
+use std::borrow::Cow;
+use std::future::pending;
+use std::time::Duration;
+
+use countersign::{
+    Agent, CallDeferred, Decision, FunctionToolset, ModelResponse, ModelRetry, ResponsePart,
+    RunContext, ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolMiddleware,
+    ToolMiddlewareExt, Tools, ToolsExt, schemars, text, tool_fn,
+};
+use serde_json::{Value, json};
+use tower::timeout::TimeoutLayer;
+
+use crate::agent::Scripted;
+use crate::support::{Recorder, call};
+
+struct Rules;
+
+impl ToolMiddleware for Rules {
+    fn name(&self) -> Cow<'static, str> {
+        "Rules".into()
+    }
+
+    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+        match call.name() {
+            "pay" => asked(),
+            "twice" => Decision::ask("the first time?"),
+            "forbidden" => Decision::deny("not in this bank"),
+            _ => Decision::allow(),
+        }
+    }
+}
+
+/// A question with everything that a question may have.
+pub(super) fn asked() -> Decision {
+    let large = Decision::ask("pays 6 €").key("large").pin("account", "a digest");
+    large.metadata("risk", json!({"level": "high", "of": [1, 2.5, null]}))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// The tools, and who notes what they run.
+pub(super) fn bank() -> Recorder {
+    let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
+    let plain = ["look", "pay", "twice", "forbidden", "fails", "again", "choose"].map(of);
+    let delete = of("delete").kind(ToolKind::Unapproved).idempotent(true);
+    let send = of("send").kind(ToolKind::External);
+    let bank = Recorder::of(plain.into_iter().chain([delete, send])).id("bank");
+    bank.body(|cx, call| match call.name() {
+        "twice" => cx.approved_for("the second time?").map(|()| json!("twice")).map_err(Into::into),
+        "fails" => Err(ToolFailed::new("out of money").into()),
+        "again" => Err(ModelRetry::new("say how much").into()),
+        "choose" => Err(CallDeferred::question().metadata("of", json!(["red", "blue"])).into()),
+        name => Ok(json!({"did": name, "with": call.args().to_value()})),
+    })
+}
+
+/// The agent, which goes on with what the models say.
+pub(super) fn agent(says: Scripted, worker_says: Scripted, bank: &Recorder) -> Agent {
+    let asking = |bank: &Recorder| bank.clone().layered(Rules.into_layer());
+    let worker = Agent::new(worker_says, asking(bank));
+    let never = |_: Nothing| pending::<Result<String, ToolError>>();
+    let hangs = FunctionToolset::new().tool(tool_fn("hangs", "Never ends", never));
+    let tools = Tools::combined([
+        asking(bank),
+        hangs.layered(TimeoutLayer::new(Duration::from_millis(50))),
+        FunctionToolset::new().tool(worker.as_tool("worker", "Works")).into(),
+    ]);
+    Agent::new(says, tools).output(text().or_deferred())
+}
+
+/// The same, once the models have said what there was to say.
+pub(super) fn resuming(bank: &Recorder) -> Agent {
+    agent(Scripted::default(), Scripted::default(), bank)
+}
+
+fn pay(id: &str) -> ToolCall {
+    call(id, "pay", json!({"n": 6, "to": "é\n", "exactly": 9_007_199_254_740_993_u64}))
+}
+
+/// A response in which calls end, and wait, in every way.
+pub(super) fn every_way() -> (ModelResponse, ModelResponse) {
+    let of = |id: &str, tool: &str| call(id, tool, json!({"n": 1}));
+    let mut says = ModelResponse::calls([
+        of("c1", "look"),
+        of("c2", "forbidden"),
+        of("c3", "fails"),
+        of("c4", "again"),
+        call("c5", "hangs", json!({})),
+        pay("c6"),
+        of("c7", "delete"),
+        of("c8", "send"),
+        of("c9", "choose"),
+        call("c10", "worker", json!({"prompt": "pay it"})),
+    ])
+    .saying("One after the other.");
+    says.parts.insert(0, thoughts());
+    (says, ModelResponse::calls([pay("w1"), of("w2", "look")]))
+}
+
+fn thoughts() -> ResponsePart {
+    let some = |text: &str| Some(text.to_owned());
+    ResponsePart::Thinking {
+        content: "First I look.".into(),
+        signature: some("c2lnbmF0dXJl"),
+        id: some("t1"),
+        provider_name: some("anthropic"),
+    }
+}
+
+/// Two calls, of which the body of one asks again.
+pub(super) fn two() -> ModelResponse {
+    ModelResponse::calls([
+        call("a1", "twice", json!({"n": 1})),
+        call("a2", "delete", json!({"n": 2})),
+    ])
+}
+
+/// One call that is asked about.
+pub(super) fn one() -> ModelResponse {
+    ModelResponse::calls([pay("b1")])
+}
+
+/// What was executed: tool, id and arguments, in the order of the ids.
+pub(super) fn ran(bank: &Recorder) -> Value {
+    let mut ran: Vec<_> = bank.ran().into_iter().map(|it| (it.id, it.tool, it.args)).collect();
+    ran.sort_by(|a, b| a.0.cmp(&b.0));
+    json!(ran)
+}

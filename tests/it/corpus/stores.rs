@@ -1,0 +1,150 @@
+//! The same ledger as rows and a log, as an SQLite file, and as SQL for PostgreSQL.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use countersign::SqliteStore;
+use countersign::ledger::{
+    Draft, Entry, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Writes,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::asks::{ask, check, fill, standing};
+use super::{in_the_year_9999, keys, read, write};
+
+/// When the clock of what is written begins: long ago by every clock that the tests may be run with.
+const LONG_AGO: i64 = 1_500_000_000_000;
+
+/// What one log is chained with; the others are without a key.
+const KEY: &[u8] = b"corpus";
+
+/// A store whose clock goes on by a millisecond each time.
+fn store() -> MemoryStore {
+    let clock = AtomicI64::new(LONG_AGO);
+    MemoryStore::with_clock(move || clock.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(super) async fn write_all(to: &Path) {
+    let store = store();
+    let ledger = Ledger::new(store.clone());
+    fill(&ledger).await;
+    let rows = store.list(&Filter::default()).await.unwrap();
+    write(to, "rows.json", &rows.iter().map(row_as_json).collect());
+    write_log(to, "log.jsonl", &ledger).await;
+    write(to, "stands.json", &standing(&ledger, &Default::default()).await);
+    let sealed = ledger.get(ask("sealed").id()).await.unwrap().unwrap();
+    let token = keys().seal_ask(&sealed, "ann", in_the_year_9999()).unwrap();
+    std::fs::write(to.join("ask.token"), format!("{token}\n")).unwrap();
+
+    let keyed = Ledger::new(self::store()).audit_key(KEY);
+    keyed.park(ask("pending")).await.unwrap();
+    keyed.cancel(ask("pending").id(), "ann").await.unwrap();
+    write_log(to, "log.keyed.jsonl", &keyed).await;
+
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.db");
+    load(&SqliteStore::open(&path).await.unwrap(), to).await;
+    let copy = to.join("ledger.db").display().to_string();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute("VACUUM INTO ?1", [copy]).unwrap();
+
+    #[cfg(feature = "postgres")]
+    super::dump::write_all(to).await;
+}
+
+async fn write_log(to: &Path, file: &str, ledger: &Ledger) {
+    let mut log = String::new();
+    ledger.export(|entry| log.push_str(&format!("{}\n", json!(entry)))).await.unwrap();
+    std::fs::write(to.join(file), log).unwrap();
+}
+
+fn entries(version: &Path, file: &str) -> Vec<Entry> {
+    let log = read(version, file);
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn row_as_json(row: &Row) -> Value {
+    let Row { id, kind, run, state, created_at, due_at, doc } = row;
+    json!({
+        "id": id, "kind": kind.as_str(), "run": run, "state": state,
+        "created_at": created_at, "due_at": due_at, "doc": doc,
+    })
+}
+
+fn row_of(json: &Value) -> Row {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    Row {
+        id: text("id"),
+        kind: RowKind::parse(&text("kind")).unwrap(),
+        run: text("run"),
+        state: text("state"),
+        created_at: json["created_at"].as_i64().unwrap(),
+        due_at: json["due_at"].as_i64(),
+        doc: text("doc"),
+    }
+}
+
+/// Puts the rows and the log into an empty store. The log is chained anew, and comes out as it was.
+pub(super) async fn load(store: &impl Store, version: &Path) {
+    let rows: Vec<Value> = serde_json::from_str(&read(version, "rows.json")).unwrap();
+    let rows: Vec<Row> = rows.iter().map(row_of).collect();
+    let entries = entries(version, "log.jsonl");
+    let drafts = entries.iter().map(|entry| Draft {
+        run: entry.run.clone(),
+        body: serde_json::from_str(&entry.body).unwrap(),
+    });
+    let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+    let writes = Writes { rows, log: drafts.collect() };
+    let mut work = |_, _| writes.clone();
+    store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
+    for entry in entries {
+        let found = store.log(&entry.run, entry.seq - 1, 1).await.unwrap();
+        assert!(found == [entry], "every entry has the hash that it had");
+    }
+}
+
+/// What was stored goes on over this store, which holds it.
+pub(super) async fn goes_on(store: impl Store, version: &Path) {
+    let stood = serde_json::from_str(&read(version, "stands.json")).unwrap();
+    check(&Ledger::new(store), &stood, &token(version)).await;
+}
+
+pub(super) fn token(version: &Path) -> String {
+    read(version, "ask.token").trim_end().to_owned()
+}
+
+pub(super) async fn check_memory(version: &Path) {
+    let store = MemoryStore::new();
+    load(&store, version).await;
+    goes_on(store, version).await;
+    let keyed = entries(version, "log.keyed.jsonl");
+    assert!(!keyed.is_empty());
+    for it in keyed {
+        assert_eq!(Linker::with_key(KEY).hash(&it.run, it.seq, &it.prev, &it.body), it.hash);
+    }
+}
+
+/// A copy of the file: the one in the corpus is never opened, as that writes.
+pub(super) async fn sqlite(version: &Path, place: &TempDir) -> SqliteStore {
+    let path = place.path().join("ledger.db");
+    std::fs::copy(version.join("ledger.db"), &path).unwrap();
+    SqliteStore::open(&path).await.unwrap()
+}
+
+pub(super) async fn check_sqlite(version: &Path) {
+    let place = TempDir::new().unwrap();
+    goes_on(sqlite(version, &place).await, version).await;
+}
+
+/// The tables of an SQLite file.
+pub(super) fn tables(version: &Path) -> Vec<String> {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.db");
+    std::fs::copy(version.join("ledger.db"), &path).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let mut sql = connection
+        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+        .unwrap();
+    sql.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
