@@ -10,8 +10,12 @@ impl ChunkWriter {
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
         let known = ours.parts.iter().zip(&theirs.parts).take_while(|(a, b)| has(a, b)).count();
         let (before, missed) = ours.parts.split_at(known);
-        for tool in before.iter().filter_map(UiPart::tool) {
-            self.outcome_of(tool, out);
+        for (part, theirs) in before.iter().zip(&theirs.parts) {
+            match part {
+                UiPart::Tool(tool) => self.outcome_of(tool, out),
+                UiPart::Other(_) if part != theirs => self.part_again(part, out),
+                UiPart::Other(_) | UiPart::Text { .. } | UiPart::StepStart => {}
+            }
         }
         for part in missed {
             self.part_again(part, out);

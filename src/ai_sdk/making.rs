@@ -293,14 +293,15 @@ impl<'a> Making<'a> {
     ) {
         let Some(call) = requests.get(id) else { return };
         let asks = &mut self.held.chat.asks;
-        let earlier: Vec<String> =
-            asks.iter().filter(|ask| ask.call == id).map(|ask| ask.part.clone()).collect();
-        if let Some(part) = earlier.last() {
-            // The client has answered this part. What is asked now is another question, in a part of its own.
+        let earlier = asks.iter().filter(|ask| ask.call == id).count();
+        if earlier > 0 || told.shows_otherwise(call) {
+            // The client has answered this part, or has seen other arguments. What is asked now is another question, in
+            // a part of its own.
             let why = problem.or_else(|| requests.changed(id)).unwrap_or("it still waits");
+            let part = told.part(id);
             told.tell(|writer, out| {
-                writer.fail(part, &format!("Asked again below: {why}."), out);
-                writer.rename(id, &format!("{id}#{}", earlier.len() + 1));
+                writer.fail(&part, &format!("Asked again below: {why}."), out);
+                writer.rename(id, &format!("{id}#{}", earlier + 2));
             });
         }
         let part = told.part(id);

@@ -10,6 +10,7 @@ use super::message::{ToolPart, UiMessage, UiPart};
 use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
+use crate::call::ToolCall;
 use crate::deferred::{ToolApproval, ToolApproved};
 use crate::outcome::{Outcome, ToolDenied};
 use crate::turn::{Answered, CallReport, JOINT, RunEvent};
@@ -67,6 +68,10 @@ impl Told {
 
     pub(super) fn rename(&mut self, call: &str, part: &str) {
         self.writer.rename(call, part);
+    }
+
+    pub(super) fn shows_otherwise(&self, call: &ToolCall) -> bool {
+        self.writer.shows_otherwise(call)
     }
 
     pub(super) fn part(&self, call: &str) -> String {

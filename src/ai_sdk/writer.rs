@@ -33,6 +33,8 @@ use crate::turn::{JOINT, RunEvent};
 pub struct ChunkWriter {
     client: ClientVersion,
     step: Step,
+    /// Whether there was a step since the message began or went on.
+    stepped: bool,
     /// The text that is being told.
     text: Option<String>,
     texts: usize,
@@ -40,6 +42,8 @@ pub struct ChunkWriter {
     calls: HashMap<String, Announced>,
     /// Those whose arguments are unfinished, in order.
     unfinished: Vec<String>,
+    /// Those of the step that is open.
+    in_step: Vec<String>,
     /// The parts of calls that have another name than the call: those that were asked about again.
     parts: HashMap<String, String>,
     /// The parts of calls that the user has denied: the client knows it.
@@ -82,8 +86,8 @@ impl Begun {
 enum Announced {
     /// It knows of it, and takes the arguments for unfinished.
     Begun(Begun),
-    /// It has the arguments.
-    Shown,
+    /// It has these arguments.
+    Shown(Value),
     /// It has the result.
     Over,
 }
@@ -95,10 +99,12 @@ impl ChunkWriter {
         Self {
             client,
             step: Step::None,
+            stepped: false,
             text: None,
             texts: 0,
             calls: HashMap::new(),
             unfinished: Vec::new(),
+            in_step: Vec::new(),
             parts: HashMap::new(),
             denied: HashSet::new(),
         }
@@ -112,7 +118,14 @@ impl ChunkWriter {
             let id = tool.tool_call_id.clone();
             let denied = tool.approval.as_ref().is_some_and(|it| it.approved == Some(false));
             this.denied.extend(denied.then(|| id.clone()));
-            this.calls.insert(id, if tool.is_over() { Announced::Over } else { Announced::Shown });
+            this.calls.insert(
+                id,
+                if tool.is_over() {
+                    Announced::Over
+                } else {
+                    Announced::Shown(tool.input.clone().unwrap_or_default())
+                },
+            );
         }
         this
     }
@@ -209,8 +222,7 @@ impl ChunkWriter {
 
     /// Completes the message, for now.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
-        self.show_rest(out);
-        if self.step == Step::None {
+        if !self.stepped {
             // Clients that look whether all calls of the last step are answered would send again and again.
             self.open(out);
         }
@@ -273,13 +285,15 @@ impl ChunkWriter {
         }
         if self.step == Step::None {
             out.push(Chunk::StartStep {});
-            self.step = Step::Open;
+            (self.step, self.stepped) = (Step::Open, true);
         }
     }
 
     /// Closes the step that is open.
     pub(super) fn close(&mut self, out: &mut Vec<Chunk>) {
         self.end_text(out);
+        self.show_rest(out);
+        self.in_step.clear();
         if self.step != Step::None {
             out.push(Chunk::FinishStep {});
             self.step = Step::None;
@@ -292,9 +306,18 @@ impl ChunkWriter {
             return;
         }
         self.end_text(out);
+        // An agent's call goes on while one below it waits. Clients send answers when every call of the last step has
+        // one, so they stand in steps of their own.
+        let below = |above: &String| {
+            part.strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with(JOINT))
+        };
+        if self.in_step.iter().any(below) {
+            self.close(out);
+        }
         if self.step == Step::None {
             self.open(out);
         }
+        self.in_step.push(part.to_owned());
         out.push(Chunk::ToolInputStart {
             tool_call_id: part.to_owned(),
             tool_name: call.name.clone(),
@@ -315,17 +338,18 @@ impl ChunkWriter {
     pub(super) fn available(&mut self, part: &str, with: Option<Value>, out: &mut Vec<Chunk>) {
         let Some(known) = self.calls.get_mut(part) else { return };
         let Announced::Begun(Begun { name, input, dynamic }) = known.clone() else { return };
+        let input = with.unwrap_or(input);
+        *known = Announced::Shown(input.clone());
         out.push(Chunk::ToolInputAvailable {
             tool_call_id: part.to_owned(),
             tool_name: name,
-            input: with.unwrap_or(input),
+            input,
             dynamic: dynamic.then_some(true),
             provider_executed: None,
             title: None,
             provider_metadata: None,
             tool_metadata: None,
         });
-        *known = Announced::Shown;
     }
 
     fn result(&mut self, part: &RequestPart, prefix: &str, out: &mut Vec<Chunk>) {
@@ -366,6 +390,14 @@ impl ChunkWriter {
             self.outcome(part, denied, out);
         } else {
             self.fail(part, reason, out);
+        }
+    }
+
+    /// Whether the client has seen a call with other arguments than these.
+    pub(super) fn shows_otherwise(&self, call: &ToolCall) -> bool {
+        match self.calls.get(self.part(call.id())) {
+            Some(Announced::Shown(input)) => *input != call.args().to_value(),
+            _ => false,
         }
     }
 
