@@ -187,7 +187,7 @@ async function run(chat, emit, before) {
     if (!goOn) break;
   }
   emit({ type: 'finish', finishReason: chat.waiting.length > 0 ? 'tool-calls' : 'stop' });
-  chat.live.ended = true;
+  chat.stopped = chat.live.stopped;
   chat.past.push(...chat.live.log);
   for (const listener of chat.live.listeners) listener();
   chat.live = undefined;
@@ -216,6 +216,7 @@ function post(body, res) {
   const known = responded.find(part => part.state === 'approval-responded' && chat.answers[part.approval.id] !== undefined);
   if (known && options.conflict) return fail(res, 409, 'Somebody else has answered this.');
   if (known) return again(chat, res, chat.answers[known.approval.id]);
+  if (chat.stopped) return follow(chat, res, emitter(chat));
   if (open.length > 0 || chat.waiting.length === 0) return fail(res, 400, 'Not all calls are answered.');
   for (const { approvalId } of chat.waiting) chat.answers[approvalId] = chat.past.length;
   const emit = emitter(chat);
@@ -275,7 +276,7 @@ async function page(url, res) {
 
 async function handle(req, res) {
   const url = new URL(req.url, 'http://mock');
-  const [, id, what] = url.pathname.match(/^\/api\/chat\/([^/]+)\/(stream|messages)$/) ?? [];
+  const [, id, what] = url.pathname.match(/^\/api\/chat\/([^/]+)\/(stream|messages|stop)$/) ?? [];
   const chat = chats.get(id);
   if (req.method === 'POST' && url.pathname === '/api/chat') {
     let text = '';
@@ -286,7 +287,8 @@ async function handle(req, res) {
     chats = load();
     return res.writeHead(204).end();
   }
-  if (what === 'stream') return req.method === 'DELETE' ? halt(chat, res) : resume(chat, res);
+  if (what === 'stream') return resume(chat, res);
+  if (what === 'stop') return halt(chat, res);
   if (what === 'messages' && !chat) return fail(res, 404, 'There is no such conversation.');
   if (what === 'messages') return res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ messages: chat.messages }));
   return page(url, res);
