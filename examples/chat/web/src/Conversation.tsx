@@ -1,5 +1,5 @@
 import { useChat } from '@ai-sdk/react';
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 
 import { again } from './again';
 import type { Answer } from './AskCard';
@@ -19,7 +19,8 @@ type Props = { id: string; initial: ChatMessage[]; fresh: boolean; onSaid: (text
 export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [edits] = useState(() => new Map<string, JsonObject>());
   const [notice, setNotice] = useState<string>();
-  const to = useMemo(() => sender(edits), [edits]);
+  const [idle, setIdle] = useState(false);
+  const to = useMemo(() => sender(edits, () => setIdle(true)), [edits]);
   const [answers] = useState(whenAnswered);
   const [stopped, setStopped] = useState(false);
   const input = useRef<HTMLTextAreaElement>(null);
@@ -41,12 +42,16 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const busy = status === 'submitted' || status === 'streaming';
   const open = busy ? [] : waiting(messages);
   const elsewhere = useElsewhere(chat, open.length > 0);
-  const page = usePinned(messages);
+  // A response may have ended between the history and the look for it.
+  const unanswered = idle && !busy && !error && messages.at(-1)?.role === 'user';
+  useEffect(() => void (unanswered && elsewhere.refresh()), [unanswered]);
+  const page = usePinned(messages.length > 0);
   const announced = useAttention(open, busy, input, page);
 
   const send = (text: string) => {
     setNotice(undefined);
     setStopped(false);
+    setIdle(false);
     onSaid(text);
     void chat.sendMessage({ text });
   };
@@ -85,12 +90,15 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
               message={message}
               last={n === messages.length - 1}
               busy={busy && n === messages.length - 1}
+              edits={edits}
               answer={answer}
               give={give}
             />
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
-          {stopped && !busy ? <Notice text="Stopped." action="Go on" onAction={goOn} /> : null}
+          {(stopped && !busy) || unanswered ? (
+            <Notice text={stopped ? 'Stopped.' : 'There is no answer yet.'} action="Go on" onAction={goOn} />
+          ) : null}
           {notice ? <Notice text={notice} action="Close" onAction={() => setNotice(undefined)} /> : null}
           {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={() => void again(chat, to, elsewhere.refresh)} onReload={() => void elsewhere.refresh()} /> : null}
         </div>

@@ -75,3 +75,14 @@ test('an edit goes out with its answer, and only with that', () => {
   expect(unsent(edits, [message([requested])])).toEqual({});
   expect(unsent(edits, [message([part('output-available', { output: 1, approval: { id: 'ask-1', approved: true } })])])).toEqual({});
 });
+
+test('an edit is shown from the moment it is written, and then as the server says it ran', () => {
+  const edits = new Map([['ask-1', { path: 'b.txt' }]]);
+  const edited = (...parts: object[]) => [...calls(message(parts), now, edits).values()].map(call => call.edited);
+  const own = part('approval-responded', { approval: { id: 'ask-1', approved: true } });
+  expect(edited(own, data())).toEqual([{ path: 'b.txt' }]);
+  expect(edited(requested, data())).toEqual([undefined]);
+  const done = part('output-available', { output: 1, approval: { id: 'ask-1', approved: true } });
+  expect(edited(done, data({ status: 'edited', ranInput: { path: 'c.txt' } }))).toEqual([{ path: 'c.txt' }]);
+  expect(edited(done, data({ status: 'approved' }))).toEqual([undefined]);
+});
