@@ -16,6 +16,7 @@ const SAID: Record<Stage, string> = {
   failed: 'Failed',
   denied: 'Denied',
   refused: 'Denied by policy',
+  again: 'Asked again',
   expired: 'Expired',
   withdrawn: 'Withdrawn',
   cut: 'No result',
@@ -25,7 +26,7 @@ const SAID: Record<Stage, string> = {
 export function said({ stage, part, ask, edited }: Call): string {
   if (stage === 'answered') return edited ? 'Edited' : part.approval?.approved ? 'Approved' : 'Denied';
   if (stage === 'done' && edited) return 'Edited, done';
-  if (stage === 'done' && ask?.status === 'approved') return 'Approved, done';
+  if (stage === 'done' && (ask?.status === 'approved' || part.approval?.approved)) return 'Approved, done';
   return SAID[stage];
 }
 
@@ -55,6 +56,8 @@ function remark({ stage, part, ask }: Call): ReactNode {
       return <Line text={['It did not run.', reason && `“${reason}”`, ask?.by && `(by ${ask.by})`].filter(Boolean).join(' ')} />;
     case 'answered':
       return part.approval?.approved ? 'Goes out with the other answers.' : reason ? <Line text={`“${reason}”`} /> : null;
+    case 'again':
+      return <Line text={part.errorText ?? ''} />;
     case 'expired':
       return 'Nobody answered in time. It did not run.';
     case 'withdrawn':
@@ -79,7 +82,7 @@ export function CallCard({ call }: { call: Call }) {
   const line = remark(call);
   const changed = instead(call);
   const shown = changed ? changed.now : part.input;
-  const runs = ['answered', 'running', 'done', 'failed'].includes(stage);
+  const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
   return (
     <details className="call" data-stage={stage} data-tool={call.name}>
       <summary>
@@ -106,7 +109,7 @@ export function CallCard({ call }: { call: Call }) {
         ) : null}
         {changed ? <Args label="What the model asked for" input={part.input} /> : null}
         <Args
-          label={changed ? (stage === 'done' || stage === 'failed' ? 'What ran' : runs ? 'What will run' : 'What was shown') : 'Arguments'}
+          label={changed ? (stage === 'done' || stage === 'failed' ? 'What ran' : runs ? 'What was approved' : 'What was shown') : 'Arguments'}
           input={shown}
           before={changed ? part.input : undefined}
         />

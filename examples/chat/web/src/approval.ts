@@ -41,6 +41,7 @@ export type Stage =
   | 'failed'
   | 'denied'
   | 'refused'
+  | 'again'
   | 'expired'
   | 'withdrawn'
   | 'cut';
@@ -151,7 +152,7 @@ function agents(path: string): string {
 /** The edited arguments of a call: what the server says has run, or what a person has just written. */
 function edited(part: ToolPart, ask: Approval | undefined, edits: ReadonlyMap<string, JsonObject>): JsonObject | undefined {
   if (ask && ask.status !== 'pending') return ask.status === 'edited' ? ask.ranInput : undefined;
-  return part.state === 'approval-responded' && part.approval.approved ? edits.get(part.approval.id) : undefined;
+  return part.approval?.approved ? edits.get(part.approval.id) : undefined;
 }
 
 /** The calls of a message by the id of the call; `edits` are those that the server may not have yet. */
@@ -167,6 +168,11 @@ export function calls(
     const name = getToolName(part);
     const path = ask?.path ?? name;
     found.set(part.toolCallId, { part, name, agents: agents(path), ask, edited: edited(part, ask, edits), stage: stage(part, ask, where) });
+  }
+  // A call that is asked about again has a part of its own, named after this one.
+  for (const call of found.values()) {
+    const id = call.part.toolCallId;
+    if ([...asks.values()].some(ask => ask.changed && ask.toolCallId.startsWith(`${id}#`))) call.stage = 'again';
   }
   // A sub-agent has no result before the calls that it waits for are answered.
   const all = [...found.values()];

@@ -46,8 +46,7 @@ export async function history(id: string): Promise<ChatMessage[]> {
 
 /** Stops the run itself. To close the stream is not enough: the server goes on, for a page that is reloaded. */
 export async function halt(id: string): Promise<void> {
-  const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
-  await fetch(`${API}/${encodeURIComponent(id)}/stop`, request).catch(() => undefined);
+  await fetch(`${API}/${encodeURIComponent(id)}/stream`, { method: 'DELETE' }).catch(() => undefined);
 }
 
 /** The message in an answer of the server: `{"error": "…"}` or a text. */
