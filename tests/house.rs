@@ -51,7 +51,10 @@ fn files(folder: &str, endings: &[&str]) -> Vec<String> {
     while let Some(path) = open.pop() {
         if path.is_dir() {
             let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-            open.extend(entries.filter(|path| !path.is_symlink()));
+            // What npm has installed is not ours.
+            open.extend(
+                entries.filter(|path| !path.is_symlink() && !path.ends_with("node_modules")),
+            );
         } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
             found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
         }

@@ -37,12 +37,26 @@ export const answering = {
     await chat.say(PROMPTS.one);
     await chat.waits(1);
     await chat.edit(chat.ask(), ONE.edited);
-    const card = await chat.settled(ONE.tool, 'Edited, done');
+    // The stack may have a question about the new arguments.
+    const states = ['Edited, done', 'Asked again'];
+    const card = chat.call(ONE.tool).first();
+    await until('the edit is taken', async () => (await card.count()) === 1 && states.includes(await card.locator('.state').innerText()));
+    await chat.ready();
     const text = await card.locator('summary').innerText();
     assert.ok(text.includes(ONE.ran), text);
     assert.ok(text.includes(`The model asked for ${ONE.headline}`), text);
     assert.deepEqual(Object.values(chat.posts[1].overrideArgs), [ONE.edited]);
+    if ((await card.locator('.state').innerText()) === 'Edited, done') return;
+
+    await chat.waits(1);
+    assert.match(await chat.ask().innerText(), /Asked again: /);
+    assert.ok((await chat.ask().locator('.will-run').innerText()).includes(ONE.ran));
+    await chat.approve();
+    const second = await chat.settled(ONE.tool, 'Approved, done', 1);
+    assert.ok((await second.innerText()).includes(ONE.ran));
     await chat.ready();
+    assert.equal(chat.posts.length, 3);
+    assert.equal(chat.posts[2].overrideArgs, undefined, 'an edit goes out once');
   },
 
   async 'an edit that is no object of JSON cannot be sent'({ visit }) {
@@ -145,7 +159,8 @@ export const answering = {
     const chat = await visit.open();
     await chat.say(PROMPTS.cleanUp);
     await until('something waits', async () => (await chat.ask().count()) > 1);
-    const secret = chat.call('read_file').filter({ hasText: CLEAN_UP.secret }).first();
+    const named = chat.page.locator('.headline').filter({ hasText: CLEAN_UP.secret });
+    const secret = chat.page.locator('details.call').filter({ has: named }).first();
     assert.equal(await secret.locator('.state').innerText(), 'Denied by policy');
     for (let round = 0; (await chat.ask().count()) > 0; round++) {
       assert.ok(round < 5, 'it asks on and on');

@@ -13,6 +13,7 @@ export const lasting = {
     await chat.page.reload();
     await chat.sees(SLOW.early);
     assert.ok(!(await chat.text()).includes(SLOW.end), 'the stream was over before the page was back');
+    assert.equal(await chat.page.getByRole('region', { name: 'You' }).count(), 1, 'what was said is there');
     await chat.sees(SLOW.end);
     await chat.ready();
     assert.equal((await chat.text()).split(SLOW.early).length, 2, 'the text is there once');
@@ -29,6 +30,7 @@ export const lasting = {
     const stopped = await chat.answers.innerText();
     await sleep(700);
     assert.equal(await chat.answers.innerText(), stopped);
+    await chat.button('Go on').waitFor();
     await chat.page.reload();
     await chat.sees(SLOW.early);
     await chat.ready();

@@ -1,5 +1,6 @@
 // A page of the chat example in Chromium, and what is watched while it runs.
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 
@@ -15,7 +16,11 @@ const FLAGS = [
 ];
 const PATIENCE_MS = 15_000;
 
-export function launch(executablePath) {
+const BROWSERS = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+export function launch() {
+  const executablePath = BROWSERS.find(path => path && existsSync(path));
+  assert.ok(executablePath, 'the scenarios need Chromium: install it, or set CHROMIUM to its path');
   return chromium.launch({ executablePath, args: FLAGS });
 }
 

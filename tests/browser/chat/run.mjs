@@ -1,10 +1,11 @@
 // The page of the chat example in Chromium, against a running server with the scripted model of `prompts.mjs`:
 //
-//   node chat/run.mjs http://127.0.0.1:8080 [--only WORDS] [--chromium PATH] [--restart stdin|URL]
+//   node chat/run.mjs http://127.0.0.1:8080 [--only WORDS] [--restart host|URL]
 //
-// --restart: how the server is restarted while a call waits. `stdin`: prints RESTART and waits for a line; a URL: POSTs
-// there. Without it that scenario is skipped. One line per scenario; exit status 0 when all have passed.
-import { createInterface } from 'node:readline/promises';
+// --restart: how the server is restarted while a call waits. `host`: prints `@restart` and waits for a line; a URL: POSTs
+// there. Without it that scenario is skipped. One line per scenario; exit status 0 when all have passed. $CHROMIUM may
+// name the browser.
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 import { answering } from './answering.mjs';
@@ -14,32 +15,33 @@ import { showing } from './showing.mjs';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' }, restart: { type: 'string' } },
+  options: { only: { type: 'string' }, restart: { type: 'string' } },
 });
 const [base] = positionals;
 if (!base) {
-  console.error('usage: node chat/run.mjs BASE_URL [--only WORDS] [--chromium PATH] [--restart stdin|URL]');
+  console.error('usage: node chat/run.mjs BASE_URL [--only WORDS] [--restart host|URL]');
   process.exit(2);
 }
 
+let lines;
+
 async function restart() {
-  if (options.restart !== 'stdin') {
+  if (options.restart !== 'host') {
     const response = await fetch(options.restart, { method: 'POST' });
     if (!response.ok) throw new Error(`the restart answered ${response.status}`);
     return;
   }
-  const lines = createInterface({ input: process.stdin });
-  console.log('RESTART');
-  await lines.question('');
-  lines.close();
+  lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  console.log('@restart');
+  await lines.next();
 }
 
-const browser = await launch(options.chromium);
+const browser = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 for (const [name, scenario] of Object.entries({ ...answering, ...lasting, ...showing })) {
   if (options.only && !name.includes(options.only)) continue;
   if (name.includes('restarted') && !options.restart) {
-    console.log(`skipped  ${name}`);
+    console.log(`skipped: ${name}`);
     counts.skipped++;
     continue;
   }
@@ -49,10 +51,10 @@ for (const [name, scenario] of Object.entries({ ...answering, ...lasting, ...sho
     await scenario({ visit, phone, restart });
     await visit.end();
     await phone.end();
-    console.log(`passed   ${name}`);
+    console.log(`checked: ${name}`);
     counts.passed++;
   } catch (error) {
-    console.log(`FAILED   ${name}\n  ${String(error.stack ?? error).replaceAll('\n', '\n  ')}`);
+    console.log(`FAILED:  ${name}\n  ${String(error.stack ?? error).replaceAll('\n', '\n  ')}`);
     if (visit.wrong.length > 0) console.log(`  and ${visit.wrong.join('\n  and ')}`);
     counts.failed++;
   } finally {
@@ -62,4 +64,5 @@ for (const [name, scenario] of Object.entries({ ...answering, ...lasting, ...sho
 }
 await browser.close();
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+process.stdin.destroy();
 process.exitCode = counts.failed > 0 ? 1 : 0;

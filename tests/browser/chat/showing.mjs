@@ -57,6 +57,12 @@ export const showing = {
     await chat.ready();
     assert.deepEqual(Object.values(chat.posts[1].overrideArgs), [{ path: 'c.txt' }]);
     await chat.settled(ONE.tool, 'Denied', 0);
+    for (let again = await chat.ask().count(); again > 0; again = await chat.ask().count()) {
+      await armed();
+      await keyboard.press('a');
+      await chat.waits(again - 1);
+      await chat.ready();
+    }
 
     await until('the message box has the focus', () => chat.box.evaluate(it => it === document.activeElement));
     await keyboard.type(PROMPTS.one);
@@ -72,14 +78,21 @@ export const showing = {
     await chat.ask().focus();
     await armed();
     await keyboard.press('a');
-    await chat.settled(ONE.tool, 'Approved, done', 2);
+    await until('it has run', async () => (await chat.call(ONE.tool).last().locator('.state').innerText()) === 'Approved, done');
     await chat.ready();
   },
 
   async 'somebody who writes keeps the focus, and is told'({ visit }) {
     const chat = await visit.open();
+    let answer;
+    const typed = new Promise(resolve => (answer = resolve));
+    await chat.page.route('**/api/chat', async route => {
+      await typed;
+      await route.continue();
+    });
     await chat.say(PROMPTS.one);
-    await chat.box.pressSequentially('already the next ta', { delay: 5 });
+    await chat.box.pressSequentially('already the next ta');
+    answer();
     await chat.waits(1);
     await until('it is announced', async () => /A call waits/.test(await chat.page.getByRole('status').first().innerText()));
     await chat.page.keyboard.type('sk');

@@ -1,5 +1,6 @@
 // Conversations in which everybody means well.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { isTool } from './rules.mjs';
 import { User } from './user.mjs';
@@ -221,6 +222,28 @@ export const honest = {
     await who.check();
   },
 
+  async 'a sub-agent that asks'(at) {
+    const who = user(at);
+    await who.say('sub-agent');
+    assert.equal(who.waiting().length, 1, 'the call of the sub-agent waits');
+    await who.approve(who.asked('b.txt'));
+    assert.deepEqual(who.states.toSorted(), ['cleaner output-available', 'delete_file output-available']);
+    saw(who, 'cleaner(');
+    await who.check({ requests: 2 });
+    assert.deepEqual(await at.ran(), [B]);
+  },
+
+  async 'a sub-agent that asks beside a call that waits'(at) {
+    const who = user(at);
+    await who.say('sub-agents');
+    await who.approve(who.asked('a.txt'));
+    assert.equal(who.exchanges.length, 1, 'half of the answers are not sent');
+    await who.deny(who.asked('b.txt'), 'keep b');
+    assert.deepEqual(who.states.toSorted(), ['cleaner output-available', 'delete_file output-available', 'delete_file output-denied']);
+    await who.check({ requests: 2 });
+    assert.deepEqual(await at.ran(), [A]);
+  },
+
   async 'a message instead of an answer'(at) {
     const who = user(at);
     await who.say('ask');
@@ -254,14 +277,16 @@ export const honest = {
   async 'a running stream is resumed'(at) {
     const first = user(at);
     void first.chat.sendMessage({ text: 'slow' });
-    while (!first.text) await new Promise(resolve => setTimeout(resolve, 5));
-    const second = user(at, { id: first.id, messages: first.chat.messages.filter(message => message.role === 'user') });
-    await second.chat.resumeStream();
-    assert.equal(second.exchanges[0].status, 200, 'the stream was running');
-    await first.settled();
-    assert.equal(second.text, first.text);
-    await second.check();
-    await first.check();
+    await resumes(at, first);
+  },
+
+  async 'a stream that goes on after an answer is resumed, with all before it'(at) {
+    const first = user(at);
+    await first.say('slow-ask');
+    await first.answer(first.asked(), true);
+    await resumes(at, first);
+    assert.deepEqual(first.states, ['delete_file output-available']);
+    assert.deepEqual(await at.ran(), [A]);
   },
 
   async 'a reload while a call waits, from what the page stored'(at) {
@@ -276,15 +301,14 @@ export const honest = {
   async 'a reload while a call waits, from what the server stored'(at) {
     const before = user(at);
     await before.say('two');
-    const stored = async () => (await (await fetch(`${at.base}/api/chat/${before.id}/messages`)).json()).messages;
-    const who = user(at, { id: before.id, messages: await stored() });
+    const who = user(at, { id: before.id, messages: await before.stored() });
     await who.chat.resumeStream();
     assert.deepEqual(who.states, before.states);
     await who.deny(who.asked('a.txt'), 'keep a');
     await who.approve(who.asked('b.txt'));
     await who.check({ requests: 1 });
     assert.deepEqual(await at.ran(), [B]);
-    const after = user(at, { id: before.id, messages: await stored() });
+    const after = user(at, { id: before.id, messages: await before.stored() });
     assert.deepEqual(after.states, who.states);
     assert.equal(after.text, who.text);
     await after.check();
@@ -298,6 +322,25 @@ export const honest = {
     await lost(at, 'body');
   },
 };
+
+/**
+ * A second page comes while the first one is being told something, and is told the same: the message from its start, as
+ * a resumed stream has to be. Older clients add it to what they have, so theirs begins after what the user has said.
+ */
+async function resumes(at, first) {
+  const begun = () => first.chat.messages.at(-1)?.role === 'assistant' && first.text;
+  while (!begun()) await sleep(5);
+  const messages = await first.stored();
+  if (!at.sdk.replaces && messages.at(-1).role === 'assistant') messages.pop();
+  const second = user(at, { id: first.id, messages });
+  await second.chat.resumeStream();
+  assert.equal(second.exchanges[0].status, 200, 'the stream was running');
+  await first.settled();
+  assert.equal(second.text, first.text);
+  assert.deepEqual(second.states, first.states);
+  await second.check();
+  await first.check();
+}
 
 async function lost(at, how) {
   const who = user(at, { lose: (_, n) => n === 1 && how });

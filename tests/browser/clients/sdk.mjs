@@ -1,6 +1,9 @@
 // One published version of the AI SDK's client, unmodified, without a framework.
 export const VERSIONS = ['6.0.0', '6.0.230', '6.0.326', '7.0.31', '7.0.173'];
 
+/** Those that put a resumed stream in the place of the message they have. */
+const REPLACES = ['6.0.326', '7.0.173'];
+
 /** What every binding of the AI SDK brings: where the messages are kept. */
 class State {
   status = 'ready';
@@ -39,5 +42,5 @@ export async function load(version) {
     const result = await schema.validate(chunk);
     return result.success ? undefined : String(result.error?.message ?? result.error).replace(/\s+/g, ' ').slice(0, 200);
   };
-  return { version, ai, Chat, refuses };
+  return { version, ai, Chat, refuses, replaces: REPLACES.includes(version) };
 }

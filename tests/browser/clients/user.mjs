@@ -114,6 +114,13 @@ export class User {
     return new User(this.sdk, this.base, { id: this.id, messages: JSON.parse(JSON.stringify(this.chat.messages)), ...options });
   }
 
+  /** The conversation as the server has it. */
+  async stored() {
+    const response = await fetch(`${this.base}/api/chat/${this.id}/messages`);
+    assert.equal(response.status, 200, 'the server has the conversation');
+    return (await response.json()).messages;
+  }
+
   /** Everything that has to be so at the end of an honest conversation. */
   async check({ mayFail = false, requests } = {}) {
     await this.settled();
@@ -125,10 +132,23 @@ export class User {
       wrong.push(...(await check(exchange, this.sdk, { mayFail })));
     }
     wrong.push(...(await checkHistory(this.chat.messages, this.sdk)));
+    const kept = await this.stored();
+    wrong.push(...(await checkHistory(kept, this.sdk)).map(it => `at the server: ${it}`), ...differences(this.chat.messages, kept));
     if (!mayFail) {
       wrong.push(...this.errors.map(error => `the client reports ${error.message}`));
       if (this.chat.status !== 'ready') wrong.push(`the client is left ${this.chat.status}`);
     }
     assert.deepEqual(wrong, []);
   }
+}
+
+/** Where the server's copy differs from the client's. What was withdrawn only the server knows. */
+function differences(client, server) {
+  const calls = client.slice(0, -1).flatMap(message => message.parts.filter(isTool));
+  const withdrawn = new Set(calls.filter(part => part.state === 'approval-requested').map(part => part.toolCallId));
+  const state = part => `${toolName(part)} ${withdrawn.has(part.toolCallId) ? 'withdrawn' : part.state}`;
+  const text = parts => parts.filter(part => part.type === 'text').map(part => part.text).join('');
+  const told = messages => JSON.stringify(messages.map(({ role, parts }) => [role, text(parts), parts.filter(isTool).map(state)]));
+  const [ours, theirs] = [told(client), told(server)];
+  return ours === theirs ? [] : [`the client has ${ours}, and the server ${theirs}`];
 }

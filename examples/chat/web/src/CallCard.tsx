@@ -16,16 +16,17 @@ const SAID: Record<Stage, string> = {
   failed: 'Failed',
   denied: 'Denied',
   refused: 'Denied by policy',
+  again: 'Asked again',
   expired: 'Expired',
   withdrawn: 'Withdrawn',
   cut: 'No result',
 };
 
 /** The state in words. */
-export function said({ stage, part, ask }: Call): string {
-  if (stage === 'answered') return part.approval?.approved ? 'Approved' : 'Denied';
-  if (stage === 'done' && ask?.status === 'edited') return 'Edited, done';
-  if (stage === 'done' && ask?.status === 'approved') return 'Approved, done';
+export function said({ stage, part, ask, edited }: Call): string {
+  if (stage === 'answered') return edited ? 'Edited' : part.approval?.approved ? 'Approved' : 'Denied';
+  if (stage === 'done' && edited) return 'Edited, done';
+  if (stage === 'done' && (ask?.status === 'approved' || part.approval?.approved)) return 'Approved, done';
   return SAID[stage];
 }
 
@@ -55,6 +56,8 @@ function remark({ stage, part, ask }: Call): ReactNode {
       return <Line text={['It did not run.', reason && `“${reason}”`, ask?.by && `(by ${ask.by})`].filter(Boolean).join(' ')} />;
     case 'answered':
       return part.approval?.approved ? 'Goes out with the other answers.' : reason ? <Line text={`“${reason}”`} /> : null;
+    case 'again':
+      return <Line text={part.errorText ?? ''} />;
     case 'expired':
       return 'Nobody answered in time. It did not run.';
     case 'withdrawn':
@@ -66,9 +69,9 @@ function remark({ stage, part, ask }: Call): ReactNode {
   }
 }
 
-/** What ran, where that is not what the model had asked for. */
-function ran({ ask, part }: Call): { now: unknown; by: string } | undefined {
-  if (ask?.status === 'edited' && ask.ranInput) return { now: ask.ranInput, by: 'edited by a person' };
+/** What runs, where that is not what the model had asked for. */
+function instead({ ask, part, edited }: Call): { now: unknown; by: string } | undefined {
+  if (edited) return { now: edited, by: 'edited by a person' };
   if (ask && !same(ask.input, part.input)) return { now: ask.input, by: 'changed on the way by a layer' };
   return undefined;
 }
@@ -77,8 +80,9 @@ function ran({ ask, part }: Call): { now: unknown; by: string } | undefined {
 export function CallCard({ call }: { call: Call }) {
   const { part, stage } = call;
   const line = remark(call);
-  const changed = ran(call);
-  const shown = changed && stage === 'done' ? changed.now : (changed?.now ?? part.input);
+  const changed = instead(call);
+  const shown = changed ? changed.now : part.input;
+  const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
   return (
     <details className="call" data-stage={stage} data-tool={call.name}>
       <summary>
@@ -90,7 +94,7 @@ export function CallCard({ call }: { call: Call }) {
           </code>
         </span>
         <span className="state">{said(call)}</span>
-        {changed && stage === 'done' ? (
+        {changed && runs ? (
           <span className="remark">
             The model asked for <code>{headline(call.name, part.input)}</code>. This was {changed.by}.
           </span>
@@ -98,14 +102,14 @@ export function CallCard({ call }: { call: Call }) {
         {line ? <span className="remark">{line}</span> : null}
       </summary>
       <div className="body">
-        {call.ask?.by ? (
+        {call.ask?.by && stage !== 'denied' ? (
           <p className="note">
             Answered by <Visible text={call.ask.by} />
           </p>
         ) : null}
         {changed ? <Args label="What the model asked for" input={part.input} /> : null}
         <Args
-          label={changed ? (stage === 'done' ? 'What ran' : 'What was shown') : 'Arguments'}
+          label={changed ? (stage === 'done' || stage === 'failed' ? 'What ran' : runs ? 'What was approved' : 'What was shown') : 'Arguments'}
           input={shown}
           before={changed ? part.input : undefined}
         />

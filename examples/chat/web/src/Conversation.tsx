@@ -1,9 +1,5 @@
 import { useChat } from '@ai-sdk/react';
-import {
-  lastAssistantMessageIsCompleteWithApprovalResponses as allAnswered,
-  lastAssistantMessageIsCompleteWithToolCalls as allGiven,
-} from 'ai';
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 
 import { again } from './again';
 import type { Answer } from './AskCard';
@@ -12,6 +8,7 @@ import { Composer } from './Composer';
 import { Message } from './Message';
 import { Empty, Failed, Notice, WaitBar } from './notices';
 import { halt, isConflict, problem, sender } from './server';
+import { whenAnswered } from './send';
 import { useAttention } from './useAttention';
 import { useElsewhere } from './useElsewhere';
 import { usePinned } from './usePinned';
@@ -22,7 +19,10 @@ type Props = { id: string; initial: ChatMessage[]; fresh: boolean; onSaid: (text
 export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [edits] = useState(() => new Map<string, JsonObject>());
   const [notice, setNotice] = useState<string>();
-  const to = useMemo(() => sender(edits), [edits]);
+  const [idle, setIdle] = useState(false);
+  const to = useMemo(() => sender(edits, () => setIdle(true)), [edits]);
+  const [answers] = useState(whenAnswered);
+  const [stopped, setStopped] = useState(false);
   const input = useRef<HTMLTextAreaElement>(null);
   const chat = useChat<ChatMessage>({
     id,
@@ -30,8 +30,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     transport: to.transport,
     resume: !fresh,
     throttle: 40,
-    // Every answer of a response goes out in one request.
-    sendAutomaticallyWhen: it => waiting(it.messages as ChatMessage[]).length === 0 && (allAnswered(it) || allGiven(it)),
+    sendAutomaticallyWhen: it => answers.goOut(it.messages as ChatMessage[]),
     onFinish: ({ isError }) => isError || elsewhere.tell(),
     onError: error => {
       if (!isConflict(error)) return;
@@ -43,11 +42,16 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const busy = status === 'submitted' || status === 'streaming';
   const open = busy ? [] : waiting(messages);
   const elsewhere = useElsewhere(chat, open.length > 0);
-  const page = usePinned(messages);
+  // A response may have ended between the history and the look for it.
+  const unanswered = idle && !busy && !error && messages.at(-1)?.role === 'user';
+  useEffect(() => void (unanswered && elsewhere.refresh()), [unanswered]);
+  const page = usePinned(messages.length > 0);
   const announced = useAttention(open, busy, input, page);
 
   const send = (text: string) => {
     setNotice(undefined);
+    setStopped(false);
+    setIdle(false);
     onSaid(text);
     void chat.sendMessage({ text });
   };
@@ -58,15 +62,22 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     if (given.approved && given.edited) edits.set(ask, given.edited);
     else edits.delete(ask);
     const reason = given.approved ? undefined : given.reason;
+    answers.given();
     void chat.addToolApprovalResponse({ id: ask, approved: given.approved, ...(reason && { reason }) });
   };
   const give = ({ name: tool, part: { toolCallId } }: Call, text: string | undefined) => {
+    answers.given();
     if (text !== undefined) void chat.addToolOutput({ tool: tool as never, toolCallId, output: { place: text } as never });
     else void chat.addToolOutput({ tool: tool as never, toolCallId, state: 'output-error', errorText: 'The user does not share it.' });
   };
   const stop = () => {
+    setStopped(true);
     void halt(id);
     void chat.stop();
+  };
+  const goOn = () => {
+    setStopped(false);
+    void chat.sendMessage();
   };
   return (
     <main className="conversation" onKeyDown={event => event.key === 'Escape' && busy && stop()}>
@@ -79,12 +90,16 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
               message={message}
               last={n === messages.length - 1}
               busy={busy && n === messages.length - 1}
+              edits={edits}
               answer={answer}
               give={give}
             />
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
-          {notice ? <Notice text={notice} onClose={() => setNotice(undefined)} /> : null}
+          {(stopped && !busy) || unanswered ? (
+            <Notice text={stopped ? 'Stopped.' : 'There is no answer yet.'} action="Go on" onAction={goOn} />
+          ) : null}
+          {notice ? <Notice text={notice} action="Close" onAction={() => setNotice(undefined)} /> : null}
           {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={() => void again(chat, to, elsewhere.refresh)} onReload={() => void elsewhere.refresh()} /> : null}
         </div>
       </div>

@@ -2,7 +2,7 @@ import { isToolUIPart } from 'ai';
 import type { ReactNode } from 'react';
 
 import { AskCard, type Answer } from './AskCard';
-import { calls, type Call, type ChatMessage } from './approval';
+import { calls, type Call, type ChatMessage, type JsonObject } from './approval';
 import { CallCard } from './CallCard';
 import { GiveCard } from './GiveCard';
 import { Prose } from './Prose';
@@ -13,7 +13,7 @@ export type Answers = {
   give: (call: Call, text: string | undefined) => void;
 };
 
-type Props = Answers & { message: ChatMessage; last: boolean; busy: boolean };
+type Props = Answers & { message: ChatMessage; last: boolean; busy: boolean; edits: ReadonlyMap<string, JsonObject> };
 
 function Card({ call, answer, give }: Answers & { call: Call }) {
   if (call.stage === 'waiting') return <AskCard call={call} onAnswer={it => answer(call, it)} />;
@@ -24,8 +24,8 @@ function Card({ call, answer, give }: Answers & { call: Call }) {
 }
 
 /** One message: what was said, and the calls where they were made. */
-export function Message({ message, last, busy, answer, give }: Props) {
-  const found = calls(message, { last, busy });
+export function Message({ message, last, busy, edits, answer, give }: Props) {
+  const found = calls(message, { last, busy }, edits);
   const parts: ReactNode[] = [];
   message.parts.forEach((part, n) => {
     const call = isToolUIPart(part) ? found.get(part.toolCallId) : undefined;

@@ -41,6 +41,7 @@ export type Stage =
   | 'failed'
   | 'denied'
   | 'refused'
+  | 'again'
   | 'expired'
   | 'withdrawn'
   | 'cut';
@@ -51,6 +52,8 @@ export type Call = {
   /** The agents it is under, as in `root/cleaner/`; empty for the agent that is talked to. */
   agents: string;
   ask?: Approval;
+  /** What runs in place of the arguments that were asked about. */
+  edited?: JsonObject;
   stage: Stage;
 };
 
@@ -146,15 +149,30 @@ function agents(path: string): string {
   return above.split('/').length > 2 ? above : '';
 }
 
-/** The calls of a message by the id of the call. */
-export function calls(message: ChatMessage, where: { last: boolean; busy: boolean }): Map<string, Call> {
+/** The edited arguments of a call: what the server says has run, or what a person has just written. */
+function edited(part: ToolPart, ask: Approval | undefined, edits: ReadonlyMap<string, JsonObject>): JsonObject | undefined {
+  if (ask && ask.status !== 'pending') return ask.status === 'edited' ? ask.ranInput : undefined;
+  return part.approval?.approved ? edits.get(part.approval.id) : undefined;
+}
+
+/** The calls of a message by the id of the call; `edits` are those that the server may not have yet. */
+export function calls(
+  message: ChatMessage,
+  where: { last: boolean; busy: boolean },
+  edits: ReadonlyMap<string, JsonObject> = new Map(),
+): Map<string, Call> {
   const asks = approvals(message);
   const found = new Map<string, Call>();
   for (const part of message.parts.filter(isToolUIPart)) {
     const ask = asks.get(part.toolCallId);
     const name = getToolName(part);
     const path = ask?.path ?? name;
-    found.set(part.toolCallId, { part, name, agents: agents(path), ask, stage: stage(part, ask, where) });
+    found.set(part.toolCallId, { part, name, agents: agents(path), ask, edited: edited(part, ask, edits), stage: stage(part, ask, where) });
+  }
+  // A call that is asked about again has a part of its own, named after this one.
+  for (const call of found.values()) {
+    const id = call.part.toolCallId;
+    if ([...asks.values()].some(ask => ask.changed && ask.toolCallId.startsWith(`${id}#`))) call.stage = 'again';
   }
   // A sub-agent has no result before the calls that it waits for are answered.
   const all = [...found.values()];

@@ -42,14 +42,14 @@ export function Failed(props: { text: string; onAgain: () => void; onReload: () 
   );
 }
 
-export function Notice({ text, onClose }: { text: string; onClose: () => void }) {
+export function Notice({ text, action, onAction }: { text: string; action: string; onAction: () => void }) {
   return (
     <div className="banner" role="status">
       <p>
         <Visible text={text} kind="prose" />
       </p>
-      <button type="button" onClick={onClose}>
-        Close
+      <button type="button" onClick={onAction}>
+        {action}
       </button>
     </div>
   );

@@ -7,11 +7,19 @@ const API = '/api/chat';
 
 export type Sender = { transport: DefaultChatTransport<ChatMessage>; last: () => 'none' | 'sent' | 'resumed' };
 
-/** Sends messages as the AI SDK does, and with the answers the arguments that a person has edited. */
-export function sender(edits: ReadonlyMap<string, JsonObject>): Sender {
+/**
+ * Sends messages as the AI SDK does, and with the answers the arguments that a person has edited. `onIdle` is told that
+ * there is no response to resume.
+ */
+export function sender(edits: ReadonlyMap<string, JsonObject>, onIdle: () => void): Sender {
   let last: ReturnType<Sender['last']> = 'none';
   const transport = new DefaultChatTransport<ChatMessage>({
     api: API,
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      if (response.status === 204) onIdle();
+      return response;
+    },
     prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => {
       last = 'sent';
       const overrideArgs = unsent(edits, messages);

@@ -51,7 +51,7 @@ export function useAttention(
     const answered = known.some(id => !ids.includes(id));
     if (fresh.length > 0 || (answered && ids.length > 0)) {
       if (isFree(input.current, answered || Date.now() - typed.current > TYPING_MS)) {
-        page.current?.querySelector<HTMLElement>('.ask')?.focus({ preventScroll: answered });
+        show(page.current);
       }
     } else if (answered && document.activeElement === document.body) {
       input.current?.focus();
@@ -59,6 +59,16 @@ export function useAttention(
     // the calls themselves are new objects each time
   }, [key, busy]);
   return announced;
+}
+
+/** Gives the first card the focus, and shows it from its top. */
+function show(page: HTMLElement | null) {
+  const card = page?.querySelector<HTMLElement>('.ask');
+  if (!page || !card) return;
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: card.offsetHeight > page.clientHeight ? 'start' : 'nearest' });
+  // the page is where it was put, and not at its end any more
+  page.dispatchEvent(new Event('scroll'));
 }
 
 /** Whether the focus is where nobody works. */

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'react';
 
 /** Keeps a page that grows at its end, until somebody scrolls up. */
-export function usePinned(content: unknown) {
+export function usePinned(on: boolean) {
   const page = useRef<HTMLDivElement>(null);
   const pinned = useRef(true);
   useEffect(() => {
@@ -13,9 +13,10 @@ export function usePinned(content: unknown) {
     box.addEventListener('scroll', scrolled, { passive: true });
     return () => box.removeEventListener('scroll', scrolled);
   }, []);
+  // whatever was drawn may have made it longer
   useLayoutEffect(() => {
     const box = page.current;
-    if (box && pinned.current) box.scrollTop = box.scrollHeight;
-  }, [content]);
+    if (on && box && pinned.current) box.scrollTop = box.scrollHeight;
+  });
   return page;
 }

@@ -75,3 +75,22 @@ test('an edit goes out with its answer, and only with that', () => {
   expect(unsent(edits, [message([requested])])).toEqual({});
   expect(unsent(edits, [message([part('output-available', { output: 1, approval: { id: 'ask-1', approved: true } })])])).toEqual({});
 });
+
+test('an edit is shown from the moment it is written, and then as the server says it ran', () => {
+  const edits = new Map([['ask-1', { path: 'b.txt' }]]);
+  const edited = (...parts: object[]) => [...calls(message(parts), now, edits).values()].map(call => call.edited);
+  const own = part('approval-responded', { approval: { id: 'ask-1', approved: true } });
+  expect(edited(own, data())).toEqual([{ path: 'b.txt' }]);
+  expect(edited(requested, data())).toEqual([undefined]);
+  const done = part('output-available', { output: 1, approval: { id: 'ask-1', approved: true } });
+  expect(edited(done, data({ status: 'edited', ranInput: { path: 'c.txt' } }))).toEqual([{ path: 'c.txt' }]);
+  expect(edited(done, data({ status: 'approved' }))).toEqual([undefined]);
+});
+
+test('a call that is asked about again says so, and is no failure', () => {
+  const first = part('output-error', { errorText: 'Asked again below.', approval: { id: 'ask-1', approved: true } });
+  const second = part('approval-requested', { toolCallId: 'call-1#2', approval: { id: 'ask-2' } });
+  const again = { type: 'data-approval', id: 'ask-2', data: ask({ approvalId: 'ask-2', toolCallId: 'call-1#2', changed: 'other arguments' }) };
+  const found = calls(message([first, data({ status: 'edited', ranInput: { path: 'b.txt' } }), second, again]), now);
+  expect([...found.values()].map(call => call.stage)).toEqual(['again', 'waiting']);
+});

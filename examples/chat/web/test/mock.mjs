@@ -138,12 +138,15 @@ async function make(chat, emit, call) {
     chat.outcomes.push(`${call.tool} denied ${call.reason}`);
   }
   if (call.policy === 'page') chat.waiting.push({ call, toolCallId });
-  if (call.policy === 'ask') {
-    const approvalId = `ask-${++ids}`;
-    emit({ type: 'tool-approval-request', toolCallId, approvalId });
-    emit(asked(call, approvalId, toolCallId, { status: 'pending' }));
-    chat.waiting.push({ call, toolCallId, approvalId });
-  }
+  if (call.policy === 'ask') ask(chat, emit, call, toolCallId);
+}
+
+function ask(chat, emit, call, toolCallId, changed) {
+  const approvalId = `ask-${++ids}`;
+  if (changed) emit({ type: 'tool-input-available', toolCallId, toolName: call.tool, input: call.input });
+  emit({ type: 'tool-approval-request', toolCallId, approvalId });
+  emit(asked(call, approvalId, toolCallId, { status: 'pending', ...(changed && { changed }) }));
+  chat.waiting.push({ call, toolCallId, approvalId });
 }
 
 function settle(chat, emit, call, toolCallId, input = call.input) {
@@ -154,6 +157,7 @@ function settle(chat, emit, call, toolCallId, input = call.input) {
 
 /** The outcomes of what waited, by the answers in the message that came back. */
 function answered(chat, emit, parts, overrides) {
+  const again = [];
   for (const { call, toolCallId, approvalId } of chat.waiting) {
     const part = parts.find(it => it.toolCallId === toolCallId);
     const known = last(chat).parts.find(it => it.toolCallId === toolCallId);
@@ -167,13 +171,20 @@ function answered(chat, emit, parts, overrides) {
     const ranInput = approved ? overrides[approvalId] : undefined;
     const status = ranInput ? 'edited' : approved ? 'approved' : 'denied';
     emit(asked(call, approvalId, toolCallId, { status, by: 'you', ...(reason && { reason }), ...(ranInput && { ranInput }) }));
-    if (approved) settle(chat, emit, call, toolCallId, ranInput);
+    if (ranInput && call.again) again.push({ call: { ...call, input: ranInput, again: false }, toolCallId: `${toolCallId}#2` });
+    if (ranInput && call.again) emit({ type: 'tool-output-error', toolCallId, errorText: 'Asked again below: the path is another one.' });
+    else if (approved) settle(chat, emit, call, toolCallId, ranInput);
     else {
       emit({ type: 'tool-output-denied', toolCallId });
       chat.outcomes.push(`${call.tool} denied ${reason ?? ''}`);
     }
   }
   chat.waiting = [];
+  if (again.length > 0) {
+    emit({ type: 'start-step' });
+    for (const { call, toolCallId } of again) ask(chat, emit, call, toolCallId, 'the path is another one');
+    emit({ type: 'finish-step' });
+  }
   if (chat.parent) settle(chat, emit, chat.parent.call, chat.parent.toolCallId);
   chat.parent = undefined;
 }
@@ -182,12 +193,13 @@ async function run(chat, emit, before) {
   emit({ type: 'start', messageId: last(chat).id });
   before?.();
   for (;;) {
+    if (chat.waiting.length > 0) break;
     const goOn = await turn(chat, emit);
     if (chat.parent && chat.waiting.length === 0 && !chat.live.stopped) continue;
     if (!goOn) break;
   }
   emit({ type: 'finish', finishReason: chat.waiting.length > 0 ? 'tool-calls' : 'stop' });
-  chat.live.ended = true;
+  chat.stopped = chat.live.stopped;
   chat.past.push(...chat.live.log);
   for (const listener of chat.live.listeners) listener();
   chat.live = undefined;
@@ -216,6 +228,7 @@ function post(body, res) {
   const known = responded.find(part => part.state === 'approval-responded' && chat.answers[part.approval.id] !== undefined);
   if (known && options.conflict) return fail(res, 409, 'Somebody else has answered this.');
   if (known) return again(chat, res, chat.answers[known.approval.id]);
+  if (chat.stopped) return follow(chat, res, emitter(chat));
   if (open.length > 0 || chat.waiting.length === 0) return fail(res, 400, 'Not all calls are answered.');
   for (const { approvalId } of chat.waiting) chat.answers[approvalId] = chat.past.length;
   const emit = emitter(chat);

@@ -35,7 +35,7 @@ export const SCRIPTS = {
     ],
     ['Done.\n\n- the temporary files are as you decided\n- `.env` is as it was\n\n```\n$ ls\nREADME.md  logs  notes\n```'],
   ],
-  'delete a.txt': [['I will delete `a.txt`.', remove('a.txt')], ['ECHO']],
+  'delete a.txt': [['I will delete `a.txt`.', remove('a.txt', { again: true })], ['ECHO']],
   two: [[remove('a.txt'), remove('b.txt')], ['ECHO']],
   explode: [[call('explode', {}, { policy: 'ask', error: 'kaboom', questions: [{ askedBy: 'Changes', reason: 'light the fuse?' }] })], ['ECHO']],
   forbidden: [[call('wipe_disk', {}, { policy: 'deny', reason: 'wiping disks is forbidden' })], ['ECHO']],
