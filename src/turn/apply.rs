@@ -113,7 +113,7 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
     let by = answers.answered_by.remove(id);
     let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
         (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
-            (State::Settled(Outcome::denied(message)), Answered::Denied { by })
+            (State::Settled(slot.unrun(Outcome::denied(message))), Answered::Denied { by })
         }
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();

@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 use super::resolve::Resolving;
 use super::slot::{Slot, Waiting};
 use super::together::call_path;
-use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo};
+use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_to_repeat};
+use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
+use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
-    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Renewed, Settled, Verdict,
+    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
 };
 use crate::outcome::{DeferralKind, Outcome, ToolDenied};
 
@@ -181,6 +183,17 @@ impl LedgerJournal {
         Ok(id)
     }
 
+    /// The question whether to run a call again whose end was not seen.
+    async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
+        let claim = self.0.get(ask).await?.and_then(|record| record.claim);
+        let claimed = claim.map_or_else(String::new, |claim| {
+            let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
+            format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
+        });
+        let reason = format!("{MAY_HAVE_RUN}{claimed} Run it again?");
+        Ok(ask_to_repeat(ask, reason))
+    }
+
     async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
         let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
         let id = match asked {
@@ -199,7 +212,10 @@ impl LedgerJournal {
             Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
                 "Another worker (`{by}`) executes this call: it may have run."
             )),
-            Claimed::Unknown => JournalClaim::Unknown(crate::gate::MAY_HAVE_RUN.to_owned()),
+            Claimed::Unknown if self.0.asks_before_repeating() => {
+                JournalClaim::AskAgain(self.question(&id).await?)
+            }
+            Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
             Claimed::NotDecided | Claimed::UnknownAsk => {
                 JournalClaim::Denied("nobody has decided about it.".to_owned())
             }
@@ -253,5 +269,39 @@ impl Journal for LedgerJournal {
 
     fn lease(&self) -> Duration {
         self.0.get_lease()
+    }
+}
+
+/// A point of the store's time, for people.
+fn utc(at: Millis) -> String {
+    let (days, time) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000) / 1_000);
+    // Years that begin in March, in eras of 400 years.
+    let (era, day) = ((days + 719_468).div_euclid(146_097), (days + 719_468).rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn times_are_told_as_people_read_them() {
+        for (at, says) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (-1, "1969-12-31 23:59:59 UTC"),
+            (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
+            (1_735_689_600_000, "2025-01-01 00:00:00 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(at), says);
+        }
+        assert!(utc(i64::MAX).ends_with("UTC") && utc(i64::MIN).ends_with("UTC"));
     }
 }

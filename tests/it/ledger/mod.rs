@@ -6,6 +6,7 @@ mod contract;
 mod failing;
 mod kills;
 mod properties;
+mod repeating;
 mod shell;
 mod storm;
 mod taking_up;
