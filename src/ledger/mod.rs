@@ -14,6 +14,7 @@
 mod ask;
 mod audit;
 mod change;
+mod checkpoint;
 mod closing;
 mod expiring;
 mod memory;
@@ -38,6 +39,7 @@ pub(crate) use ask::AskedCall;
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
+pub use checkpoint::Checkpoint;
 pub use memory::MemoryStore;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
@@ -102,9 +104,9 @@ pub enum LedgerError {
         problem: String,
     },
     /// It would not be read again as it is: nothing has changed.
-    #[error("ask `{id}` cannot be kept: {problem}")]
+    #[error("`{id}` cannot be kept: {problem}")]
     Unkeepable {
-        /// The ask.
+        /// The ask, or the run.
         id: String,
         /// What is wrong with it, and what to do.
         problem: String,
@@ -195,6 +197,7 @@ impl Ledger {
     /// [`LedgerError`]; nothing has changed.
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
+        checkpoint::refuse_name(ask.run(), &id)?;
         let change = Change { by: None, new: Some(ask) };
         let parked = self.change(&id, change, |record, _| record.clone(), |_| None).await?;
         let missing = "it is there and is not: the store did not do the work it was given";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
-use super::{Ledger, LedgerError, closing, millis};
+use super::{Ledger, LedgerError, checkpoint, closing, millis};
 
 /// The version of the stored form (rule L7).
 const VERSION: u64 = 1;
@@ -169,6 +169,7 @@ impl Ledger {
         write: RunWrite<'_>,
     ) -> Result<Saved, LedgerError> {
         let RunWrite { state, token, over, closes } = write;
+        checkpoint::refuse_name(run, run)?;
         let event = if over { "run_ended" } else { "run_saved" };
         let closing = Closing { asks: closes, by: self.get_worker(), if_made: Saved::Saved };
         self.on_run(run, Some(closing), |now, record| {

@@ -1,6 +1,7 @@
 //! The ledger: decided once, executed once, over every store, and from the shell.
 
 mod audit;
+mod checkpoints;
 mod closing;
 mod contract;
 mod failing;
