@@ -212,13 +212,16 @@ impl Ledger {
             let mut rows = rows.into_iter();
             let known = rows.next().flatten().map(|row| read(&row)).transpose();
             let made = known.and_then(|known| {
+                let held = known.as_ref().and_then(|record| record.claim.clone());
                 let (made, written) = change(now, known);
                 let mut writes = match closing.as_ref().filter(|it| it.if_made == made) {
                     Some(it) => closing::closed(rows, it.by, now)?,
                     None => Writes::default(),
                 };
                 if let Some((record, event)) = written {
-                    writes.log.extend(event.map(|event| draft(&record, event, now)));
+                    let held = record.claim.as_ref().or(held.as_ref());
+                    let by = held.map_or(self.get_worker(), |claim| &claim.worker);
+                    writes.log.extend(event.map(|event| draft(&record, event, by, now)));
                     writes.rows.push(row_of(&record));
                 }
                 Ok((made, writes))
@@ -277,14 +280,14 @@ fn read(row: &Row) -> Result<RunRecord, LedgerError> {
     }
 }
 
-fn draft(record: &RunRecord, event: &str, now: Millis) -> Draft {
+fn draft(record: &RunRecord, event: &str, worker: &str, now: Millis) -> Draft {
     let body = json!({
         "at": now,
         "event": event,
         "saved": record.saved,
         "state": crate::args::digest(&record.state),
         "token": record.token,
-        "worker": record.claim.as_ref().map(|claim| &claim.worker),
+        "worker": worker,
     });
     Draft { run: record.run.clone(), body }
 }
