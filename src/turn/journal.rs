@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::resolve::Resolving;
 use super::slot::{Slot, Waiting};
 use super::together::call_path;
+use crate::args::Args;
 use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_to_repeat};
 use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
@@ -17,13 +18,16 @@ use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
     Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
 };
-use crate::outcome::{DeferralKind, Outcome, ToolDenied};
+use crate::outcome::{DeferralKind, Outcome, ToolDenied, ToolFailed};
 
 /// Who decides, where a stack allows a call that is written down.
 pub(super) const POLICY: &str = "policy";
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
+
+/// What the model is told of a call that was answered where somebody had to approve it.
+const NO_APPROVAL: &str = "It was answered, but what was asked for is an approval: it did not run.";
 
 /// The ask of a call that waits. Its id is the same in every process.
 pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
@@ -46,9 +50,10 @@ pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool
 async fn decide(
     ledger: &Ledger,
     (ask, fingerprint): (&str, &str),
-    id: &str,
+    call: (&str, DeferralKind),
     answers: &mut DeferredToolResults,
 ) -> Result<(), ErrorKind> {
+    let id = call.0;
     let Some(verdict) = verdict(id, answers) else { return Ok(()) };
     let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
     match ledger.decide(ask, fingerprint, &by, verdict).await.map_err(failed)? {
@@ -56,11 +61,11 @@ async fn decide(
         Decided::Lost(winner) => {
             let by = winner.by.join(", ");
             tracing::info!(target: "countersign::answer", call = id, by, "somebody else has decided before");
-            put(answers, id, &winner.decision, &by);
+            put(answers, call, &winner.decision, &by);
         }
         Decided::Recorded { .. } | Decided::NotAllowed => leave(answers, id),
-        Decided::Expired => put(answers, id, &expired(), POLICY),
-        Decided::Cancelled => put(answers, id, &withdrawn(), POLICY),
+        Decided::Expired => put(answers, call, &expired(), POLICY),
+        Decided::Cancelled => put(answers, call, &withdrawn(), POLICY),
         Decided::Mismatch { .. } | Decided::UnknownAsk => {
             return Err(UserError::AnswersForOtherBatch { ids: vec![id.to_owned()] }.into());
         }
@@ -97,28 +102,33 @@ fn leave(answers: &mut DeferredToolResults, id: &str) {
     answers.answered_by.remove(id);
 }
 
-pub(super) fn put(answers: &mut DeferredToolResults, id: &str, verdict: &Verdict, by: &str) {
-    let external = answers.calls.remove(id).is_some();
-    answers.approvals.remove(id);
+/// Puts a decision into the place of an answer. One that does not fit what was asked is a denial (rule D4): it stands,
+/// and nobody can decide otherwise any more.
+pub(super) fn put(
+    answers: &mut DeferredToolResults,
+    (id, kind): (&str, DeferralKind),
+    verdict: &Verdict,
+    by: &str,
+) {
+    leave(answers, id);
     answers.answered_by.insert(id.to_owned(), by.to_owned());
-    match verdict {
-        Verdict::Approve { args } => {
-            let approved = ToolApproved { override_args: args.clone() };
-            answers.approvals.insert(id.to_owned(), approved.into());
-        }
-        Verdict::Deny { message } if external => {
-            let failed = crate::outcome::ToolFailed::new(message.clone());
-            answers.calls.insert(id.to_owned(), failed.into());
-        }
-        Verdict::Deny { message } => {
-            answers.approvals.insert(id.to_owned(), ToolDenied::new(message.clone()).into());
-        }
-        Verdict::Answer { value } => {
-            if let Ok(result) = serde_json::from_value(value.clone()) {
-                answers.calls.insert(id.to_owned(), result);
-            }
-        }
+    if kind == DeferralKind::Approval {
+        let approval = match verdict {
+            Verdict::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
+            Verdict::Deny { message } => ToolDenied::new(message.clone()).into(),
+            Verdict::Answer { .. } => ToolDenied::new(NO_APPROVAL).into(),
+        };
+        answers.approvals.insert(id.to_owned(), approval);
+        return;
     }
+    let unfit = |problem: &str| ToolFailed::new(problem).into();
+    let result = match verdict {
+        Verdict::Answer { value } => serde_json::from_value(value.clone())
+            .unwrap_or_else(|_| unfit("The answer could not be read.")),
+        Verdict::Deny { message } => unfit(message),
+        Verdict::Approve { .. } => unfit("It was approved, but what was asked for is an answer."),
+    };
+    answers.calls.insert(id.to_owned(), result);
 }
 
 /// The ledger could not answer.
@@ -143,12 +153,23 @@ impl Resolving<'_> {
         Ok(())
     }
 
+    /// Whether somebody has decided in the ledger that a call runs with these arguments.
+    pub(super) async fn is_decided(&self, slot: &Slot, args: &Args) -> Result<bool, ErrorKind> {
+        let (Some(ledger), Some(waiting)) = (&self.turn.ledger, slot.waiting()) else {
+            return Ok(false);
+        };
+        let ask = ask_of(&self.turn.info, slot, waiting, false);
+        let record = ledger.get(ask.id()).await.map_err(failed)?;
+        Ok(record.is_some_and(|it| it.decision.is_some() && it.args_to_run() == args))
+    }
+
     /// Makes every answer a decision, and every decision that somebody else has made before the answer.
     pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         for slot in &self.slots {
             if let (Some(ask), Some(waiting)) = (&slot.ask, slot.waiting()) {
-                decide(ledger, (ask, &waiting.fingerprint), slot.call.id(), answers).await?;
+                let call = (slot.call.id(), waiting.deferral.kind);
+                decide(ledger, (ask, &waiting.fingerprint), call, answers).await?;
             }
         }
         Ok(())
