@@ -197,7 +197,7 @@ impl<T: Toolset> Gate<T> {
                     }
                     not_now => {
                         usage.give_tool_call_back();
-                        return not_executed(not_now, claimed);
+                        return not_executed(not_now, claimed, pass);
                     }
                 }
             }
@@ -214,10 +214,17 @@ impl<T: Toolset> Gate<T> {
 fn not_executed(
     claim: Result<JournalClaim, BoxError>,
     claimed: Claimed,
+    pass: &Pass,
 ) -> Result<Outcome, BoxError> {
     let outcome = match claim {
         // It was executed before: that is what the record of this pass says, too.
         Ok(JournalClaim::Recorded(outcome)) => outcome,
+        Ok(JournalClaim::AskAgain(question)) => {
+            claimed.give_up();
+            let mut deferral = Deferral::approval(pass.questions(Some(question)));
+            deferral.changed = Some("it may have run already".to_owned());
+            return Ok(Outcome::Deferred(pass.defer(deferral)));
+        }
         Ok(JournalClaim::Unknown(text)) => {
             drop(claimed); // leaves the pass unknown, as it is
             return Ok(Outcome::unknown(text));

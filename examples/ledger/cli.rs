@@ -93,9 +93,11 @@ pub(crate) enum Command {
         #[arg(long = "as", value_name = "WHO", value_parser = name, allow_hyphen_values = true)]
         who: String,
     },
+    /// Notes how far every log has come, in a log of its own: from then on `verify` shows when one is cut or removed.
+    Checkpoint,
     /// Checks the log, and that every ask stands where it says.
     Verify {
-        /// What `export` wrote earlier: the log must go on from there.
+        /// What `export` or `checkpoint` wrote earlier: the log must go on from there.
         #[arg(long, value_name = "PATH")]
         earlier: Option<PathBuf>,
     },

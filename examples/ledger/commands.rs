@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use countersign::ledger::{Entry, Ledger, Verdict};
+use countersign::ledger::{Broken, Checkpoint, Entry, Ledger, Verdict};
 use serde_json::json;
 
 use crate::cli::{Cli, Command, VerdictArgs};
@@ -101,6 +101,7 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
             Ok(Said::new(0, json!({"result": "expired", "changed": changed})))
         }
         Command::Cancel { id, who } => said::cancelled(&ledger.cancel(&id, &who).await?),
+        Command::Checkpoint => checkpoint(ledger).await,
         Command::Export => {
             let mut lines = Vec::new();
             ledger.export(|entry| lines.push(json!(entry))).await?;
@@ -114,24 +115,40 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
     }
 }
 
+async fn checkpoint(ledger: &Ledger) -> Result<Said, Failed> {
+    Ok(match ledger.checkpoint().await? {
+        Ok(Checkpoint { entries, head, changed }) => {
+            let line = json!({"ok": true, "entries": entries, "head": head, "changed": changed});
+            Said::new(0, line)
+        }
+        Err(broken) => self::broken(&broken),
+    })
+}
+
+fn broken(broken: &Broken) -> Said {
+    let Broken { run, seq, problem } = broken;
+    Said::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
+}
+
 async fn verify(
     ledger: &Ledger,
     earlier: &BTreeMap<String, (i64, String)>,
 ) -> Result<Said, Failed> {
     Ok(match ledger.verify(earlier).await? {
         Ok(verified) => Said::new(0, json!({"ok": true, "entries": verified.entries})),
-        Err(broken) => {
-            let line = json!({"ok": false, "run": broken.run, "seq": broken.seq, "problem": broken.problem});
-            Said::new(12, line)
-        }
+        Err(broken) => self::broken(&broken),
     })
 }
 
-/// The last entry of each log that was exported.
+/// The last entry of each log that was exported, and the checkpoints that were printed.
 fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failed> {
     let text = String::from_utf8_lossy(&file(path)?).into_owned();
     let mut heads = BTreeMap::new();
     for line in text.lines() {
+        if let Ok(checkpoint) = serde_json::from_str::<Checkpoint>(line) {
+            heads.extend(checkpoint.to_heads());
+            continue;
+        }
         let entry: Entry = serde_json::from_str(line).map_err(|error| {
             Failed::Usage(format!("`{}` is not what `export` writes: {error}", path.display()))
         })?;

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
 pub use output::{Output, structured, text};
+#[cfg(feature = "ai-sdk")]
+pub(crate) use parked::Keeper;
 pub use parked::TakeUp;
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;

@@ -1,6 +1,8 @@
 //! Runs that a ledger keeps: parked when they wait, and resumed by one worker at a time (rule L5).
 
 use std::future::IntoFuture as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -49,7 +51,8 @@ impl Agent {
     /// Resumes a run that the [ledger](Self::ledger) keeps, with what was decided about its calls since; calls that
     /// nobody has decided about, and calls that another worker executes right now, go on waiting. Of any number of
     /// workers one resumes it, the others are told. While it does, the run is kept for it; when it dies, another worker
-    /// can take the run up after the [lease](crate::ledger::Ledger::lease), and what was executed does not run again.
+    /// can take the run up after the [lease](crate::ledger::Ledger::lease), and what was executed does not run again. A
+    /// worker that was away for longer than that ends what it has begun, and begins nothing more.
     ///
     /// What it came to is kept in one transaction with the asks of the calls that have got their results, which are
     /// closed (rule L5). What was decided by then is taken up before this returns: whoever decides while a run is held,
@@ -81,13 +84,17 @@ impl Agent {
                 (Ok(Err(other)), None) => return Ok(other),
                 (Err(error), None) => return Err(error),
             };
-            let closing = Closing::default();
-            let run = self.resume(hold.state.clone(), answers).saved_elsewhere(closing.clone());
+            let keeper = Keeper::default();
+            let run = self.resume(hold.state.clone(), answers).kept_by(keeper.clone());
             let run = run.output(self.output.clone().or_deferred());
-            let renew = || hold.renew(ledger.get_lease());
+            let renew = || async {
+                if hold.renew(ledger.get_lease()).await == Some(Saved::StaleToken) {
+                    keeper.lose();
+                }
+            };
             let mut ended = keeping(ledger.get_lease(), run.into_future(), renew).await;
             put_before(before_it.map(|run| run.turns).unwrap_or_default(), &mut ended);
-            match hold.keep(&ended, &closing.take()).await {
+            match hold.keep(&ended, &keeper.closing.take()).await {
                 Ok(Saved::Saved) => {}
                 Ok(Saved::StaleToken) => return Ok(TakeUp::NotKept { ended, error: None }),
                 Err(error) => return Ok(TakeUp::NotKept { ended, error: Some(failed(error)) }),
@@ -152,6 +159,27 @@ impl Agent {
     }
 }
 
+/// Who saves a run that was taken up.
+#[derive(Clone, Default)]
+pub(crate) struct Keeper {
+    /// What is closed with it.
+    pub(crate) closing: Closing,
+    /// Another worker has taken it over.
+    lost: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    /// Another worker has it now.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    /// Whether another worker has it now: nothing more is begun here.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+}
+
 /// A run that this worker has taken.
 struct Hold<'l, S = SuspendedRun> {
     ledger: &'l Ledger,
@@ -180,11 +208,12 @@ impl<'l> Hold<'l> {
 }
 
 impl<S> Hold<'_, S> {
-    async fn renew(&self, lease: Duration) {
+    /// Keeps the run for longer, if the ledger can be reached.
+    async fn renew(&self, lease: Duration) -> Option<Saved> {
         let run_id = self.run_id;
-        if let Err(error) = self.ledger.renew_run(run_id, self.token, lease).await {
-            tracing::warn!(run_id, %error, "a run could not be kept for longer");
-        }
+        let renewed = self.ledger.renew_run(run_id, self.token, lease).await;
+        let failed = |error| tracing::warn!(run_id, %error, "a run could not be kept for longer");
+        renewed.map_err(failed).ok()
     }
 
     /// Nothing was resumed: whoever comes next need not wait for the end of the lease.
@@ -248,7 +277,7 @@ impl Running<'_> {
 
     fn own_closing(&self) -> Option<(&Ledger, &Closing)> {
         let closing = self.turn.get_closing().filter(|_| self.turn.is_root());
-        self.turn.get_ledger().zip(closing).filter(|_| !self.saved_elsewhere)
+        self.turn.get_ledger().zip(closing).filter(|_| self.keeper.is_none())
     }
 }
 

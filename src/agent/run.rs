@@ -10,6 +10,7 @@ use super::Agent;
 use super::blocking::block_on;
 use super::iter::RunIter;
 use super::output::Output;
+use super::parked::Keeper;
 use super::result::{RunError, RunResult};
 use super::running::{Next, Running};
 use super::stream::{RunStream, RunStreamSync};
@@ -17,7 +18,7 @@ use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::message::Message;
-use crate::turn::{Closing, Retries, RunEvent, SuspendedRun, Turn, Watchers};
+use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
 /// A run that is about to start: set more, then choose how to run it.
 ///
@@ -46,8 +47,8 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
-    /// Somebody else saves it, and closes these asks with it.
-    closing: Option<Closing>,
+    /// Who saves it, if it does not do so itself.
+    keeper: Option<Keeper>,
 }
 
 impl<'a> Run<'a> {
@@ -73,7 +74,7 @@ impl<'a> Run<'a> {
             output,
             watchers,
             ends_with_text: false,
-            closing: None,
+            keeper: None,
         }
     }
 
@@ -250,10 +251,9 @@ impl<'a> Run<'a> {
     /// Starts with this turn, counting for the run above as well.
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
-        let saved_elsewhere = self.closing.is_some();
         // A sub-agent's run is saved with its parent's.
         let turn = if turn.is_root() && turn.get_ledger().is_some() {
-            turn.closing_later(self.closing.unwrap_or_default())
+            turn.closing_later(self.keeper.clone().unwrap_or_default().closing)
         } else {
             turn
         };
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
             meter,
             retries: Retries::new(agent.max_retries),
             turns: Vec::new(),
-            saved_elsewhere,
+            keeper: self.keeper,
             next: Next::Start,
         }
     }
@@ -283,9 +283,9 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Leaves it to somebody else to save the run, and to close these asks with it.
-    pub(crate) fn saved_elsewhere(mut self, closing: Closing) -> Self {
-        self.closing = Some(closing);
+    /// Leaves it to somebody else to save the run.
+    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Self {
+        self.keeper = Some(keeper);
         self
     }
 

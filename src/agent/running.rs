@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Agent;
 use super::history::{self, Undecided};
 use super::output::Output;
+use super::parked::Keeper;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{Meter, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
@@ -34,8 +35,8 @@ pub(super) struct Running<'a> {
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Whoever has started it saves it.
-    pub(super) saved_elsewhere: bool,
+    /// Who saves it, if it does not do so itself.
+    pub(super) keeper: Option<Keeper>,
     pub(super) next: Next,
 }
 
@@ -73,6 +74,11 @@ impl Running<'_> {
 
     /// Does what comes next. Gives the result when that was the last step.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
+        if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
+            return Err(
+                self.stop(ErrorKind::Ledger("another worker has taken the run over".into()))
+            );
+        }
         match std::mem::replace(&mut self.next, Next::Over) {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
             Next::TakeUp(waiting) => {

@@ -14,9 +14,9 @@ use super::principal::Principal;
 use super::refusal::Refusal;
 use super::request::ChatRequest;
 use super::version::ClientVersion;
-use crate::agent::{Agent, Run, RunError};
+use crate::agent::{Agent, Keeper, Run, RunError};
 use crate::call::keeping;
-use crate::ledger::{Ledger, MemoryStore};
+use crate::ledger::{Ledger, MemoryStore, Saved};
 use crate::seal::SealKeys;
 
 /// How long an idle stream is silent.
@@ -246,9 +246,14 @@ impl Chats {
         let ending = Ending { lives: &self.0.lives, id: &id, live: &live };
         let made = match self.begin(&principal, request).await {
             Ok((held, plan)) => {
-                let token = held.token();
-                let making = Making::new(&self.0, &id, principal, held, &live).make(plan);
-                keeping(home.lease(), making, || home.keep_hold(&id, token)).await
+                let (token, keeper) = (held.token(), Keeper::default());
+                let making = Making::new(&self.0, &id, principal, held, &live, keeper.clone());
+                let renew = async || {
+                    if home.keep_hold(&id, token).await == Some(Saved::StaleToken) {
+                        keeper.lose();
+                    }
+                };
+                keeping(home.lease(), making.make(plan), renew).await
             }
             Err(refusal) => Err(refusal),
         };

@@ -123,15 +123,17 @@ impl Home {
         }
     }
 
-    pub(super) async fn keep_hold(&self, id: &str, held: u64) {
-        self.renew(id, held, self.lease()).await;
+    pub(super) async fn keep_hold(&self, id: &str, held: u64) -> Option<Saved> {
+        self.renew(id, held, self.lease()).await
     }
 
-    async fn renew(&self, id: &str, token: u64, lease: Duration) {
-        let Self::Ledger(ledger) = self else { return };
-        if let Err(error) = ledger.renew_chat(id, token, lease).await {
+    async fn renew(&self, id: &str, token: u64, lease: Duration) -> Option<Saved> {
+        let Self::Ledger(ledger) = self else { return None };
+        let renewed = ledger.renew_chat(id, token, lease).await;
+        let warn = |error: &LedgerError| {
             tracing::warn!(chat = id, %error, "the hold of a chat could not be changed");
-        }
+        };
+        renewed.inspect_err(warn).ok()
     }
 
     /// Keeps what the user has said, before it is answered.

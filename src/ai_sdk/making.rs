@@ -17,11 +17,11 @@ use super::plan::{Answer, Plan, Said};
 use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
-use crate::agent::{Run, RunError, RunOutput, RunResult, RunStep};
+use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
 use crate::error::ErrorKind;
 use crate::outcome::DeferralKind;
-use crate::turn::{Closing, SuspendedRun, recorded};
+use crate::turn::{SuspendedRun, recorded};
 
 /// What became of a run.
 enum Ended {
@@ -45,8 +45,8 @@ pub(super) struct Making<'a> {
     before: usize,
     /// The calls that the request answers, by id.
     answers: HashMap<String, Answer>,
-    /// The asks of calls that have got their results.
-    closing: Closing,
+    /// Which asks are closed with the chat, and whether another server has taken it over.
+    keeper: Keeper,
 }
 
 impl<'a> Making<'a> {
@@ -56,10 +56,11 @@ impl<'a> Making<'a> {
         principal: Principal,
         held: Held,
         live: &'a Arc<Live>,
+        keeper: Keeper,
     ) -> Self {
         let before = held.chat.known();
-        let (answers, closing) = (HashMap::new(), Closing::default());
-        Self { inner, id, principal, held, live, before, answers, closing }
+        let answers = HashMap::new();
+        Self { inner, id, principal, held, live, before, answers, keeper }
     }
 
     /// Makes the response, and keeps the chat. Gives what is told once it is kept.
@@ -76,7 +77,7 @@ impl<'a> Making<'a> {
         let last = self.end(ended, &mut lock(&told));
         let message = lock(&told).message().clone();
         self.held.chat.keep(message, self.before);
-        let saved = self.inner.home.save(self.id, &self.held, &self.closing.take()).await;
+        let saved = self.inner.home.save(self.id, &self.held, &self.keeper.closing.take()).await;
         Ok(match saved {
             Ok(state) => state.into_iter().chain(last).collect(),
             Err(refusal) => vec![Chunk::Error { error_text: refusal.message }],
@@ -141,7 +142,7 @@ impl<'a> Making<'a> {
         {
             let (turn, asks) = recorded(ledger, turn).await?;
             run.turn = Some(turn);
-            self.closing.add(asks);
+            self.keeper.closing.add(asks);
         }
         self.held.chat.supersede();
         Ok(())
@@ -201,7 +202,7 @@ impl<'a> Making<'a> {
     }
 
     async fn drive(&self, run: Run<'_>) -> Ended {
-        let mut run = run.saved_elsewhere(self.closing.clone()).or_deferred().iter();
+        let mut run = run.kept_by(self.keeper.clone()).or_deferred().iter();
         loop {
             let step = match select(pin!(self.live.stopped()), pin!(run.next())).await {
                 Either::Left(_) => None,

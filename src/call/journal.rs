@@ -1,6 +1,7 @@
 //! The record of executions that outlives the process: what a gate claims before a body runs, and settles when it has
 //! ended (rule L2). The pass is the record for one process; this is the one for all of them.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use futures::future::BoxFuture;
 
 use super::RunContext;
 use crate::args::Args;
+use crate::decision::Question;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
@@ -48,6 +50,8 @@ pub(crate) enum JournalClaim {
     Recorded(Outcome),
     /// It may not: nobody approved it, or not any more.
     Denied(String),
+    /// It was started, its end was not seen, and somebody is asked whether to run it again.
+    AskAgain(Question),
     /// Another worker executes it now, or it was started and its end was not seen.
     Unknown(String),
 }
@@ -57,6 +61,30 @@ pub(crate) enum JournalClaim {
 pub(crate) struct JournalToken {
     pub(crate) id: String,
     pub(crate) token: u64,
+}
+
+/// Who asks whether to run a call again, and the key of that question.
+const REPEATING: (&str, &str) = ("ledger", "may-have-run");
+
+/// The pin of that question: the ask under which the call was started.
+const STARTED: &str = "ask";
+
+/// The question whether to run a call again that was started under this ask, and whose end was not seen. Each ask is
+/// started once, so that the question is the same each time it comes up, and another one after another start.
+pub(crate) fn ask_to_repeat(ask: &str, reason: String) -> Question {
+    let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
+    Question { reason, pins, ..Question::of(REPEATING.0, REPEATING.1) }
+}
+
+/// Whether this is a question whether to run a call again.
+pub(crate) fn is_about_repeating(question: &Question) -> bool {
+    (question.layer(), question.key()) == REPEATING
+}
+
+/// The asks under which the call was started, as far as these questions are about them.
+pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
+    let about = questions.iter().filter(|question| is_about_repeating(question));
+    about.filter_map(|question| question.pins().get(STARTED)).map(String::as_str)
 }
 
 /// Keeps a lease while something goes on: renews it three times in its length, by tokio's clock.

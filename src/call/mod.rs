@@ -25,7 +25,10 @@ pub(crate) use definition::{Behind, Leaf, SetId, Validate};
 pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
 pub(crate) use inherited::{Decider, Inherited};
-pub(crate) use journal::{Journal, JournalClaim, JournalToken, Journaled, keeping};
+pub(crate) use journal::{
+    Journal, JournalClaim, JournalToken, Journaled, ask_to_repeat, is_about_repeating, keeping,
+    repeated,
+};
 pub(crate) use pass::{Closed, Pass, name_rewriters};
 pub use record::Execution;
 pub(crate) use record::{BodyToken, Claim, Claimed, Rerun, SharedError};

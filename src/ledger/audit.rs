@@ -12,7 +12,7 @@ use super::stored::{read, row_of};
 use super::{Ledger, LedgerError};
 
 /// How many entries, or runs, are read at once.
-const PAGE: u32 = 512;
+pub(super) const PAGE: u32 = 512;
 
 /// How often a run is read again that changes while it is read.
 const RETRIES: usize = 100;
@@ -52,7 +52,8 @@ impl fmt::Display for Broken {
 }
 
 impl Ledger {
-    /// Replays the whole log, and compares it with the asks and with heads that an earlier check gave.
+    /// Replays the whole log, and compares it with the asks, with the [checkpoints](Self::checkpoint), and with heads
+    /// that an earlier check gave.
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read. What does not fit is not an error of this method: it is the
@@ -61,6 +62,15 @@ impl Ledger {
         &self,
         earlier: &BTreeMap<String, (i64, String)>,
     ) -> Result<Result<Verified, Broken>, LedgerError> {
+        // Read first: what was noted by now is in the logs that are read from now on.
+        let mut ends = match self.checkpoints().await? {
+            Ok(ends) => ends,
+            Err(broken) => return Ok(Err(broken)),
+        };
+        for (run, head) in earlier {
+            ends.entry(run.clone()).or_default().push(head.clone());
+        }
+        ends.values_mut().for_each(|ends| ends.sort_unstable());
         let mut verified = Verified::default();
         let mut after = String::new();
         loop {
@@ -68,7 +78,7 @@ impl Ledger {
             let Some(last) = runs.last() else { break };
             after.clone_from(last);
             for run in runs {
-                match self.verify_run(&run, earlier.get(&run)).await? {
+                match self.verify_run(&run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
                     // A run may have rows that no log is about.
                     Ok((0, _)) => {}
                     Ok(head) => {
@@ -79,10 +89,11 @@ impl Ledger {
                 }
             }
         }
-        for (run, (seq, _)) in earlier {
-            if !verified.heads.contains_key(run) {
+        for (run, ends) in ends {
+            if !verified.heads.contains_key(&run) {
                 let problem = "the whole log is gone".to_owned();
-                return Ok(Err(Broken { run: run.clone(), seq: Some(*seq), problem }));
+                let seq = ends.last().map(|(seq, _)| *seq);
+                return Ok(Err(Broken { run, seq, problem }));
             }
         }
         Ok(Ok(verified))
@@ -93,7 +104,7 @@ impl Ledger {
     async fn verify_run(
         &self,
         run: &str,
-        earlier: Option<&(i64, String)>,
+        earlier: &[(i64, String)],
     ) -> Result<Result<(i64, String), Broken>, LedgerError> {
         for _ in 0..RETRIES {
             let rows = self.asks_of(run).await?;
@@ -116,11 +127,12 @@ impl Ledger {
         self.store.list(&Filter { kind, run, ..Filter::default() }).await
     }
 
-    /// The last entry of a run's log, and where each ask stands by it.
+    /// The last entry of a run's log, and where each ask stands by it. The log goes through these ends, which it had
+    /// earlier, in the order of their places.
     async fn replay(
         &self,
         run: &str,
-        earlier: Option<&(i64, String)>,
+        mut earlier: &[(i64, String)],
     ) -> Result<Result<Replayed, Broken>, LedgerError> {
         let broken = |seq: i64, problem: &str| {
             Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
@@ -136,8 +148,13 @@ impl Ledger {
                 if let Err(problem) = self.check(&entry, run, &last) {
                     return broken(entry.seq, problem);
                 }
-                if earlier.is_some_and(|(seq, hash)| *seq == entry.seq && *hash != entry.hash) {
-                    return broken(entry.seq, "it is not the entry that was there before");
+                while let [(seq, hash), rest @ ..] = earlier
+                    && *seq <= entry.seq
+                {
+                    if (*seq, hash) != (entry.seq, &entry.hash) {
+                        return broken(entry.seq, "it is not the entry that was there before");
+                    }
+                    earlier = rest;
                 }
                 let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
                 let said = |key| body.get(key).and_then(Value::as_str);
@@ -147,13 +164,18 @@ impl Ledger {
                 last = (entry.seq, entry.hash);
             }
         }
-        match earlier.filter(|(seq, _)| *seq > last.0) {
+        match earlier.last() {
             Some((seq, _)) => broken(*seq, "the end of the log is gone"),
             None => Ok(Ok((last, asks))),
         }
     }
 
-    fn check(&self, entry: &Entry, run: &str, last: &(i64, String)) -> Result<(), &'static str> {
+    pub(super) fn check(
+        &self,
+        entry: &Entry,
+        run: &str,
+        last: &(i64, String),
+    ) -> Result<(), &'static str> {
         if entry.run != run || entry.seq != last.0 + 1 {
             return Err("an entry is missing before it");
         }

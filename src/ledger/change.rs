@@ -45,7 +45,9 @@ impl Ledger {
                 }
                 let made = change(&mut record, now);
                 if let Some(event) = event(&made) {
-                    writes.log.push(draft(&record, event, how.by, now));
+                    // A token says whose claim it is.
+                    let worker = record.claim.as_ref().map(|claim| &*claim.worker);
+                    writes.log.push(draft(&record, event, how.by.or(worker), now));
                 }
                 if new || record != before {
                     writes.rows.push(keepable(row_of(&record))?);

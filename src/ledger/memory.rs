@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Bound;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -126,6 +127,17 @@ impl Store for MemoryStore {
         let runs: BTreeSet<_> = runs.filter(|run| run.as_str() > after).collect();
         let runs = runs.into_iter().take(limit as usize);
         Box::pin(ready(Ok(runs.cloned().collect())))
+    }
+
+    fn heads<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let all = self.lock();
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        let heads = all.logs.range::<str, _>(behind).filter_map(|(_, log)| log.last());
+        Box::pin(ready(Ok(heads.take(limit as usize).cloned().collect())))
     }
 
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {

@@ -14,10 +14,13 @@
 mod ask;
 mod audit;
 mod change;
+mod checkpoint;
 mod closing;
 mod deciding;
+mod expiring;
 mod memory;
 mod record;
+mod repeating;
 mod results;
 mod rules;
 mod runs;
@@ -37,6 +40,7 @@ pub(crate) use ask::AskedCall;
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
+pub use checkpoint::Checkpoint;
 pub use memory::MemoryStore;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
@@ -47,9 +51,6 @@ use stored::read;
 
 /// How long a claim of a turn lasts when its worker dies.
 const LEASE: Duration = Duration::from_secs(30);
-
-/// How many asks `expire` works through in one go.
-const EXPIRE_AT_ONCE: u32 = 256;
 
 /// Where asks live. Cheap to clone; all clones, in all processes, over one store are one ledger.
 ///
@@ -81,6 +82,7 @@ pub struct Ledger {
     worker: Arc<str>,
     lease: Duration,
     policy: Arc<Policy>,
+    asks_before_repeating: bool,
 }
 
 /// Sets what an ask needs: who wants it, how long it waits, who must agree.
@@ -127,6 +129,7 @@ impl Ledger {
             worker: uuid::Uuid::now_v7().to_string().into(),
             lease: LEASE,
             policy: Arc::new(|_, ask| ask),
+            asks_before_repeating: false,
         }
     }
 
@@ -194,6 +197,7 @@ impl Ledger {
     /// [`LedgerError`]; nothing has changed.
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
+        checkpoint::refuse_name(ask.run(), &id)?;
         let change = Change { by: None, new: Some(ask) };
         let parked = self.change(&id, change, |record, _| record.clone(), |_| None).await?;
         let missing = "it is there and is not: the store did not do the work it was given";
@@ -230,11 +234,18 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Claimed, LedgerError> {
         let lease = millis(lease);
-        let event =
-            |result: &Claimed| matches!(result, Claimed::Claimed { .. }).then_some("claimed");
-        let claim = |record: &mut Record, now| rules::claim(record, worker, lease, now);
-        let made = self.change(id, Change::by(worker), claim, event).await?;
-        Ok(made.map_or(Claimed::UnknownAsk, |(claimed, _)| claimed))
+        let event = |made: &Result<Claimed, Vec<String>>| {
+            matches!(made, Ok(Claimed::Claimed { .. })).then_some("claimed")
+        };
+        let claim = |record: &mut Record, now| match record.ask.repeats() {
+            earlier if earlier.is_empty() => Ok(rules::claim(record, worker, lease, now)),
+            earlier => Err(earlier),
+        };
+        match self.change(id, Change::by(worker), claim, event).await? {
+            None => Ok(Claimed::UnknownAsk),
+            Some((Ok(claimed), _)) => Ok(claimed),
+            Some((Err(earlier), _)) => self.claim_again(id, earlier, worker, lease).await,
+        }
     }
 
     /// Makes a claim last longer from now on.
@@ -305,31 +316,6 @@ impl Ledger {
         };
         let made = self.change(id, Change::by(by), cancel, event).await?;
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
-    }
-
-    /// Lets the time take effect that has passed: asks that nobody decided expire, claims whose lease is over become
-    /// unknown. Gives the ids of what has changed. Deciding and claiming look at the time by themselves.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; some may have changed.
-    pub async fn expire(&self) -> Result<Vec<String>, LedgerError> {
-        let (mut changed, mut failed) = (Vec::new(), None);
-        loop {
-            let due = self.store.due(EXPIRE_AT_ONCE).await?;
-            let before = changed.len();
-            for id in due {
-                match self.change(&id, Change::default(), |_, _| (), |()| None).await {
-                    Ok(Some(((), true))) => changed.push(id),
-                    Ok(_) => {}
-                    // One that cannot be read does not keep the others from expiring.
-                    Err(error @ LedgerError::Unreadable { .. }) => failed = Some(error),
-                    Err(error) => return Err(error),
-                }
-            }
-            if changed.len() == before {
-                return failed.map_or(Ok(changed), Err);
-            }
-        }
     }
 
     /// An ask, and what has become of it.

@@ -137,6 +137,9 @@ pub struct Vote {
 pub struct ClaimRecord {
     /// The worker.
     pub worker: String,
+    /// Since when, by the store's clock; earlier versions did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
     /// Until when, unless it renews.
     pub until: Millis,
 }

@@ -134,8 +134,11 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         Some(Verdict::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
     record.token += 1;
-    record.claim =
-        Some(ClaimRecord { worker: worker.to_owned(), until: now.saturating_add(lease) });
+    record.claim = Some(ClaimRecord {
+        worker: worker.to_owned(),
+        at: Some(now),
+        until: now.saturating_add(lease),
+    });
     record.state = AskState::Claimed;
     record.changed_at = now;
     Claimed::Claimed { token: record.token }
@@ -188,6 +191,16 @@ pub(super) fn settle(
             None => Settled::StaleToken,
         },
     }
+}
+
+/// Another ask of the call is claimed: nothing of this one counts any more (rule L2).
+pub(super) fn supersede(record: &mut Record, now: Millis) -> bool {
+    if record.state != AskState::Unknown {
+        return false;
+    }
+    record.token += 1;
+    record.changed_at = now;
+    true
 }
 
 /// What somebody has decided stays on record; a no and an answer are final, so that there is nothing to withdraw.

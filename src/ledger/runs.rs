@@ -9,7 +9,7 @@ use super::ask::Millis;
 use super::record::ClaimRecord;
 use super::store::{Draft, Filter, Row, RowKind, Writes};
 use super::stored::{check_run, keepable, value};
-use super::{Ledger, LedgerError, closing, millis};
+use super::{Ledger, LedgerError, checkpoint, closing, millis};
 
 #[cfg(feature = "ai-sdk")]
 mod chats;
@@ -130,7 +130,7 @@ impl Ledger {
             }
             record.token += 1;
             let until = now.saturating_add(lease);
-            record.claim = Some(ClaimRecord { worker: worker.to_owned(), until });
+            record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
             let taken = Taken::Taken { token: record.token, state: record.state.clone() };
             (taken, Some((record, Some("run_taken"))))
         })
@@ -176,6 +176,7 @@ impl Ledger {
         write: RunWrite<'_>,
     ) -> Result<Saved, LedgerError> {
         let RunWrite { state, token, over, closes } = write;
+        checkpoint::refuse_name(run, run)?;
         let event = if over { "run_ended" } else { "run_saved" };
         let closing = Closing { asks: closes, by: self.get_worker(), if_made: Saved::Saved };
         self.on_run(run, Some(closing), |now, record| {
@@ -220,6 +221,7 @@ impl Ledger {
             let known = rows.next().flatten().map(|row| read(&row)).transpose();
             let made = known.and_then(|known| {
                 let new = known.is_none();
+                let held = known.as_ref().and_then(|record| record.claim.clone());
                 let (made, written) = change(now, known);
                 let mut writes = match closing.as_ref().filter(|it| it.if_made == made) {
                     Some(it) => closing::closed(rows, it.by, now)?,
@@ -229,7 +231,9 @@ impl Ledger {
                     if new {
                         check_run(run)?;
                     }
-                    writes.log.extend(event.map(|event| draft(&record, event, now)));
+                    let held = record.claim.as_ref().or(held.as_ref());
+                    let by = held.map_or(self.get_worker(), |claim| &claim.worker);
+                    writes.log.extend(event.map(|event| draft(&record, event, by, now)));
                     writes.rows.push(keepable(row_of(&record))?);
                 }
                 Ok((made, writes))
@@ -293,14 +297,14 @@ fn read(row: &Row) -> Result<RunRecord, LedgerError> {
         .map_err(|error| LedgerError::unreadable(&row.id, &error))
 }
 
-fn draft(record: &RunRecord, event: &str, now: Millis) -> Draft {
+fn draft(record: &RunRecord, event: &str, worker: &str, now: Millis) -> Draft {
     let body = json!({
         "at": now,
         "event": event,
         "saved": record.saved,
         "state": crate::args::digest(&record.state),
         "token": record.token,
-        "worker": record.claim.as_ref().map(|claim| &claim.worker),
+        "worker": worker,
     });
     Draft { run: record.run.clone(), body }
 }

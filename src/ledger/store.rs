@@ -145,6 +145,30 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 
+    /// The last entry of each log of the runs behind this one, in the order of the bytes of their runs, so many at most;
+    /// none when there is no log behind it. Without this method, the logs are read.
+    fn heads<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        Box::pin(async move {
+            let (mut heads, mut after) = (Vec::new(), after.to_owned());
+            while heads.len() < limit as usize {
+                let Some(run) = self.logs(&after, 1).await?.pop() else { break };
+                let mut head: Option<Entry> = None;
+                while let Some(entry) =
+                    self.log(&run, head.as_ref().map_or(0, |it| it.seq), 512).await?.pop()
+                {
+                    head = Some(entry);
+                }
+                heads.extend(head);
+                after = run;
+            }
+            Ok(heads)
+        })
+    }
+
     /// Waits until the log of a run goes on behind this place, and gives its last place. `-1` is behind no log at all,
     /// and so never waits. A store that is told of changes wakes at once; without this method, the log is looked at ten
     /// times a second.
@@ -201,6 +225,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         (**self).logs(after, limit)
+    }
+
+    fn heads<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        (**self).heads(after, limit)
     }
 
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {

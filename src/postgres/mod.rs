@@ -272,6 +272,19 @@ impl Store for PostgresStore {
         })
     }
 
+    fn heads<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        Box::pin(async move {
+            let after = rows::encode(after);
+            let found = self.read(schema::LAST_ENTRIES, &[&after, &i64::from(limit)]).await?;
+            let entry = |row| rows::entry(row, &rows::text(row, 4)?);
+            found.iter().map(|row| self.decoded(entry(row))).collect()
+        })
+    }
+
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(self.wait(run, after))
     }

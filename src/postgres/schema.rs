@@ -118,6 +118,12 @@ pub(super) const DUE: &str = "
 pub(super) const LOG: &str = "
     SELECT seq, prev, hash, body FROM countersign_log WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
+/// The last entry of each log, as the log itself has it.
+pub(super) const LAST_ENTRIES: &str = "
+    SELECT l.seq, l.prev, l.hash, l.body, h.run FROM countersign_heads AS h CROSS JOIN LATERAL (
+        SELECT seq, prev, hash, body FROM countersign_log WHERE run = h.run ORDER BY seq DESC LIMIT 1
+    ) AS l WHERE h.run > $1 ORDER BY h.run LIMIT $2";
+
 /// The runs of logs, and of rows, should somebody have smuggled one in without an entry.
 pub(super) const LOGS: &str = "
     (SELECT run FROM countersign_heads WHERE run > $1 AND seq > 0 ORDER BY run LIMIT $2)

@@ -121,6 +121,15 @@ impl Store for SqliteStore {
         let after = after.to_owned();
         Box::pin(self.inner.reader.run("read", move |it| rows::logs(it, &after, limit)))
     }
+
+    fn heads<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let after = after.to_owned();
+        Box::pin(self.inner.reader.run("read", move |it| rows::heads(it, &after, limit)))
+    }
 }
 
 impl SqliteStore {

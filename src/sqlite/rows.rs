@@ -108,11 +108,29 @@ pub(super) fn log(
 ) -> rusqlite::Result<Vec<Entry>> {
     let sql = "SELECT run, seq, prev, hash, body FROM countersign_log \
         WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-    let entry = |row: &rusqlite::Row<'_>| {
-        let (run, seq, prev) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Entry { run, seq, prev, hash: row.get(3)?, body: row.get(4)? })
-    };
     connection.prepare_cached(sql)?.query_map(params![run, after, limit], entry)?.collect()
+}
+
+fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
+    let (run, seq, prev) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(Entry { run, seq, prev, hash: row.get(3)?, body: row.get(4)? })
+}
+
+pub(super) fn heads(
+    connection: &Connection,
+    after: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
+    let sql = "SELECT run, seq, prev, hash, body FROM countersign_log \
+        WHERE run = (SELECT min(run) FROM countersign_log WHERE run > ?1) ORDER BY seq DESC LIMIT 1";
+    let mut next = connection.prepare_cached(sql)?;
+    let mut heads: Vec<Entry> = Vec::new();
+    while heads.len() < limit as usize {
+        let after = heads.last().map_or(after, |last| &last.run);
+        let Some(head) = next.query_row([after], entry).optional()? else { break };
+        heads.push(head);
+    }
+    Ok(heads)
 }
 
 pub(super) fn logs(

@@ -53,7 +53,7 @@ impl Resolving<'_> {
             return Ok(());
         }
         check(requests, answers, self.turn.require_bound).map_err(user)?;
-        self.check_overrides(answers).map_err(user)?;
+        self.check_overrides(answers).await?;
         let mut rest = answers.clone();
         for slot in &self.slots {
             let State::Delegated(_) = slot.state else { continue };
@@ -73,8 +73,8 @@ impl Resolving<'_> {
         Ok(())
     }
 
-    /// Edited arguments are validated before anything executes (rule A2).
-    fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+    /// Edited arguments are validated before anything executes, or is decided (rule A2).
+    async fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), ErrorKind> {
         let (mut ids, mut problems) = (Vec::new(), Vec::new());
         for slot in &self.slots {
             let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
@@ -83,6 +83,10 @@ impl Resolving<'_> {
             };
             let Some(args) = &approved.override_args else { continue };
             if let Err(problem) = self.together.validate(slot.call.name(), args) {
+                // What is decided cannot be decided otherwise: the model is told that it does not fit.
+                if self.is_decided(slot, args).await? {
+                    continue;
+                }
                 ids.push(slot.call.id().to_owned());
                 problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
             }
@@ -90,7 +94,7 @@ impl Resolving<'_> {
         if ids.is_empty() {
             return Ok(());
         }
-        Err(UserError::InvalidOverride { ids, problem: problems.join("; ") })
+        Err(user(UserError::InvalidOverride { ids, problem: problems.join("; ") }))
     }
 }
 
@@ -113,7 +117,7 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
     let by = answers.answered_by.remove(id);
     let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
         (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
-            (State::Settled(Outcome::denied(message)), Answered::Denied { by })
+            (State::Settled(slot.unrun(Outcome::denied(message))), Answered::Denied { by })
         }
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();

@@ -41,8 +41,9 @@ impl Resolving<'_> {
         let mut asks = BTreeSet::new();
         for slot in &self.slots {
             asks.extend(slot.followed.iter().cloned());
-            // What has run is settled; for an agent its calls are.
-            let ran = slot.execution.started() && !self.together.is_agent(slot);
+            // What has run is settled; for an agent its calls are. Of what was asked about again, an earlier ask may be.
+            let ran = slot.execution.started() && !slot.may_have_run();
+            let ran = ran && !self.together.is_agent(slot);
             if matches!(slot.state, State::Settled(_)) && !ran {
                 asks.extend(slot.ask.clone());
             }

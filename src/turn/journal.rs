@@ -9,19 +9,25 @@ use serde_json::{Map, Value};
 use super::resolve::Resolving;
 use super::slot::{Slot, Waiting};
 use super::together::call_path;
-use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo};
+use crate::args::Args;
+use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_to_repeat};
+use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
+use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
-    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Renewed, Settled, Verdict,
+    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
 };
-use crate::outcome::{DeferralKind, Outcome, ToolDenied};
+use crate::outcome::{DeferralKind, Outcome, ToolDenied, ToolFailed};
 
 /// Who decides, where a stack allows a call that is written down.
 pub(super) const POLICY: &str = "policy";
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
+
+/// What the model is told of a call that was answered where somebody had to approve it.
+const NO_APPROVAL: &str = "It was answered, but what was asked for is an approval: it did not run.";
 
 /// The ask of a call that waits. Its id is the same in every process.
 pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
@@ -44,9 +50,10 @@ pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool
 pub(super) async fn decide(
     ledger: &Ledger,
     (ask, fingerprint): (&str, &str),
-    id: &str,
+    call: (&str, DeferralKind),
     answers: &mut DeferredToolResults,
 ) -> Result<(), ErrorKind> {
+    let id = call.0;
     let Some(verdict) = verdict(id, answers) else { return Ok(()) };
     let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
     match ledger.decide(ask, fingerprint, &by, verdict).await.map_err(failed)? {
@@ -54,11 +61,11 @@ pub(super) async fn decide(
         Decided::Lost(winner) => {
             let by = winner.by.join(", ");
             tracing::info!(target: "countersign::answer", call = id, by, "somebody else has decided before");
-            put(answers, id, &winner.decision, &by);
+            put(answers, call, &winner.decision, &by);
         }
         Decided::Recorded { .. } | Decided::NotAllowed => leave(answers, id),
-        Decided::Expired => put(answers, id, &expired(), POLICY),
-        Decided::Cancelled => put(answers, id, &withdrawn(), POLICY),
+        Decided::Expired => put(answers, call, &expired(), POLICY),
+        Decided::Cancelled => put(answers, call, &withdrawn(), POLICY),
         Decided::Mismatch { .. } | Decided::UnknownAsk => {
             return Err(UserError::AnswersForOtherBatch { ids: vec![id.to_owned()] }.into());
         }
@@ -95,28 +102,33 @@ fn leave(answers: &mut DeferredToolResults, id: &str) {
     answers.answered_by.remove(id);
 }
 
-pub(super) fn put(answers: &mut DeferredToolResults, id: &str, verdict: &Verdict, by: &str) {
-    let external = answers.calls.remove(id).is_some();
-    answers.approvals.remove(id);
+/// Puts a decision into the place of an answer. One that does not fit what was asked is a denial (rule D4): it stands,
+/// and nobody can decide otherwise any more.
+pub(super) fn put(
+    answers: &mut DeferredToolResults,
+    (id, kind): (&str, DeferralKind),
+    verdict: &Verdict,
+    by: &str,
+) {
+    leave(answers, id);
     answers.answered_by.insert(id.to_owned(), by.to_owned());
-    match verdict {
-        Verdict::Approve { args } => {
-            let approved = ToolApproved { override_args: args.clone() };
-            answers.approvals.insert(id.to_owned(), approved.into());
-        }
-        Verdict::Deny { message } if external => {
-            let failed = crate::outcome::ToolFailed::new(message.clone());
-            answers.calls.insert(id.to_owned(), failed.into());
-        }
-        Verdict::Deny { message } => {
-            answers.approvals.insert(id.to_owned(), ToolDenied::new(message.clone()).into());
-        }
-        Verdict::Answer { value } => {
-            if let Ok(result) = serde_json::from_value(value.clone()) {
-                answers.calls.insert(id.to_owned(), result);
-            }
-        }
+    if kind == DeferralKind::Approval {
+        let approval = match verdict {
+            Verdict::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
+            Verdict::Deny { message } => ToolDenied::new(message.clone()).into(),
+            Verdict::Answer { .. } => ToolDenied::new(NO_APPROVAL).into(),
+        };
+        answers.approvals.insert(id.to_owned(), approval);
+        return;
     }
+    let unfit = |problem: &str| ToolFailed::new(problem).into();
+    let result = match verdict {
+        Verdict::Answer { value } => serde_json::from_value(value.clone())
+            .unwrap_or_else(|_| unfit("The answer could not be read.")),
+        Verdict::Deny { message } => unfit(message),
+        Verdict::Approve { .. } => unfit("It was approved, but what was asked for is an answer."),
+    };
+    answers.calls.insert(id.to_owned(), result);
 }
 
 /// The ledger could not answer.
@@ -141,12 +153,23 @@ impl Resolving<'_> {
         Ok(())
     }
 
+    /// Whether somebody has decided in the ledger that a call runs with these arguments.
+    pub(super) async fn is_decided(&self, slot: &Slot, args: &Args) -> Result<bool, ErrorKind> {
+        let (Some(ledger), Some(waiting)) = (&self.turn.ledger, slot.waiting()) else {
+            return Ok(false);
+        };
+        let ask = ask_of(&self.turn.info, slot, waiting, false);
+        let record = ledger.get(ask.id()).await.map_err(failed)?;
+        Ok(record.is_some_and(|it| it.decision.is_some() && it.args_to_run() == args))
+    }
+
     /// Makes every answer a decision, and every decision that somebody else has made before the answer.
     pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         for slot in &self.slots {
             if let (Some(ask), Some(waiting)) = (&slot.ask, slot.waiting()) {
-                decide(ledger, (ask, &waiting.fingerprint), slot.call.id(), answers).await?;
+                let call = (slot.call.id(), waiting.deferral.kind);
+                decide(ledger, (ask, &waiting.fingerprint), call, answers).await?;
             }
         }
         Ok(())
@@ -181,6 +204,17 @@ impl LedgerJournal {
         Ok(id)
     }
 
+    /// The question whether to run a call again whose end was not seen.
+    async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
+        let claim = self.0.get(ask).await?.and_then(|record| record.claim);
+        let claimed = claim.map_or_else(String::new, |claim| {
+            let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
+            format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
+        });
+        let reason = format!("{MAY_HAVE_RUN}{claimed} Run it again?");
+        Ok(ask_to_repeat(ask, reason))
+    }
+
     async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
         let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
         let id = match asked {
@@ -199,7 +233,10 @@ impl LedgerJournal {
             Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
                 "Another worker (`{by}`) executes this call: it may have run."
             )),
-            Claimed::Unknown => JournalClaim::Unknown(crate::gate::MAY_HAVE_RUN.to_owned()),
+            Claimed::Unknown if self.0.asks_before_repeating() => {
+                JournalClaim::AskAgain(self.question(&id).await?)
+            }
+            Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
             Claimed::NotDecided | Claimed::UnknownAsk => {
                 JournalClaim::Denied("nobody has decided about it.".to_owned())
             }
@@ -253,5 +290,39 @@ impl Journal for LedgerJournal {
 
     fn lease(&self) -> Duration {
         self.0.get_lease()
+    }
+}
+
+/// A point of the store's time, for people.
+fn utc(at: Millis) -> String {
+    let (days, time) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000) / 1_000);
+    // Years that begin in March, in eras of 400 years.
+    let (era, day) = ((days + 719_468).div_euclid(146_097), (days + 719_468).rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn times_are_told_as_people_read_them() {
+        for (at, says) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (-1, "1969-12-31 23:59:59 UTC"),
+            (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
+            (1_735_689_600_000, "2025-01-01 00:00:00 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(at), says);
+        }
+        assert!(utc(i64::MAX).ends_with("UTC") && utc(i64::MIN).ends_with("UTC"));
     }
 }

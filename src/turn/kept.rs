@@ -10,7 +10,7 @@ use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{AskState, Ledger, Record, Verdict};
-use crate::outcome::Outcome;
+use crate::outcome::{DeferralKind, Outcome};
 
 /// A call of a response, or of an agent behind one of its calls.
 struct Kept {
@@ -18,7 +18,8 @@ struct Kept {
     id: String,
     /// Its ask, if it has one.
     ask: Option<String>,
-    waits: bool,
+    /// What it waits for, if it does.
+    waits: Option<DeferralKind>,
     /// It belongs to the response itself.
     own: bool,
 }
@@ -39,7 +40,8 @@ fn open(suspended: &SuspendedTurn) -> Vec<Kept> {
             let behind = slot.child.run.as_deref().and_then(SuspendedRun::turn);
             turns.extend(behind.map(|child| (prefix(&id), child.clone())));
             if !matches!(slot.state, State::Settled(_)) {
-                let (ask, waits) = (ask_id(&info, &slot), slot.waiting().is_some());
+                let (ask, waits) =
+                    (ask_id(&info, &slot), slot.waiting().map(|waiting| waiting.deferral.kind));
                 found.push(Kept { id, ask, waits, own: before.is_empty() });
             }
         }
@@ -61,10 +63,10 @@ pub(super) async fn decisions(
 ) -> Result<DeferredToolResults, ErrorKind> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
-    for Kept { id, ask, .. } in open(suspended).into_iter().filter(|kept| kept.waits) {
-        let Some(ask) = ask else { continue };
+    for Kept { id, ask, waits, .. } in open(suspended) {
+        let (Some(ask), Some(kind)) = (ask, waits) else { continue };
         if let Some(record) = ledger.get_now(&ask).await.map_err(failed)? {
-            decided(&mut answers, &id, &record);
+            decided(&mut answers, (&id, kind), &record);
         }
     }
     let rest = requests.remaining(&answers).unwrap_or_default();
@@ -79,23 +81,24 @@ pub(super) async fn decide(
     mut answers: DeferredToolResults,
 ) -> Result<(), ErrorKind> {
     let requests = suspended.requests();
-    for Kept { id, ask, .. } in open(suspended).into_iter().filter(|kept| kept.waits) {
-        if let (Some(ask), Some(fingerprint)) = (ask, requests.fingerprint(&id)) {
-            super::journal::decide(ledger, (&ask, fingerprint), &id, &mut answers).await?;
+    for Kept { id, ask, waits, .. } in open(suspended) {
+        if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, waits, requests.fingerprint(&id))
+        {
+            super::journal::decide(ledger, (&ask, fingerprint), (&id, kind), &mut answers).await?;
         }
     }
     Ok(())
 }
 
 /// What is decided about an ask, as an answer to the call; nothing while it waits.
-fn decided(answers: &mut DeferredToolResults, id: &str, record: &Record) {
+fn decided(answers: &mut DeferredToolResults, call: (&str, DeferralKind), record: &Record) {
     match (&record.decision, record.state) {
-        (_, AskState::Expired) => put(answers, id, &expired(), POLICY),
-        (_, AskState::Cancelled) => put(answers, id, &withdrawn(), POLICY),
+        (_, AskState::Expired) => put(answers, call, &expired(), POLICY),
+        (_, AskState::Cancelled) => put(answers, call, &withdrawn(), POLICY),
         // Another worker executes it: it is the one to say what came of it.
         (_, AskState::Claimed) => {}
-        (Some(decision), _) => put(answers, id, &decision.verdict, &decision.by.join(", ")),
-        (None, AskState::Closed) => put(answers, id, &closed(), POLICY),
+        (Some(decision), _) => put(answers, call, &decision.verdict, &decision.by.join(", ")),
+        (None, AskState::Closed) => put(answers, call, &closed(), POLICY),
         (None, _) => {}
     }
 }

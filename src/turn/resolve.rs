@@ -181,7 +181,7 @@ impl<'a> Resolving<'a> {
                 State::Delegated(_) => "Stopped: a final answer was already given.",
                 _ => "Not executed: a final answer was already given.",
             };
-            slot.state = State::Settled(Outcome::failed(text));
+            slot.settle_unrun(Outcome::failed(text));
             slot.skipped = true;
             slot.tell_result(&self.turn.watchers);
         }

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::call::{Approval, Execution, Said, ToolCall};
+use crate::call::{Approval, Execution, Said, ToolCall, is_about_repeating};
 use crate::decision::Question;
 use crate::error::{BoxError, ErrorKind};
+use crate::gate::MAY_HAVE_RUN;
 use crate::message::RequestPart;
 use crate::outcome::{Deferral, Outcome};
 
@@ -125,6 +126,27 @@ impl Slot {
         }
     }
 
+    /// Whether it may have run before, as the ledger says, and is asked about again.
+    pub(super) fn may_have_run(&self) -> bool {
+        self.asked.iter().any(is_about_repeating)
+    }
+
+    /// What becomes of the call when it does not run, or not again: nobody can say of one that may have run that it
+    /// did not.
+    pub(super) fn unrun(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Denied(_) | Outcome::Failed(_) | Outcome::Retry(_) if self.may_have_run() => {
+                not_repeated(&outcome)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Settles the call without running it.
+    pub(super) fn settle_unrun(&mut self, outcome: Outcome) {
+        self.state = State::Settled(self.unrun(outcome));
+    }
+
     /// Tells whoever watches that the call was taken up.
     pub(super) fn tell_call(&self, watchers: &Watchers, args_valid: Option<bool>) {
         watchers.tell(|| RunEvent::FunctionToolCall { part: self.call.clone(), args_valid });
@@ -146,4 +168,11 @@ impl Slot {
             }
         }
     }
+}
+
+/// What the model is told of a call that may have run, and was not run again.
+pub(super) fn not_repeated(why: &Outcome) -> Outcome {
+    let why = why.content().unwrap_or_default();
+    let why = why.as_str().unwrap_or_default();
+    Outcome::unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
 }

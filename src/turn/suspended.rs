@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::args::{Args, unique};
-use crate::call::{Execution, RunContext, RunInfo, ToolCall};
+use crate::call::{Execution, RunContext, RunInfo, ToolCall, is_about_repeating};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
@@ -20,7 +20,7 @@ use crate::outcome::{Deferral, DeferralKind, Outcome};
 use super::SuspendedRun;
 use super::pending::requests;
 use super::report::Answered;
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
+use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting, not_repeated};
 use super::together::call_path;
 
 /// The version of the stored form (rule L7).
@@ -188,7 +188,12 @@ impl SuspendedTurn {
                 StoredState::Delegated(_) => "The agent was stopped before its end",
                 StoredState::Waiting(_) | StoredState::Planned(_) => "The tool did not run",
             };
-            stored.state = StoredState::Settled(Outcome::failed(format!("{text}: {reason}.")));
+            let outcome = Outcome::failed(format!("{text}: {reason}."));
+            let may_have_run = stored.asked.iter().any(is_about_repeating);
+            stored.state = StoredState::Settled(match may_have_run {
+                true => not_repeated(&outcome),
+                false => outcome,
+            });
             stored.agent = None;
         }
         self
@@ -284,6 +289,10 @@ impl From<&StoredCall> for Slot {
             slot.execution = match &stored.state {
                 StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
                 StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
+                // Its body has deferred, or nobody knows what it did.
+                StoredState::Waiting(it) if it.questions.iter().any(is_about_repeating) => {
+                    Execution::Unknown
+                }
                 StoredState::Waiting(it) => {
                     Execution::Finished(Outcome::Deferred(Waiting::from(it).deferral))
                 }

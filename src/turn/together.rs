@@ -6,7 +6,9 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use crate::args::Args;
-use crate::call::{Execution, Inherited, Pass, ToolCall, ToolDefinition, ToolKind};
+use crate::call::{
+    Execution, Inherited, Pass, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
+};
 use crate::caught::caught;
 use crate::deferred::{Asked, fingerprint};
 use crate::error::ErrorKind;
@@ -197,7 +199,7 @@ impl<'a> Together<'a> {
         for slot in slots {
             let State::Planned(plan) = &slot.state else { continue };
             if let Err(outcome) = self.enters(&slot.call, plan) {
-                slot.state = State::Settled(outcome);
+                slot.settle_unrun(outcome);
             } else if slot.child.run.is_some() && !self.is_agent(slot) {
                 let text =
                     "The agent had begun its work and was stopped: its tool is no agent any more.";
@@ -234,6 +236,7 @@ impl<'a> Together<'a> {
         slot.said.extend(said);
         slot.args = args;
         slot.denied_by = denied_by;
+        let ran = execution.started();
         if execution.started() || !slot.execution.started() {
             slot.execution = execution;
         }
@@ -247,15 +250,18 @@ impl<'a> Together<'a> {
             }
             Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
                 let times = self.turn.max_deferrals;
-                State::Settled(Outcome::denied(format!(
-                    "Denied: the call was deferred {times} times."
-                )))
+                let text = format!("Denied: the call was deferred {times} times.");
+                State::Settled(slot.unrun(Outcome::denied(text)))
             }
             Ok(Outcome::Deferred(deferral)) => {
                 slot.remember(deferral.questions.clone());
+                if deferral.questions.iter().any(is_about_repeating) {
+                    slot.execution = Execution::Unknown;
+                }
                 State::Waiting(self.waiting(slot, deferral, origin, deferrals, &pass))
             }
-            Ok(outcome) => State::Settled(outcome),
+            Ok(outcome) if ran => State::Settled(outcome),
+            Ok(outcome) => State::Settled(slot.unrun(outcome)),
         };
     }
 

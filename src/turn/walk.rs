@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use crate::args::Args;
 use crate::call::{
     Approval, CallInfo, Closed, Execution, Inherited, Pass, Phase, RunContext, RunInfo, Said,
-    ToolCall, ToolDefinition, ToolKind, name_rewriters,
+    ToolCall, ToolDefinition, ToolKind, is_about_repeating, name_rewriters,
 };
 use crate::decision::Question;
 use crate::error::BoxError;
@@ -66,7 +66,10 @@ impl Walker {
     pub(super) async fn walk(&self, start: Start) -> Walked {
         let span = self.span(&start);
         let walk = async {
-            let first = self.once(&start, 1, start.args.clone(), Vec::new()).await;
+            // Whether to run it again is asked as long as nobody has said so about what runs now.
+            let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
+            let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
+            let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
             let Walk { result, pass, closed, said } = first;
             let Some(again) = closed
                 .again

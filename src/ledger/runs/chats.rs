@@ -45,7 +45,7 @@ impl Ledger {
             }
             record.token += 1;
             let until = now.saturating_add(lease);
-            record.claim = Some(ClaimRecord { worker: worker.to_owned(), until });
+            record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
             let taken = Taken::Taken { token: record.token, state: record.state.clone() };
             (taken, Some((record, None)))
         })

@@ -131,6 +131,16 @@ async fn logs(place: &Place) {
     assert_eq!(logs("~", 10).await, all, "in the order of bytes, with runs that have rows only");
     assert_eq!(logs("~ Z", 2).await, ["~ a", "~ only rows"], "behind this one, so many at most");
     assert_eq!(logs("~ \u{e4}", 2).await, [""; 0], "there is none behind the last");
+    let heads = async |after: &str, limit| {
+        let heads = ok(place.store(1).heads(after, limit).await);
+        heads.into_iter().map(|head| (head.run, head.seq)).collect::<Vec<_>>()
+    };
+    let head = |run: &str, seq| (run.to_owned(), seq);
+    let all = [head("~ B", 1), head("~ Z", 1), head("~ a", 3), head("~ \u{e4}", 1)];
+    assert_eq!(heads("~", 10).await, all, "the last entry of each log, in the order of bytes");
+    assert_eq!(heads("~ B", 2).await, all[1..3], "behind this one, so many at most");
+    assert_eq!(heads("~ a", 1).await, all[3..], "runs without a log are passed over");
+    assert_eq!(heads("~ \u{e4}", 2).await, [], "there is none behind the last");
     let log = async |after, limit| {
         let entries = ok(place.store(1).log("~ a", after, limit).await);
         entries.into_iter().map(|entry| entry.seq).collect::<Vec<_>>()

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use countersign::ledger::{Ask, Broken, Entry, Ledger, Linker, Verdict, Verified};
+use countersign::ledger::{Ask, Broken, Claimed, Entry, Ledger, Linker, Taken, Verdict, Verified};
 use countersign::{Args, SqliteStore};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 type Heads = BTreeMap<String, (i64, String)>;
@@ -151,4 +152,99 @@ async fn an_export_is_json_lines_that_verify_by_themselves_and_hold_no_arguments
     }
     let heads: Heads = last.into_iter().map(|(run, it)| (run, (it.seq, it.hash))).collect();
     assert_eq!(verify(&ledger, &heads).await.unwrap().heads, heads);
+}
+
+#[tokio::test]
+async fn the_log_says_who() {
+    let place = TempDir::new().unwrap();
+    let ledger = ledger(&place.path().join("asks.db")).await.worker("front");
+    let lease = std::time::Duration::from_secs(60);
+    let asks = ledger.list(None, 10).await.unwrap();
+    let ids: Vec<_> = asks.iter().map(|ask| ask.ask.id()).collect();
+    let claim = async |id: &str, worker: &str| match ledger.claim(id, worker, lease).await.unwrap()
+    {
+        Claimed::Claimed { token } => token,
+        other => panic!("{other:?}"),
+    };
+    let token = claim(ids[0], "w1").await;
+    ledger.settle(ids[0], token, json!("done")).await.unwrap();
+    let token = claim(ids[1], "w2").await;
+    ledger.release(ids[1], token).await.unwrap();
+    ledger.close(ids[2]).await.unwrap();
+    ledger.save_run("r3", json!({}), None).await.unwrap();
+    let Taken::Taken { token, .. } = ledger.take_run("r3", "w3", lease).await.unwrap() else {
+        panic!()
+    };
+    ledger.end_run("r3", token, json!("done")).await.unwrap();
+    let mut said = Vec::new();
+    let read = |entry: Entry| {
+        let body: serde_json::Value = serde_json::from_str(&entry.body).unwrap();
+        let who = body.get("by").or(body.get("worker")).and_then(|who| who.as_str());
+        let event = body["event"].as_str().unwrap().to_owned();
+        said.push((event, who.map(str::to_owned)));
+    };
+    ledger.export(read).await.unwrap();
+    for (event, who) in [
+        ("parked", None),
+        ("decided", Some("ann")),
+        ("claimed", Some("w1")),
+        ("settled", Some("w1")),
+        ("released", Some("w2")),
+        ("closed", Some("front")),
+        ("run_saved", Some("front")),
+        ("run_taken", Some("w3")),
+        ("run_ended", Some("w3")),
+    ] {
+        assert!(said.contains(&(event.to_owned(), who.map(str::to_owned))), "{event}: {said:?}");
+    }
+    assert!(verify(&ledger, &Heads::new()).await.is_ok());
+}
+
+/// Entries of earlier versions, which did not say who settles.
+#[tokio::test]
+async fn earlier_logs_verify() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("asks.db");
+    let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
+    let ask = ledger.park(Ask::new("r", "c", "rm")).await.unwrap();
+    let yes = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
+    ledger.claim(ask.ask.id(), "w", std::time::Duration::from_secs(9)).await.unwrap();
+    ledger.settle(ask.ask.id(), 1, json!(1)).await.unwrap();
+    // Written anew as they were written: nobody settles, and a claim does not say since when.
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let doc: String =
+        file.query_row("SELECT doc FROM countersign_rows", [], |it| it.get(0)).unwrap();
+    let mut doc: serde_json::Value = serde_json::from_str(&doc).unwrap();
+    doc["ask"]["claim"].as_object_mut().unwrap().remove("at").unwrap();
+    file.execute("UPDATE countersign_rows SET doc = ?1", [doc.to_string()]).unwrap();
+    let record = ledger.get(ask.ask.id()).await.unwrap().unwrap();
+    assert_eq!(record.claim.as_ref().unwrap().at, None);
+    let mut entries = Vec::new();
+    ledger.export(|entry| entries.push(entry)).await.unwrap();
+    let mut last: Option<Entry> = None;
+    for entry in entries {
+        let mut body: serde_json::Value = serde_json::from_str(&entry.body).unwrap();
+        if body["event"] == "settled" {
+            body["by"] = serde_json::Value::Null;
+            body["record"] = digest(&record).into();
+        }
+        let draft = countersign::ledger::Draft { run: entry.run.clone(), body };
+        let before = last.as_ref().map(|last| (last.seq, last.hash.as_str()));
+        let entry = Linker::default().link(before, &draft);
+        let sql = "UPDATE countersign_log SET prev = ?1, hash = ?2, body = ?3 WHERE seq = ?4";
+        file.execute(sql, rusqlite::params![entry.prev, entry.hash, entry.body, entry.seq])
+            .unwrap();
+        last = Some(entry);
+    }
+    let verified = verify(&ledger, &Heads::new()).await.unwrap();
+    assert_eq!(verified.entries, 4);
+}
+
+/// What the log says of an ask: SHA-256 over its canonical JSON, without how long its lease is.
+fn digest(record: &countersign::ledger::Record) -> String {
+    let mut value = json!(record);
+    value["claim"].as_object_mut().unwrap().remove("until");
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -61,7 +61,7 @@ fn results(history: &[Message]) -> Vec<String> {
 /// A store, its clock, and what ran.
 pub(super) struct World {
     pub(super) store: MemoryStore,
-    time: Arc<AtomicI64>,
+    pub(super) time: Arc<AtomicI64>,
     pub(super) recorder: Recorder,
 }
 

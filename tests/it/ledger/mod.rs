@@ -1,11 +1,13 @@
 //! The ledger: decided once, executed once, over every store, and from the shell.
 
 mod audit;
+mod checkpoints;
 mod closing;
 mod contract;
 mod failing;
 mod kills;
 mod properties;
+mod repeating;
 mod shell;
 mod storm;
 mod taking_up;

@@ -3,15 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Claimed, Ledger};
+use countersign::ledger::{AskState, Claimed, Decided, Ledger, Verdict};
 use countersign::{
-    Agent, BoxError, ErrorKind, Model, ModelRequest, ModelResponse, Outcome, TakeUp, ToolsExt, text,
+    Agent, BoxError, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse, Outcome,
+    TakeUp, ToolDefinition, ToolsExt, text,
 };
 use futures::FutureExt as _;
+use serde_json::json;
 
 use super::closing::{Fate, World};
 use super::failing::{Failing, How};
 use crate::agent::Scripted;
+use crate::support::call;
 
 #[tokio::test]
 async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
@@ -150,4 +153,114 @@ async fn what_could_not_be_kept_comes_back_with_the_reason() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// What becomes of a run with this call, about which this is decided in the ledger.
+async fn decided(external: bool, verdict: Option<Verdict>) -> (Outcome, usize) {
+    let world = World::new();
+    let tool = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
+    let tools = match external {
+        true => countersign::Tools::from(ExternalToolset::new("elsewhere", [tool("pay")])),
+        false => world.recorder.clone().approval_required(),
+    };
+    let agent = |model: Scripted| {
+        Agent::new(model, tools.clone()).output(text().or_deferred()).ledger(world.ledger())
+    };
+    let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let run = agent(Scripted::new([calls])).run("go").await.unwrap().run_id().to_owned();
+    let ask = world.asks().await.remove(0);
+    match verdict {
+        None => {
+            world.ledger().cancel(ask.ask.id(), "ann").await.unwrap();
+        }
+        Some(verdict) => {
+            let made = world.ledger().decide(ask.ask.id(), &ask.fingerprint, "ann", verdict).await;
+            assert_eq!(made.unwrap(), Decided::Won { again: false });
+        }
+    }
+    let taken = agent(Scripted::default()).take_up(&run).await.unwrap();
+    let TakeUp::Resumed(Ok(ended)) = taken else { panic!("{taken:?}") };
+    assert_eq!(ended.text(), Some("done"));
+    world.check(&run, "decided").await;
+    (ended.turns()[0].calls()[0].outcome().clone(), world.recorder.ran().len())
+}
+
+#[tokio::test]
+async fn no_decision_leaves_a_run_that_cannot_go_on() {
+    // D4: "an answer of the wrong type: the call is denied". A decision is final, so that an error would be, too.
+    let deny = || Some(Verdict::Deny { message: "no".into() });
+    let approve = |args: serde_json::Value| {
+        Some(Verdict::Approve { args: Some(serde_json::from_value(args).unwrap()) })
+    };
+    let answer = |value| Some(Verdict::Answer { value });
+    for (external, verdict, word, says) in [
+        (true, deny(), "failed", "no"),
+        (true, None, "failed", "withdrawn"),
+        (true, answer(json!({"n": 2})), "returned", "2"),
+        (true, answer(json!({"kind": "tool-return"})), "failed", "could not be read"),
+        (true, Some(Verdict::Approve { args: None }), "failed", "what was asked for is an answer"),
+        (false, deny(), "denied", "no"),
+        (false, None, "denied", "withdrawn"),
+        (false, answer(json!(42)), "denied", "what was asked for is an approval"),
+        (false, approve(json!({"invalid": 1})), "retry", "do not fit"),
+        (false, approve(json!({"n": 2})), "returned", "2"),
+    ] {
+        let when = format!("external: {external}, {verdict:?}");
+        let (outcome, ran) = decided(external, verdict).await;
+        assert_eq!(outcome.word(), word, "{when}");
+        assert!(outcome.content().unwrap().to_string().contains(says), "{when}: {outcome:?}");
+        assert_eq!(ran, usize::from(!external && word == "returned"), "{when}");
+    }
+}
+
+/// Asks for a call, once it is told to answer.
+#[derive(Clone, Default)]
+struct Calling(Arc<tokio::sync::Notify>);
+
+impl Model for Calling {
+    async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> {
+        self.0.notified().await;
+        Ok(ModelResponse::calls([call("c9", "pay", json!({"n": 1}))]))
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
+    // L5: "One worker at a time takes it up, keeps it while it goes on".
+    let world = World::new();
+    let run = world.parked(&[Fate::Denied]).await;
+    let model = Calling::default();
+    // What it calls runs without anybody being asked.
+    let store = Failing::at(&world.store, None);
+    let slow = Agent::new(model.clone(), world.recorder.clone())
+        .output(text().or_deferred())
+        .ledger(Ledger::new(store.clone()).worker("slow").lease(Duration::from_millis(30)));
+    let first = tokio::spawn({
+        let run = run.clone();
+        async move { slow.take_up(&run).await }
+    });
+    let second = world.agent(world.ledger(), Scripted::default());
+    loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let held = world.ledger().waiting_runs(1).await.unwrap().remove(0).claim.is_some();
+        if held {
+            break;
+        }
+    }
+    world.pass(31);
+    let TakeUp::Resumed(Ok(_)) = second.take_up(&run).await.unwrap() else { panic!() };
+    // It looks after its lease, and is told.
+    let told = store.count() + 2;
+    while store.count() < told {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    model.0.notify_one();
+    match first.await.unwrap().unwrap() {
+        TakeUp::NotKept { ended: Err(error), error: None } => {
+            let ErrorKind::Ledger(why) = error.kind() else { panic!("{error}") };
+            assert!(why.to_string().contains("another worker"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(world.recorder.ran().is_empty());
 }

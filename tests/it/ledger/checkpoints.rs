@@ -1,0 +1,245 @@
+//! Checkpoints show what the logs by themselves cannot: that one was cut, written anew, or removed with its run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use countersign::SqliteStore;
+use countersign::ledger::{
+    Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record, Verdict,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Shell;
+
+async fn open(path: &Path, key: Option<&[u8]>) -> Ledger {
+    let ledger = Ledger::new(SqliteStore::open(path).await.unwrap());
+    key.iter().fold(ledger, |ledger, key| ledger.audit_key(key))
+}
+
+async fn park(ledger: &Ledger, run: &str) -> Record {
+    ledger.park(Ask::new(run, "c", "rm")).await.unwrap()
+}
+
+async fn decide(ledger: &Ledger, ask: &Record, who: &str) {
+    let yes = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, who, yes).await.unwrap();
+}
+
+async fn checkpoint(ledger: &Ledger) -> Checkpoint {
+    ledger.checkpoint().await.unwrap().unwrap()
+}
+
+/// What verify says.
+async fn verify(ledger: &Ledger, kept: Option<&Checkpoint>) -> String {
+    let heads = kept.map(Checkpoint::to_heads).unwrap_or_default();
+    match ledger.verify(&heads).await.unwrap() {
+        Ok(_) => "whole".to_owned(),
+        Err(broken) => broken.to_string(),
+    }
+}
+
+/// What somebody does who can write the file.
+const CUT: &str = "
+    DELETE FROM countersign_log WHERE run = 'r2' AND seq = 2;
+    DELETE FROM countersign_rows WHERE run = 'r2';
+    INSERT INTO countersign_rows SELECT * FROM rows_before WHERE run = 'r2';";
+const REMOVED: &str = "
+    DELETE FROM countersign_log WHERE run = 'r2';
+    DELETE FROM countersign_rows WHERE run = 'r2';";
+const WRITTEN_ANEW: &str = "
+    DELETE FROM countersign_log WHERE run = 'r2';
+    DELETE FROM countersign_rows WHERE run = 'r2';
+    INSERT INTO countersign_log SELECT * FROM other.countersign_log WHERE run = 'r2';
+    INSERT INTO countersign_rows SELECT * FROM other.countersign_rows WHERE run = 'r2';";
+const NO_CHECKPOINTS: &str = "DELETE FROM countersign_log WHERE run = 'countersign/checkpoints';";
+
+/// What verify says of a file with this done to it, with and without a checkpoint made before, and with the checkpoint
+/// that was kept elsewhere.
+async fn after(sql: &str, key: Option<&[u8]>) -> [String; 3] {
+    let mut said = Vec::new();
+    for (checkpoints, kept) in [(false, false), (true, false), (true, true)] {
+        let place = TempDir::new().unwrap();
+        let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
+        // The same run, decided by somebody else. Whoever makes it has no key.
+        let eve = open(&other, None).await;
+        decide(&eve, &park(&eve, "r2").await, "eve").await;
+        let ledger = open(&path, key).await;
+        let (first, second) = (park(&ledger, "r1").await, park(&ledger, "r2").await);
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch("CREATE TABLE rows_before AS SELECT * FROM countersign_rows").unwrap();
+        let before = checkpoint(&ledger).await;
+        decide(&ledger, &first, "ann").await;
+        decide(&ledger, &second, "ann").await;
+        let made = if checkpoints { checkpoint(&ledger).await } else { before };
+        if !checkpoints {
+            file.execute_batch(NO_CHECKPOINTS).unwrap();
+        }
+        file.execute("ATTACH ?1 AS other", [other.to_str().unwrap()]).unwrap();
+        file.execute_batch(sql).unwrap();
+        said.push(verify(&ledger, kept.then_some(&made)).await);
+    }
+    said.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
+    for (sql, says) in [
+        ("", "whole"),
+        (CUT, "the log of run `r2` is broken at entry 2: the end of the log is gone"),
+        (REMOVED, "the log of run `r2` is broken at entry 2: the whole log is gone"),
+        (
+            WRITTEN_ANEW,
+            "the log of run `r2` is broken at entry 1: it is not the entry that was there before",
+        ),
+    ] {
+        let [without, with, kept] = after(sql, None).await;
+        assert_eq!(without, "whole", "each log by itself is whole: {sql}");
+        assert_eq!((&*with, &*kept), (says, says), "{sql}");
+    }
+    // Whoever removes the checkpoints too is found by the one that was kept elsewhere.
+    for sql in [CUT, REMOVED, WRITTEN_ANEW] {
+        let [_, with, kept] = after(&format!("{sql}{NO_CHECKPOINTS}"), None).await;
+        let gone =
+            "the log of run `countersign/checkpoints` is broken at entry 2: the whole log is gone";
+        assert_eq!((&*with, &*kept), ("whole", gone), "{sql}");
+    }
+    let cut = "DELETE FROM countersign_log WHERE run = 'countersign/checkpoints' AND seq = 2;";
+    let [_, with, kept] = after(&format!("{CUT}{cut}"), None).await;
+    assert_eq!(with, "whole");
+    assert!(kept.contains("at entry 2: the end of the log is gone"), "{kept}");
+}
+
+#[tokio::test]
+async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
+    let key = Some(&b"a key"[..]);
+    let [without, with, _] = after(WRITTEN_ANEW, key).await;
+    assert_eq!(without, with, "with a key the log itself shows it");
+    assert!(with.contains("run `r2` is broken at entry 1: it was changed"), "{with}");
+    let [_, with, _] = after(CUT, key).await;
+    assert!(with.contains("the end of the log is gone"), "{with}");
+
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("asks.db");
+    let keyed = open(&path, key).await;
+    park(&keyed, "r1").await;
+    checkpoint(&keyed).await;
+    // Somebody without the key makes none, and what they write by hand shows.
+    let other = open(&path, None).await;
+    let broken = other.checkpoint().await.unwrap().unwrap_err();
+    assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
+    let name = "countersign/checkpoints";
+    let body = json!({"heads": {}}).to_string();
+    let hash = Linker::default().hash(name, 1, "", &body);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let sql = "UPDATE countersign_log SET body = ?1, hash = ?2 WHERE run = ?3";
+    file.execute(sql, [&body, &hash, name]).unwrap();
+    assert!(verify(&keyed, None).await.contains("at entry 1: it was changed"));
+}
+
+#[tokio::test]
+async fn only_what_has_gone_on_is_noted_page_by_page() {
+    const RUNS: usize = 1_300;
+    let ledger = Ledger::new(MemoryStore::new());
+    let mut asks = Vec::new();
+    for n in 0..RUNS {
+        asks.push(park(&ledger, &format!("run {n}")).await);
+    }
+    let made = checkpoint(&ledger).await;
+    assert_eq!((made.entries, made.changed), (3, 1_300), "512 logs an entry");
+    decide(&ledger, &asks[7], "ann").await;
+    let made = checkpoint(&ledger).await;
+    assert_eq!((made.entries, made.changed), (4, 1));
+    let made = checkpoint(&ledger).await;
+    assert_eq!((made.entries, made.changed), (5, 0), "that nothing has happened is said as well");
+    let mut lines = Vec::new();
+    ledger.export(|entry| lines.push(entry)).await.unwrap();
+    let noted: Vec<Entry> =
+        lines.into_iter().filter(|entry| entry.run == "countersign/checkpoints").collect();
+    assert_eq!((noted.len(), &noted[4].hash), (5, &made.head), "exports include them");
+    let runs = noted.iter().flat_map(|entry| {
+        let body: Value = serde_json::from_str(&entry.body).unwrap();
+        body["heads"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    });
+    let mut times = BTreeMap::new();
+    runs.for_each(|run| *times.entry(run).or_insert(0) += 1);
+    assert_eq!((times.len(), times["run 7"], times["run 8"]), (RUNS, 2, 1));
+    let verified = ledger.verify(&made.to_heads()).await.unwrap().unwrap();
+    assert_eq!(verified.entries, 1_300 + 1 + 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn checkpoints_are_made_while_others_decide() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("asks.db");
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..4 {
+        let path = path.clone();
+        tasks.spawn(async move {
+            let ledger = open(&path, None).await;
+            for at in 0..10 {
+                let ask = park(&ledger, &format!("run {n} {at}")).await;
+                decide(&ledger, &ask, "ann").await;
+            }
+        });
+    }
+    for _ in 0..2 {
+        let path = path.clone();
+        tasks.spawn(async move {
+            let ledger = open(&path, None).await;
+            for _ in 0..5 {
+                let made = checkpoint(&ledger).await;
+                assert_eq!(verify(&ledger, Some(&made)).await, "whole");
+            }
+        });
+    }
+    tasks.join_all().await;
+    let ledger = open(&path, None).await;
+    let made = checkpoint(&ledger).await;
+    assert_eq!(verify(&ledger, Some(&made)).await, "whole");
+    assert_eq!(ledger.verify(&made.to_heads()).await.unwrap().unwrap().heads.len(), 41);
+}
+
+#[tokio::test]
+async fn no_run_has_the_name_of_the_checkpoints_or_none() {
+    let ledger = Ledger::new(MemoryStore::new());
+    for name in ["countersign/checkpoints", ""] {
+        let parked = ledger.park(Ask::new(name, "c", "rm")).await;
+        assert!(matches!(parked, Err(LedgerError::Unkeepable { .. })), "{name}");
+        let saved = ledger.save_run(name, json!({}), None).await;
+        assert!(matches!(saved, Err(LedgerError::Unkeepable { .. })), "{name}");
+    }
+    assert!(ledger.list(None, 10).await.unwrap().is_empty());
+    checkpoint(&ledger).await;
+    assert_eq!(verify(&ledger, None).await, "whole");
+}
+
+#[test]
+fn from_the_shell() {
+    let shell = Shell::sqlite();
+    let ask = shell.ask();
+    let first = shell.run(&["checkpoint"]);
+    assert_eq!(
+        (first.status, &first.line()["ok"], &first.line()["entries"]),
+        (0, &json!(true), &json!(1))
+    );
+    shell.decide(&ask, "ann", &["--approve"]);
+    let second = shell.run(&["checkpoint"]);
+    assert_eq!((second.status, &second.line()["entries"]), (0, &json!(2)));
+    let heads = [&first, &second].map(|said| said.line()["head"].as_str().unwrap().to_owned());
+    assert_eq!(BTreeSet::from(heads).len(), 2);
+    let kept = shell.place.path().join("kept");
+    std::fs::write(&kept, second.line().to_string()).unwrap();
+    assert_eq!(shell.verify(), 4, "two about the ask, and two checkpoints");
+    let earlier = ["verify", "--earlier", kept.to_str().unwrap()];
+    assert_eq!(shell.run(&earlier).status, 0);
+    let file = rusqlite::Connection::open(shell.place.path().join("asks.db")).unwrap();
+    let runs = "DELETE FROM countersign_log WHERE run NOT LIKE 'countersign/%'; DELETE FROM countersign_rows;";
+    file.execute_batch(runs).unwrap();
+    let said = shell.run(&["verify"]);
+    assert_eq!((said.status, &said.line()["problem"]), (12, &json!("the whole log is gone")));
+    file.execute_batch("DELETE FROM countersign_log").unwrap();
+    assert_eq!(shell.run(&["verify"]).status, 0, "there is nothing left to compare with");
+    let said = shell.run(&earlier);
+    assert_eq!((said.status, &said.line()["ok"]), (12, &json!(false)));
+}
