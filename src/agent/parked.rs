@@ -43,7 +43,7 @@ pub enum TakeUp {
     },
     /// It is over, and came to this: its text, its structured answer, or why it was given up, as `{"given_up": reason}`.
     Over(Value),
-    /// The ledger has no such run.
+    /// The ledger has no such run, or not yet: the asks of a run are there before the run is.
     UnknownRun,
 }
 

@@ -16,6 +16,7 @@ use crate::call::{RunContext, RunInfo};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, ErrorKind};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 use crate::toolset::Tool;
 use crate::turn::{End, Ended, SubAgent, SuspendedRun, Task, Turn, behind};
@@ -136,13 +137,19 @@ impl SubAgent for AgentTool {
     fn check<'a>(
         &'a self,
         info: RunInfo,
+        ledger: Option<Ledger>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
     ) -> BoxFuture<'a, Result<(), ErrorKind>> {
         Box::pin(async move {
             let Some(suspended) = run.turn().cloned() else { return Ok(()) };
             let deps = self.agent.deps.clone().over(&info.deps);
-            self.agent.turn.clone().with_deps(deps).check(suspended, answers).await
+            let turn = self.agent.turn.clone().with_deps(deps);
+            let turn = match ledger.filter(|_| turn.get_ledger().is_none()) {
+                Some(ledger) => turn.ledger(ledger),
+                None => turn,
+            };
+            turn.check(suspended, answers).await
         })
     }
 }

@@ -65,7 +65,7 @@ impl Resolving<'_> {
             {
                 let prefix = prefix(slot.call.id());
                 agent
-                    .check(self.turn.info.clone(), run, &own)
+                    .check(self.turn.info.clone(), self.turn.ledger.clone(), run, &own)
                     .await
                     .map_err(|kind| behind(&prefix, kind))?;
             }

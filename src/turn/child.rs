@@ -28,6 +28,7 @@ pub(crate) trait SubAgent: Send + Sync {
     fn check<'a>(
         &'a self,
         info: RunInfo,
+        ledger: Option<Ledger>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
     ) -> BoxFuture<'a, Result<(), ErrorKind>>;

@@ -16,7 +16,8 @@ use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
-    Ask, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
+    Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled,
+    Verdict,
 };
 use crate::outcome::{DeferralKind, Outcome, ToolDenied, ToolFailed};
 
@@ -137,18 +138,26 @@ pub(super) fn failed(error: LedgerError) -> ErrorKind {
 }
 
 impl Resolving<'_> {
-    /// Writes down what waits, before anybody is asked (rule L3), and notes which ask each call is.
+    /// Writes down what waits, before anybody is asked (rule L3), and notes which ask each call is. Where something else
+    /// was written down for the call before a worker died, what waits now is asked under the next number (rule A1).
     pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         let cx = self.turn.context();
         for slot in &mut self.slots {
             let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
             let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
-            let Some(waiting) = slot.waiting() else { continue };
-            let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
-            let ask = ledger.park(ledger.with_policy(&cx, ask)).await.map_err(failed)?.ask;
-            let followed = slot.ask.replace(ask.id().to_owned());
-            slot.followed.extend(followed.filter(|before| before != ask.id()));
+            while let Some(waiting) = slot.waiting() {
+                let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
+                let ask = ledger.with_policy(&cx, ask);
+                let fingerprint = ask.fingerprint();
+                let parked = ledger.park(ask).await.map_err(failed)?;
+                let followed = slot.ask.replace(parked.ask.id().to_owned());
+                slot.followed.extend(followed.filter(|before| before != parked.ask.id()));
+                if parked.fingerprint == fingerprint {
+                    break;
+                }
+                slot.next_deferral();
+            }
         }
         Ok(())
     }
@@ -181,7 +190,10 @@ pub(super) struct LedgerJournal(pub(super) Ledger);
 
 impl LedgerJournal {
     /// The ask of a call that nobody was asked about, decided by the stack that has allowed it.
-    async fn allowed(&self, call: &Journaled<'_>) -> Result<String, LedgerError> {
+    async fn allowed(
+        &self,
+        call: &Journaled<'_>,
+    ) -> Result<Result<String, JournalClaim>, LedgerError> {
         let (cx, empty) = (call.cx, Map::<String, Value>::new());
         let info = cx.run();
         let ask = Ask::of_call(AskedCall {
@@ -197,11 +209,22 @@ impl LedgerJournal {
             metadata: &empty,
             idempotent: call.idempotent,
         });
+        let fingerprint = ask.fingerprint();
         let record = self.0.park(ask).await?;
+        if record.fingerprint != fingerprint && record.state != AskState::Executed {
+            let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
+            let why = "it was written down with other arguments before.";
+            return Ok(Err(match started {
+                true => {
+                    JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
+                }
+                false => JournalClaim::Denied(why.to_owned()),
+            }));
+        }
         let id = record.ask.id().to_owned();
         let yes = Verdict::Approve { args: None };
         self.0.decide(&id, &record.fingerprint, POLICY, yes).await?;
-        Ok(id)
+        Ok(Ok(id))
     }
 
     /// The question whether to run a call again whose end was not seen.
@@ -219,7 +242,10 @@ impl LedgerJournal {
         let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
         let id = match asked {
             Some(id) => id,
-            None => self.allowed(&call).await?,
+            None => match self.allowed(&call).await? {
+                Ok(id) => id,
+                Err(refused) => return Ok(refused),
+            },
         };
         let (worker, lease) = (self.0.get_worker(), self.0.get_lease());
         Ok(match self.0.claim(&id, worker, lease).await? {

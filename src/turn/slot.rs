@@ -147,6 +147,13 @@ impl Slot {
         self.state = State::Settled(self.unrun(outcome));
     }
 
+    /// Counts one deferral more: what waits is another ask.
+    pub(super) fn next_deferral(&mut self) {
+        if let State::Waiting(waiting) = &mut self.state {
+            waiting.deferrals += 1;
+        }
+    }
+
     /// Tells whoever watches that the call was taken up.
     pub(super) fn tell_call(&self, watchers: &Watchers, args_valid: Option<bool>) {
         watchers.tell(|| RunEvent::FunctionToolCall { part: self.call.clone(), args_valid });

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use countersign::ledger::{AskState, Claimed, Decided, Ledger, Verdict};
 use countersign::{
-    Agent, BoxError, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse, Outcome,
-    TakeUp, ToolDefinition, ToolsExt, text,
+    Agent, BoxError, Decision, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse,
+    Outcome, Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware,
+    ToolMiddlewareExt, ToolsExt, Turn, text,
 };
 use futures::FutureExt as _;
 use serde_json::json;
@@ -14,7 +15,7 @@ use serde_json::json;
 use super::closing::{Fate, World};
 use super::failing::{Failing, How};
 use crate::agent::Scripted;
-use crate::support::call;
+use crate::support::{Recorder, call};
 
 #[tokio::test]
 async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
@@ -263,4 +264,78 @@ async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
         other => panic!("{other:?}"),
     }
     assert!(world.recorder.ran().is_empty());
+}
+
+/// Asks something else each time it sees an approved call, twice.
+struct AsksAnew(std::sync::atomic::AtomicUsize);
+
+impl ToolMiddleware for AsksAnew {
+    async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
+        if cx.phase() == Phase::First {
+            return Decision::allow();
+        }
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            n if n < 2 => Decision::ask(format!("question {n}")),
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
+    // A1: "changed args or a new question defers again". An approval of the one is none of the other.
+    let world = World::new();
+    let run = world.parked(&[Fate::Approved]).await;
+    let anew = AsksAnew(Default::default()).into_layer();
+    let tools = world.recorder.clone().approval_required().layered(anew);
+    let agent = |ledger: Ledger| {
+        let model = Scripted::default();
+        Agent::new(model, tools.clone()).output(text().or_deferred()).ledger(ledger)
+    };
+    // Taken, parked, decided, parked anew; the worker dies before it saves.
+    let failing = Failing::at(&world.store, Some((4, How::DiesBefore)));
+    let first = agent(Ledger::new(failing.clone()));
+    assert!(failing.work(first.take_up(&run)).await.is_none());
+    assert_eq!(world.asks().await.len(), 2);
+    world.pass(31);
+    world.approve_all().await;
+    let second = agent(world.ledger());
+    for _ in 0..2 {
+        let TakeUp::Resumed(Ok(ended)) = second.take_up(&run).await.unwrap() else { panic!() };
+        let requests = ended.suspended().unwrap().requests();
+        assert!(requests.questions("c0").iter().any(|it| it.reason() == "question 1"));
+        assert!(world.recorder.ran().is_empty());
+    }
+    world.approve_all().await;
+    let TakeUp::Resumed(Ok(ended)) = second.take_up(&run).await.unwrap() else { panic!() };
+    assert_eq!((ended.text(), world.recorder.ids()), (Some("done"), vec!["c0".to_owned()]));
+    world.check(&run, "at the end").await;
+}
+
+#[tokio::test]
+async fn what_was_written_down_with_other_arguments_does_not_run_with_these() {
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).journaled(true);
+    for (idempotent, lost, words) in
+        [(false, false, ["failed", "returned"]), (true, true, ["unknown", "returned"])]
+    {
+        let world = World::new();
+        // A worker dies between writing the call down and executing it, or in the middle of executing it.
+        let recorder = Recorder::of([pay().idempotent(idempotent)]);
+        let at = if lost { 3 } else { 2 };
+        let failing = Failing::at(&world.store, Some((at, How::DiesBefore)));
+        let turn = |ledger: Ledger| Turn::new(recorder.clone()).of_run("run", 0).ledger(ledger);
+        let pays = |n: u32| vec![call("c1", "pay", json!({"n": n}))];
+        let first = turn(Ledger::new(failing.clone()));
+        assert!(failing.work(first.run(pays(1))).await.is_none());
+        world.pass(31);
+        let ran = recorder.ran().len();
+        let mut told = Vec::new();
+        for n in [2, 1] {
+            let report = turn(world.ledger()).run(pays(n)).await.unwrap();
+            told.push(report.calls()[0].outcome().word());
+        }
+        assert_eq!(told, words, "idempotent: {idempotent}");
+        let later: Vec<_> = recorder.ran()[ran..].iter().map(|ran| ran.args["n"].clone()).collect();
+        assert_eq!(later, [json!(1)]);
+    }
 }
