@@ -140,6 +140,24 @@ export const lasting = {
     await chat.ready();
   },
 
+  async 'a message that the server does not take now is not lost'({ visit }) {
+    visit.allow(/status of 409/);
+    const one = await visit.open();
+    await one.say(PROMPTS.slow);
+    await one.sees(SLOW.early);
+    const two = await visit.open();
+    await two.page.route('**/api/chat', route => route.fulfill({ status: 409, contentType: 'application/json', body: '{"error": "Wait for its end."}' }));
+    await two.page.goto(one.page.url());
+    await two.page.reload();
+    await two.sees(SLOW.end);
+    await two.ready();
+    await two.say('something else');
+    await two.sees(/Wait for its end/);
+    await until('it can be sent again', async () => (await two.box.inputValue()) === 'something else');
+    assert.equal(await two.page.getByRole('region', { name: 'You' }).count(), 1);
+    assert.equal(await two.page.getByRole('alert').count(), 0);
+  },
+
   async 'an answer whose response was lost is given again, and runs once'({ visit }) {
     visit.allow(/ERR_FAILED/);
     const chat = await visit.open();

@@ -72,7 +72,7 @@ function remark({ stage, part, ask }: Call): ReactNode {
 /** What runs, where that is not what the model had asked for. */
 function instead({ ask, part, edited }: Call): { now: unknown; by: string } | undefined {
   if (edited) return { now: edited, by: 'edited by a person' };
-  if (ask && !same(ask.input, part.input)) return { now: ask.input, by: 'changed on the way by a layer' };
+  if (ask?.input && !same(ask.input, part.input)) return { now: ask.input, by: 'changed on the way by a layer' };
   return undefined;
 }
 

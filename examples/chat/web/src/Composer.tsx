@@ -2,6 +2,8 @@ import { useEffect, useRef, useState, type RefObject } from 'react';
 
 type Props = {
   input: RefObject<HTMLTextAreaElement | null>;
+  /** What was written before, and not sent. */
+  draft: { text: string };
   busy: boolean;
   waits: number;
   onSend: (text: string) => void;
@@ -9,9 +11,10 @@ type Props = {
 };
 
 /** Where the next message is written. */
-export function Composer({ input, busy, waits, onSend, onStop }: Props) {
+export function Composer({ input, draft, busy, waits, onSend, onStop }: Props) {
   const [text, setText] = useState('');
   const composing = useRef(false);
+  useEffect(() => setText(now => now || draft.text), [draft]);
   useEffect(() => {
     const box = input.current;
     if (!box) return;

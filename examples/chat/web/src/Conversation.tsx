@@ -23,6 +23,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const to = useMemo(() => sender(edits, () => setIdle(true)), [edits]);
   const [answers] = useState(whenAnswered);
   const [stopped, setStopped] = useState(false);
+  const [draft, setDraft] = useState({ text: '' });
   const input = useRef<HTMLTextAreaElement>(null);
   const chat = useChat<ChatMessage>({
     id,
@@ -35,7 +36,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     onError: error => {
       if (!isConflict(error)) return;
       setNotice(`${problem(error)} This is how it stands now.`);
-      void elsewhere.refresh();
+      void back(chat.messages.at(-1));
     },
   });
   const { messages, status, error } = chat;
@@ -48,6 +49,12 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const page = usePinned(messages.length > 0);
   const announced = useAttention(open, busy, input, page);
 
+  /** Takes what the server has. A message that it did not take can be sent again. */
+  const back = async (said: ChatMessage | undefined) => {
+    const text = said?.role === 'user' ? said.parts.map(part => (part.type === 'text' ? part.text : '')).join('') : '';
+    if (text && (await elsewhere.refresh(said?.id))) return;
+    if (await elsewhere.refresh()) setDraft({ text });
+  };
   const send = (text: string) => {
     setNotice(undefined);
     setStopped(false);
@@ -105,7 +112,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
       </div>
       <footer>
         <WaitBar open={open} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
-        <Composer input={input} busy={busy} waits={open.length} onSend={send} onStop={stop} />
+        <Composer input={input} draft={draft} busy={busy} waits={open.length} onSend={send} onStop={stop} />
       </footer>
       <p className="sr-only" role="status" aria-live="polite">
         {announced}

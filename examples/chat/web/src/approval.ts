@@ -15,7 +15,8 @@ export type Approval = {
   toolCallId: string;
   toolName: string;
   path: string;
-  input: JsonObject;
+  /** Missing where nobody was asked: then they are the part's. */
+  input?: JsonObject;
   canonical: string;
   headline: string;
   questions: Question[];
@@ -84,11 +85,11 @@ export function readApproval(data: unknown): Approval | undefined {
     toolCallId,
     toolName,
     path: text(data.path) ?? toolName,
-    input: isObject(data.input) ? data.input : {},
     canonical: text(data.canonical) ?? '',
     headline: text(data.headline) ?? '',
     questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
     status,
+    ...(isObject(data.input) && { input: data.input }),
     ...(text(data.changed) && { changed: text(data.changed) }),
     ...(text(data.by) && { by: text(data.by) }),
     ...(text(data.reason) && { reason: text(data.reason) }),

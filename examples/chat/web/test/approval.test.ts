@@ -26,7 +26,8 @@ const now = { last: true, busy: false };
 test('what is no approval is not read as one', () => {
   for (const odd of [null, 'x', [], {}, ask({ status: 'yes' }), ask({ toolCallId: 7 })]) expect(readApproval(odd)).toBeUndefined();
   expect(readApproval(ask())).toEqual(ask());
-  expect(readApproval(ask({ questions: 'x', input: [], ranInput: 'x' }))).toMatchObject({ questions: [], input: {} });
+  expect(readApproval(ask({ questions: 'x', input: [], ranInput: 'x' }))).toMatchObject({ questions: [] });
+  expect(readApproval(ask({ input: [] }))).not.toHaveProperty('input');
 });
 
 test('a call waits while its question is open, in the last message only', () => {

@@ -133,7 +133,7 @@ async function make(chat, emit, call) {
   if (call.policy === 'allow') settle(chat, emit, call, toolCallId);
   if (call.policy === 'agent') chat.parent = { call, toolCallId };
   if (call.policy === 'deny') {
-    emit(asked(call, '', toolCallId, { status: 'denied', reason: call.reason, questions: [] }));
+    emit(asked(call, '', toolCallId, { status: 'denied', reason: call.reason, questions: undefined, input: undefined, canonical: undefined }));
     emit({ type: 'tool-output-error', toolCallId, errorText: call.reason });
     chat.outcomes.push(`${call.tool} denied ${call.reason}`);
   }
