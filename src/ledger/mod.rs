@@ -362,6 +362,16 @@ impl Ledger {
         let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
         self.store.list(&filter).await?.iter().map(read).collect()
     }
+
+    /// The asks of a run, newest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Vec<Record>, LedgerError> {
+        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
+        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
+        self.store.list(&filter).await?.iter().map(read).collect()
+    }
 }
 
 fn millis(time: Duration) -> Millis {

@@ -14,8 +14,8 @@ use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo};
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::ledger::{
-    Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerDecision, LedgerError, Renewed,
-    Settled, Verdict,
+    Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerDecision, LedgerError, Record,
+    Renewed, Settled, Verdict,
 };
 use crate::outcome::{DeferralKind, Outcome, ToolDenied};
 
@@ -38,6 +38,7 @@ fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
         questions: &it.deferral.questions,
         kind: it.deferral.kind,
         metadata: &it.deferral.metadata,
+        changed: it.deferral.changed(),
         idempotent,
     })
 }
@@ -181,13 +182,26 @@ impl Resolving<'_> {
     }
 }
 
-/// What the ledger says about the calls that wait, and those of the agents behind them; what is not decided is left.
+/// What the ledger says about the calls that wait; what is not decided is left.
 pub(super) async fn decisions(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
 ) -> Result<DeferredToolResults, ErrorKind> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
+    for (id, record) in asks(ledger, suspended).await? {
+        recorded(&mut answers, &id, record.decision.as_ref(), record.state);
+    }
+    let rest = requests.remaining(&answers).unwrap_or_default();
+    Ok(rest.iter().fold(answers, |answers, call| answers.leave(call.id())))
+}
+
+/// The asks of the calls that wait, and of those of the agents behind them, by the ids of the calls.
+pub(super) async fn asks(
+    ledger: &Ledger,
+    suspended: &SuspendedTurn,
+) -> Result<Vec<(String, Record)>, ErrorKind> {
+    let mut found = Vec::new();
     let mut open = vec![(String::new(), suspended.clone())];
     while let Some((prefix, turn)) = open.pop() {
         let info = RunInfo {
@@ -203,13 +217,11 @@ pub(super) async fn decisions(
             }
             let Some(waiting) = slot.waiting() else { continue };
             let ask = ask_of(&info, &slot, waiting, false);
-            if let Some(record) = ledger.get(ask.id()).await.map_err(failed)? {
-                recorded(&mut answers, &id, record.decision.as_ref(), record.state);
-            }
+            let record = ledger.get(ask.id()).await.map_err(failed)?;
+            found.extend(record.map(|record| (id, record)));
         }
     }
-    let rest = requests.remaining(&answers).unwrap_or_default();
-    Ok(rest.iter().fold(answers, |answers, call| answers.leave(call.id())))
+    Ok(found)
 }
 
 /// Executions in a ledger.
@@ -231,6 +243,7 @@ impl LedgerJournal {
             questions: &[],
             kind: DeferralKind::Approval,
             metadata: &empty,
+            changed: None,
             idempotent: call.idempotent,
         });
         let record = self.0.park(ask).await?;
