@@ -8,7 +8,7 @@ use super::Agent;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::keeping;
 use crate::error::ErrorKind;
-use crate::ledger::{LedgerError, Millis, Saved, Taken};
+use crate::ledger::{AskState, ClaimRecord, Ledger, LedgerError, Millis, Saved, Taken};
 use crate::turn::SuspendedRun;
 
 /// What became of a parked run.
@@ -18,7 +18,7 @@ pub enum TakeUp {
     /// This worker has resumed it, and it came to this. A run that waits again, or that an error stopped, is parked
     /// again.
     Resumed(Result<RunResult, RunError>),
-    /// Another worker resumes it.
+    /// Another worker resumes it, or executes a call of it.
     Held {
         /// Which.
         by: String,
@@ -52,6 +52,9 @@ impl Agent {
     /// [`ErrorKind::Ledger`] when the ledger cannot answer; without a ledger no run is known.
     pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
         let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
+        if let Some(held) = self.held(ledger, run_id).await? {
+            return Ok(held);
+        }
         let lease = ledger.get_lease();
         let taken = ledger.take_run(run_id, ledger.get_worker(), lease).await.map_err(failed)?;
         let (token, state) = match taken {
@@ -82,6 +85,26 @@ impl Agent {
             tracing::error!(run_id, "another worker has taken the run over while it ran here");
         }
         Ok(TakeUp::Resumed(ended))
+    }
+
+    /// Whoever executes a call of the run. The lease of a call may last longer than the one of its run: whoever took the
+    /// run up in between could neither run the call nor say what became of it.
+    async fn held(&self, ledger: &Ledger, run_id: &str) -> Result<Option<TakeUp>, ErrorKind> {
+        let run = ledger.get_run(run_id).await.map_err(failed)?;
+        let Some(run) = run.filter(|run| !run.over) else { return Ok(None) };
+        let suspended: SuspendedRun =
+            serde_json::from_value(run.state).map_err(|error| ErrorKind::Ledger(error.into()))?;
+        for (_, record) in self.asks(&suspended).await? {
+            if record.state != AskState::Claimed {
+                continue;
+            }
+            let now = ledger.get_now(record.ask.id()).await.map_err(failed)?;
+            let claimed = now.filter(|now| now.state == AskState::Claimed);
+            if let Some(ClaimRecord { worker, until }) = claimed.and_then(|now| now.claim) {
+                return Ok(Some(TakeUp::Held { by: worker, until }));
+            }
+        }
+        Ok(None)
     }
 }
 

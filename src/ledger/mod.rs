@@ -349,6 +349,12 @@ impl Ledger {
         row.map(|row| read(&row)).transpose()
     }
 
+    /// An ask, after the time that has passed has taken effect.
+    pub(crate) async fn get_now(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+        let look = |record: &mut Record, _| record.clone();
+        Ok(self.change(id, Change::default(), look, |_| None).await?.map(|(record, _)| record))
+    }
+
     /// The asks in this state, or all, newest first.
     ///
     /// # Errors

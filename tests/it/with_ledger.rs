@@ -358,6 +358,49 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
 }
 
 #[tokio::test]
+async fn a_run_is_not_taken_up_while_a_call_of_it_is_still_claimed() {
+    // L2: "never silently run again, unless the tool is idempotent." The lease of the call is the later one here.
+    let time = Arc::new(AtomicI64::new(1_000));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).idempotent(true);
+    let slow = Recorder::of([pay()]).taking(Duration::from_secs(3_600));
+    let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
+    let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
+        let passes = Arc::clone(&time);
+        let takes_time = decide_fn(move |_| {
+            passes.fetch_add(5_000, Ordering::Relaxed);
+            Decision::allow()
+        });
+        Agent::new(model, recorder.clone().approval_required().layered(takes_time))
+            .output(text().or_deferred())
+            .ledger(ledger.clone().worker(worker))
+    };
+    let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let run = agent(Scripted::new([calls]), &slow, "front").run("go").await.unwrap();
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let approve = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
+    let dying = agent(Scripted::default(), &slow, "first");
+    let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
+    assert!(lost.is_err(), "the worker dies in the middle of the tool");
+
+    let second = agent(Scripted::default(), &quick, "second");
+    time.fetch_add(27_000, Ordering::Relaxed);
+    let ledger_says = ledger.get_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
+    assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
+    let held = second.take_up(run.run_id()).await.unwrap();
+    assert!(matches!(held, TakeUp::Held { by, .. } if by == "first"));
+    time.fetch_add(5_000, Ordering::Relaxed);
+    let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
+    let ended = ended.unwrap();
+    assert_eq!(ended.turns()[0].calls()[0].outcome(), &Outcome::returned("paid"));
+    assert_eq!((slow.ids(), quick.ids()), (vec!["c1".to_owned()], vec!["c1".to_owned()]));
+    assert!(ledger.get_run(run.run_id()).await.unwrap().unwrap().over);
+    assert_eq!(ledger.get_run("nowhere").await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
