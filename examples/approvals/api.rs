@@ -67,7 +67,7 @@ async fn me(who: Result<Principal, Refused>) -> Json<Value> {
 async fn waiting(State(app): State<Arc<App>>, who: Principal) -> Reply {
     let asks = app.ledger.list(Some(AskState::Pending), MOST).await?;
     let asks: Vec<_> = asks.iter().map(|record| view::ask(record, &who)).collect();
-    Ok(Json(json!({"asks": asks, "most": MOST, "now": now()})))
+    Ok(Json(json!({"me": who.0, "asks": asks, "most": MOST, "now": now()})))
 }
 
 /// What was decided, the latest first.
@@ -91,7 +91,8 @@ async fn find(app: &App, id: &str) -> Result<Record, Refused> {
     app.ledger.get(id).await?.ok_or_else(Refused::unknown_ask)
 }
 
-/// A decision about what was shown: the fingerprint says what that was.
+/// A decision about what was shown: the fingerprint says what that was. A page says whom it shows as deciding, as
+/// somebody else may have logged in beside it.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Decision {
@@ -99,10 +100,12 @@ pub(crate) enum Decision {
     Approve {
         fingerprint: String,
         args: Option<String>,
+        by: Option<String>,
     },
     Deny {
         fingerprint: String,
         message: String,
+        by: Option<String>,
     },
 }
 
@@ -113,13 +116,18 @@ pub(crate) async fn decide(
     Path(id): Path<String>,
     Sent(decision): Sent<Decision>,
 ) -> Reply {
+    let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
+    if by.as_ref().is_some_and(|by| *by != name) {
+        let problem = format!("You are {name} by now: somebody has logged in beside this page.");
+        return Err(Refused::forbidden("somebody_else", problem));
+    }
     let record = find(&app, &id).await?;
     let (fingerprint, verdict) = match decision {
-        Decision::Approve { fingerprint, args } => {
+        Decision::Approve { fingerprint, args, .. } => {
             let args = may_approve(&record, args.as_deref())?;
             (fingerprint, Verdict::Approve { args })
         }
-        Decision::Deny { fingerprint, message } => (fingerprint, Verdict::Deny { message }),
+        Decision::Deny { fingerprint, message, .. } => (fingerprint, Verdict::Deny { message }),
     };
     let decided = app.ledger.decide(&id, &fingerprint, &name, verdict).await?;
     let result = match &decided {

@@ -45,15 +45,10 @@ impl Bell {
                         }
                         stays
                     });
-                    for run in open
-                        .iter()
-                        .filter(|run| !watched.contains_key(*run))
-                        .cloned()
-                        .collect::<Vec<_>>()
-                    {
+                    for run in open {
                         // The beginning of a log is behind us at once, so that a new run rings.
-                        let waits = waiting.spawn(changed(ledger.clone(), run.clone(), -1));
-                        watched.insert(run, waits);
+                        let waits = || waiting.spawn(changed(ledger.clone(), run.clone(), -1));
+                        watched.entry(run.clone()).or_insert_with(waits);
                     }
                 }
                 Err(error) => {

@@ -11,7 +11,7 @@
 //! | `GET /` | the page: what waits, exactly what will run, who asks, who has agreed; below it what was decided |
 //! | `GET /api/asks` | what waits, newest first |
 //! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out |
-//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?}` or `{"verdict": "deny", "fingerprint", "message"}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
+//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `GET /api/history` | what was decided, by whom and when, and what came of it |
 //! | `POST /api/runs` | `{"prompt"?}`: starts a run of the demo's agent, `201` when its asks are in the inbox |
 //! | `GET /api/changes` | server-sent events: something has changed, look again |
@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `400` | `bad_json`, `unreadable` |
 //! | `401` | `unauthenticated` |
-//! | `403` | `wrong_host`, `wrong_origin`, `not_allowed` (whoever wants a call may not approve it), `blocked` |
+//! | `403` | `wrong_host`, `wrong_origin`, `somebody_else` (is logged in than the page shows), `not_allowed` (whoever wants a call may not approve it), `blocked` |
 //! | `404` | `unknown_ask`, `not_found` |
 //! | `405` | `wrong_method` |
 //! | `409` | `already_decided`, with the `winner`: who, what and when |

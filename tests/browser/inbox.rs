@@ -133,6 +133,15 @@ async fn a_click_on_a_stale_page_changes_nothing_and_says_who_was_first() {
 }
 
 #[tokio::test]
+async fn a_page_decides_as_whom_it_shows_or_not_at_all() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/switch", &[&server.url], nothing);
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "approve"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
 async fn after_its_deadline_nobody_decides_and_it_is_nobodys_no() {
     // L4: "Expiry is a denial that is recorded as expiry, and nobody's no."
     let place = Place::sqlite().await;

@@ -50,7 +50,7 @@ function say(kind, ...words) {
 
 /** Sends a decision. Gives a problem to show beside what was typed; everything else is said above. */
 async function decide(ask, body) {
-  const { status, body: reply } = await api(`/api/asks/${ask.id}/decision`, body);
+  const { status, body: reply } = await api(`/api/asks/${ask.id}/decision`, { ...body, by: me });
   const { tool } = ask.view;
   if (status === 200 && reply.result === "recorded") {
     say("good", `${tool}: your approval counts, ${reply.approvals} of ${reply.needed}.`);
@@ -67,6 +67,7 @@ async function decide(ask, body) {
   } else if (status === 0) {
     return "The server cannot be reached. Nobody knows yet whether this was decided: look again when it is back.";
   } else {
+    if (reply.error === "somebody_else") refresh();
     return reply.message;
   }
   refresh();
@@ -162,6 +163,12 @@ function refresh() {
   }
   refreshing = (async () => {
     const [waiting, history] = await Promise.all([api("/api/asks"), api("/api/history")]);
+    if (me && waiting.status === 200 && waiting.body.me !== me) {
+      // In another tab: this one shows whom it decides as.
+      me = waiting.body.me;
+      $("name").textContent = me;
+      say("warn", `You are ${me} now: somebody has logged in beside this page.`);
+    }
     if (me && waiting.status === 200 && history.status === 200) {
       ahead = waiting.body.now - Date.now();
       showWaiting(waiting.body.asks);
@@ -250,7 +257,8 @@ $("demo-form").addEventListener("submit", (event) => {
 });
 setInterval(() => cards.forEach((it) => it.tick()), 1000);
 // Should ever an event get lost, and while the server is away.
-setInterval(() => me && refresh(), 15000);
+setInterval(() => me && refresh(), 60000);
+document.addEventListener("visibilitychange", () => !document.hidden && me && refresh());
 setInterval(() => {
   if (!me || $("away").hidden) return;
   refresh();

@@ -19,7 +19,6 @@ const NASTY = [
   "'; DROP TABLE countersign_rows; --",
 ];
 /** What must never reach a page as it is. */
-// eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]/;
 
 async function harmless(person, where) {
