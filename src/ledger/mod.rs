@@ -10,6 +10,8 @@
 //! Of any number of processes that decide or claim one wins, and each of the others is told who won, and what. What may
 //! become of an ask is the same for every store: a [`Store`] only runs transactions over rows, and appends to a log in
 //! which each entry is chained to the one before it.
+//!
+//! `cargo run --example approvals` is a service around one: an inbox in the browser, an API, and workers.
 
 mod ask;
 mod audit;
