@@ -29,7 +29,7 @@ use crate::call::{Extensions, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Record};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
 use crate::turn::{RunEvent, SuspendedRun, Turn};
@@ -182,6 +182,18 @@ impl Agent {
         match suspended.turn() {
             Some(turn) => self.turn.decisions(turn).await,
             None => Ok(DeferredToolResults::new()),
+        }
+    }
+
+    /// The asks in the ledger of the calls that a run waits for, those of sub-agents too, by the ids of the calls; see
+    /// [`Turn::asks`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`].
+    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, ErrorKind> {
+        match suspended.turn() {
+            Some(turn) => self.turn.asks(turn).await,
+            None => Ok(Vec::new()),
         }
     }
 

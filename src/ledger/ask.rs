@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::args::Args;
+use crate::call::ToolCall;
 use crate::decision::Question;
-use crate::deferred::{Asked, fingerprint};
-use crate::outcome::DeferralKind;
+use crate::deferred::{Asked, DeferredToolRequests, Pending, fingerprint};
+use crate::outcome::{Deferral, DeferralKind};
 
 /// A point of the store's time: milliseconds since 1970 (rule L4).
 pub type Millis = i64;
@@ -46,6 +47,9 @@ pub struct Ask {
     /// How long it may wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_in: Option<Millis>,
+    /// Why the call waits again after it was approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<String>,
 }
 
 /// How many people must approve. One, by default, and then the first answer counts.
@@ -97,6 +101,7 @@ impl Ask {
             idempotent: false,
             quorum: Quorum::default(),
             expires_in: None,
+            changed: None,
         }
     }
 
@@ -111,6 +116,7 @@ impl Ask {
             questions: call.questions.to_vec(),
             metadata: call.metadata.clone(),
             idempotent: call.idempotent,
+            changed: call.changed.map(str::to_owned),
             ..Self::new(run, path, tool).args(call.args.clone())
         }
     }
@@ -169,12 +175,6 @@ impl Ask {
         &self.run
     }
 
-    /// The agents that lead to the call, and its id.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// The tool, by the name that people know.
     #[must_use]
     pub fn tool(&self) -> &str {
@@ -197,6 +197,47 @@ impl Ask {
     #[must_use]
     pub fn get_principal(&self) -> Option<&str> {
         self.principal.as_deref()
+    }
+
+    /// How many people must approve.
+    #[must_use]
+    pub fn get_quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    /// The agents that lead to the call, and its id: `root/cleaner/call_1`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The ask as a batch of its one call, to show it to people: see [`CallView::all`](crate::show::CallView::all).
+    ///
+    /// ```
+    /// use countersign::{Args, ledger::Ask, show::{CallView, Limits}};
+    ///
+    /// let ask = Ask::new("run-1", "root/cleaner/c1", "delete_file").args(Args::new().with("path", "a.log"));
+    /// let [view] = &CallView::all(&ask.requests(), Limits::default())[..] else { panic!("one call") };
+    /// assert_eq!(view.headline, r#"root/cleaner/delete_file(path: "a.log")"#);
+    /// ```
+    #[must_use]
+    pub fn requests(&self) -> DeferredToolRequests {
+        let (agents, id) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let deferral = Deferral {
+            kind: self.kind,
+            questions: self.questions.clone(),
+            metadata: self.metadata.clone(),
+            changed: self.changed.clone(),
+        };
+        let pending = Pending {
+            call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),
+            deferral,
+            fingerprint: self.fingerprint(),
+            deferrals: 0,
+            // As in a turn: whose agent is the only one needs no name.
+            agent: agents.contains('/').then(|| agents.to_owned()),
+        };
+        DeferredToolRequests::of(self.id.clone(), [pending])
     }
 
     /// What an answer is bound to (rule L0).
@@ -232,6 +273,7 @@ pub(crate) struct AskedCall<'a> {
     pub(crate) questions: &'a [Question],
     pub(crate) kind: DeferralKind,
     pub(crate) metadata: &'a Map<String, Value>,
+    pub(crate) changed: Option<&'a str>,
     pub(crate) idempotent: bool,
 }
 

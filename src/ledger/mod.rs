@@ -10,6 +10,8 @@
 //! Of any number of processes that decide or claim one wins, and each of the others is told who won, and what. What may
 //! become of an ask is the same for every store: a [`Store`] only runs transactions over rows, and appends to a log in
 //! which each entry is chained to the one before it.
+//!
+//! `cargo run --example approvals` is a service around one: an inbox in the browser, an API, and workers.
 
 mod ask;
 mod audit;
@@ -350,6 +352,16 @@ impl Ledger {
     ) -> Result<Vec<Record>, LedgerError> {
         let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
         let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
+        self.store.list(&filter).await?.iter().map(read).collect()
+    }
+
+    /// The asks of a run, newest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Vec<Record>, LedgerError> {
+        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
+        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
         self.store.list(&filter).await?.iter().map(read).collect()
     }
 }

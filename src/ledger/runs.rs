@@ -169,6 +169,15 @@ impl Ledger {
         self.store.list(&filter).await?.iter().map(read).collect()
     }
 
+    /// A run, as it stands.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
+        let row = self.store.get(&row_id(run)).await?.filter(|row| row.kind == RowKind::Run);
+        row.map(|row| read(&row)).transpose()
+    }
+
     /// Saves a run, and closes the asks of the calls that have got their results, in one transaction.
     pub(crate) async fn write_run(
         &self,

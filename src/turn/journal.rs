@@ -43,6 +43,7 @@ pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool
         questions: &it.deferral.questions,
         kind: it.deferral.kind,
         metadata: &it.deferral.metadata,
+        changed: it.deferral.changed(),
         idempotent,
     })
 }
@@ -207,6 +208,7 @@ impl LedgerJournal {
             questions: &[],
             kind: DeferralKind::Approval,
             metadata: &empty,
+            changed: None,
             idempotent: call.idempotent,
         });
         let fingerprint = ask.fingerprint();

@@ -56,6 +56,20 @@ fn ask_id(info: &RunInfo, slot: &Slot) -> Option<String> {
     }
 }
 
+/// The asks of the calls that wait, and of those of the agents behind them, by the ids of the calls.
+pub(super) async fn asks(
+    ledger: &Ledger,
+    suspended: &SuspendedTurn,
+) -> Result<Vec<(String, Record)>, ErrorKind> {
+    let mut found = Vec::new();
+    for Kept { id, ask, .. } in open(suspended).into_iter().filter(|kept| kept.waits.is_some()) {
+        let Some(ask) = ask else { continue };
+        let record = ledger.get_now(&ask).await.map_err(failed)?;
+        found.extend(record.map(|record| (id, record)));
+    }
+    Ok(found)
+}
+
 /// What was decided about the calls that wait, and those of the agents behind them; the others are left.
 pub(super) async fn decisions(
     ledger: &Ledger,

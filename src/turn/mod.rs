@@ -54,7 +54,7 @@ use crate::caught::{Caught, caught};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Record};
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
 use crate::tools::Tools;
@@ -243,6 +243,21 @@ impl Turn {
         match &self.ledger {
             Some(ledger) => kept::decide(ledger, suspended, answers).await,
             None => Ok(()),
+        }
+    }
+
+    /// The asks in the ledger of the calls that wait, those of sub-agents too, by the ids of the calls in
+    /// [`requests`](SuspendedTurn::requests). None without a ledger.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`].
+    pub async fn asks(
+        &self,
+        suspended: &SuspendedTurn,
+    ) -> Result<Vec<(String, Record)>, ErrorKind> {
+        match &self.ledger {
+            Some(ledger) => kept::asks(ledger, suspended).await,
+            None => Ok(Vec::new()),
         }
     }
 

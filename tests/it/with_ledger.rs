@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Decided, Ledger, MemoryStore, Verdict};
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Verdict};
+use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, Outcome,
-    RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolDefinition, ToolError, ToolsExt, Turn,
-    UserError, danger_approve_all, handler_fn, text,
+    Agent, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse,
+    Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolCall, ToolDefinition, ToolError,
+    ToolsExt, Turn, UserError, danger_approve_all, decide_fn, handler_fn, text,
 };
 use serde_json::json;
 
@@ -247,10 +248,7 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     let strict = Turn::new(
-        recorder
-            .clone()
-            .approval_required()
-            .layered(countersign::decide_fn(|_| countersign::Decision::deny("closed"))),
+        recorder.clone().approval_required().layered(decide_fn(|_| Decision::deny("closed"))),
     )
     .ledger(ledger.clone())
     .handler(danger_approve_all());
@@ -360,6 +358,49 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
 }
 
 #[tokio::test]
+async fn a_run_is_not_taken_up_while_a_call_of_it_is_still_claimed() {
+    // L2: "never silently run again, unless the tool is idempotent." The lease of the call is the later one here.
+    let time = Arc::new(AtomicI64::new(1_000));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).idempotent(true);
+    let slow = Recorder::of([pay()]).taking(Duration::from_secs(3_600));
+    let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
+    let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
+        let passes = Arc::clone(&time);
+        let takes_time = decide_fn(move |_| {
+            passes.fetch_add(5_000, Ordering::Relaxed);
+            Decision::allow()
+        });
+        Agent::new(model, recorder.clone().approval_required().layered(takes_time))
+            .output(text().or_deferred())
+            .ledger(ledger.clone().worker(worker))
+    };
+    let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let run = agent(Scripted::new([calls]), &slow, "front").run("go").await.unwrap();
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let approve = Verdict::Approve { args: None };
+    ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
+    let dying = agent(Scripted::default(), &slow, "first");
+    let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
+    assert!(lost.is_err(), "the worker dies in the middle of the tool");
+
+    let second = agent(Scripted::default(), &quick, "second");
+    time.fetch_add(27_000, Ordering::Relaxed);
+    let ledger_says = ledger.get_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
+    assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
+    let held = second.take_up(run.run_id()).await.unwrap();
+    assert!(matches!(held, TakeUp::Held { by, .. } if by == "first"));
+    time.fetch_add(5_000, Ordering::Relaxed);
+    let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
+    let ended = ended.unwrap();
+    assert_eq!(ended.turns()[0].calls()[0].outcome(), &Outcome::returned("paid"));
+    assert_eq!((slow.ids(), quick.ids()), (vec!["c1".to_owned()], vec!["c1".to_owned()]));
+    assert!(ledger.get_run(run.run_id()).await.unwrap().unwrap().over);
+    assert_eq!(ledger.get_run("nowhere").await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
@@ -373,4 +414,67 @@ async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
         assert_eq!(report.calls()[0].outcome(), &withdrawn);
     }
     assert!(recorder.ran().is_empty());
+}
+
+#[tokio::test]
+async fn an_ask_is_shown_like_the_call_that_waits_also_by_whoever_has_only_the_ledger() {
+    // S1: "What an approver sees is made from the call that will run." A1: "anything else that is new is asked about,
+    // saying what changed."
+    let digest = Arc::new(AtomicI64::new(1));
+    let now = Arc::clone(&digest);
+    let policy = move |call: &ToolCall| match call.name() {
+        "pay" => Decision::ask("pays")
+            .key("pay")
+            .pin("accounts", now.load(Ordering::Relaxed).to_string())
+            .metadata("approval_description", "as agreed"),
+        _ => Decision::allow(),
+    };
+    let ledger = ledger();
+    let model = Scripted::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
+    let worker = Agent::new(model, Recorder::new(["pay"]));
+    let tools = FunctionToolset::new().tool(worker.as_tool("worker", "Works"));
+    let calls = [call("p1", "worker", json!({"prompt": "pay"}))];
+    let root =
+        Agent::new(Scripted::new([ModelResponse::calls(calls)]), tools.layered(decide_fn(policy)))
+            .output(text().or_deferred())
+            .ledger(ledger.clone());
+    let mut suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    for changed in [false, true] {
+        let asks = root.asks(&suspended).await.unwrap();
+        let [(id, record)] = &asks[..] else { panic!("{asks:?}") };
+        let requests = suspended.requests();
+        let mut shown = CallView::of(&requests, id, Limits::default()).unwrap();
+        assert_eq!((shown.changed.is_some(), shown.notes.len()), (changed, 1));
+        assert_eq!(requests.fingerprint(id), Some(&*record.fingerprint));
+        let [alone] = &CallView::all(&record.ask.requests(), Limits::default())[..] else {
+            panic!()
+        };
+        shown.id.clone_from(&alone.id); // which names only the call of its own agent
+        assert_eq!(&shown, alone);
+        assert_eq!(shown.agent.as_deref(), Some("root/worker"));
+        assert_eq!(record.ask.path(), "root/worker/c1");
+
+        let yes = Verdict::Approve { args: None };
+        ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
+        digest.fetch_add(1, Ordering::Relaxed);
+        let answers = root.decisions(&suspended).await.unwrap();
+        suspended = root.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_asks_of_one_run_are_listed_alone() {
+    let ledger = ledger();
+    for (run, path) in [("r1", "root/a"), ("r2", "root/a"), ("r1", "root/b")] {
+        ledger.park(Ask::new(run, path, "pay")).await.unwrap();
+    }
+    let paths = async |limit| {
+        let asks = ledger.list_run("r1", limit).await.unwrap();
+        let mut paths: Vec<_> = asks.iter().map(|it| it.ask.path().to_owned()).collect();
+        paths.sort();
+        paths
+    };
+    assert_eq!(paths(10).await, ["root/a", "root/b"]);
+    assert_eq!(paths(1).await.len(), 1);
+    assert!(ledger.list_run("r3", 10).await.unwrap().is_empty());
 }

@@ -1,0 +1,33 @@
+//! The page: three static files, compiled in.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::routing::get;
+
+use crate::App;
+
+type File = ([(HeaderName, &'static str); 1], &'static str);
+
+fn file(kind: &'static str, text: &'static str) -> File {
+    ([(CONTENT_TYPE, kind)], text)
+}
+
+pub(crate) fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(async || file("text/html; charset=utf-8", include_str!("page/index.html"))))
+        .route(
+            "/page.css",
+            get(async || file("text/css; charset=utf-8", include_str!("page/page.css"))),
+        )
+        .route(
+            "/page.js",
+            get(async || file("text/javascript; charset=utf-8", include_str!("page/page.js"))),
+        )
+        .route(
+            "/card.js",
+            get(async || file("text/javascript; charset=utf-8", include_str!("page/card.js"))),
+        )
+        .route("/icon.svg", get(async || file("image/svg+xml", include_str!("page/icon.svg"))))
+}

@@ -1,0 +1,136 @@
+//! Asks as the API gives them. What people read is made by [`show`], so that it is safe to print as it is (rule S1).
+
+use std::collections::BTreeMap;
+
+use countersign::ledger::{AskState, Millis, Record, Verdict, Vote};
+use countersign::show::{self, CallView, Limits};
+use countersign::{Outcome, ToolCall};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::authorize::Principal;
+
+/// How much of a text is shown that is not about what will run.
+const MOST: usize = 600;
+
+/// An ask, for whoever looks at it.
+pub(crate) fn ask(record: &Record, who: &Principal) -> Value {
+    let ask = &record.ask;
+    let requests = ask.requests();
+    let views = CallView::all(&requests, Limits::default());
+    let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
+    json!({
+        "id": ask.id(),
+        "run": ask.run(),
+        "fingerprint": record.fingerprint,
+        "state": record.state,
+        "agent": show::escape_name(agents),
+        "wanted_by": ask.get_principal().map(show::escape_name),
+        "parked_at": record.parked_at,
+        "changed_at": record.changed_at,
+        "expires_at": record.expires_at,
+        "view": views.first(),
+        "quorum": quorum(record, who),
+        "proposals": proposals(record),
+        "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
+        "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
+        "ran": ran(record),
+        "outcome": outcome(record),
+        "worker": record.claim.as_ref().map(|claim| show::escape_name(&claim.worker)),
+    })
+}
+
+/// The same with every digit and letter of the arguments, as JSON to edit. Nothing is masked or left out.
+pub(crate) fn whole(record: &Record, who: &Principal) -> Value {
+    let mut value = ask(record, who);
+    value["args"] = show::json(record.ask.get_args()).into();
+    value
+}
+
+/// How many must agree, and whether this one may.
+fn quorum(record: &Record, who: &Principal) -> Value {
+    let quorum = record.ask.get_quorum();
+    let wants_it = record.ask.get_principal().is_none_or(|wants| wants == who.0);
+    json!({
+        "needed": quorum.approvals,
+        "may_approve": !(quorum.not_the_requester && wants_it),
+        "voted": record.votes.iter().any(|vote| vote.by == who.0 && vote.fingerprint == record.fingerprint),
+    })
+}
+
+/// What several have said so far, by what would run: an edit is a proposal of its own.
+fn proposals(record: &Record) -> Vec<Value> {
+    let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
+    for vote in &record.votes {
+        by.entry(&vote.fingerprint).or_default().push(vote);
+    }
+    let mut out = Vec::new();
+    for votes in by.values() {
+        let Some(first) = votes.first() else { continue };
+        let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
+        let mut it = decision(&people, &first.verdict, first.at);
+        if let Verdict::Approve { args: Some(args) } = &first.verdict {
+            let call = ToolCall::new("", record.ask.tool(), args.to_value());
+            it["view"] = json!(CallView::of_call(&call, Limits::default()));
+            it["args"] = show::json(args).into();
+        }
+        out.push(it);
+    }
+    out
+}
+
+/// Who said what, and when.
+pub(crate) fn decision(by: &[String], verdict: &Verdict, at: Millis) -> Value {
+    let message = match verdict {
+        Verdict::Deny { message } => Some(short(message)),
+        _ => None,
+    };
+    json!({
+        "by": by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>(),
+        "verdict": verdict.word(),
+        "past": past(verdict),
+        "message": message,
+        "at": at,
+    })
+}
+
+/// The arguments that ran, where a person has changed them.
+fn ran(record: &Record) -> Option<Value> {
+    let edited = record.args_to_run() != record.ask.get_args();
+    let call = ToolCall::new("", record.ask.tool(), record.args_to_run().to_value());
+    edited.then(|| json!(CallView::of_call(&call, Limits::default())))
+}
+
+/// What came of it, as the model was told.
+fn outcome(record: &Record) -> Option<Value> {
+    let outcome = match record.state {
+        AskState::Released => return None,
+        _ => Outcome::deserialize(record.outcome.as_ref()?).ok()?,
+    };
+    Some(json!({"word": outcome.word(), "text": short(&outcome.text().unwrap_or_default())}))
+}
+
+/// What was done to the ask, in one word.
+pub(crate) fn past(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve { args: None } => "approved",
+        Verdict::Approve { args: Some(_) } => "approved with changes",
+        Verdict::Deny { .. } => "denied",
+        _ => "answered",
+    }
+}
+
+/// Names of people, to read.
+pub(crate) fn names(by: &[String]) -> String {
+    by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>().join(" and ")
+}
+
+/// A text that somebody wrote, safe to print, and not without end.
+fn short(text: &str) -> String {
+    let (all, mut shown) = (text.chars().count(), text.chars().take(MOST).collect::<String>());
+    shown = show::escape(&shown);
+    if all > MOST {
+        shown += &format!(r" \{{{} characters left out}}", all - MOST);
+    }
+    shown
+}

@@ -1,0 +1,147 @@
+//! Workers: they resume the runs about which something was decided. Any number, in any number of processes.
+
+use std::collections::{HashMap, HashSet};
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use countersign::ledger::{Ledger, LedgerError, RunRecord};
+use countersign::{Agent, BoxError, SuspendedRun, TakeUp};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::authorize::Principal;
+
+/// How often to look without being woken: nobody rings when the lease of a dead worker is over.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How many waiting runs are looked through, the newest.
+const LOOK_THROUGH: u32 = 1_000;
+/// How long a run is left alone after its n-th error: 2, 4, 8 … seconds, and at most this.
+const LATEST: Duration = Duration::from_secs(300);
+
+/// Resumes runs, so many at once, until it is told to stop. What has begun is brought to its end.
+pub(crate) async fn work(
+    agent: Agent,
+    ledger: Ledger,
+    many: usize,
+    mut bell: watch::Receiver<()>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut workers = Workers {
+        agent,
+        ledger,
+        many,
+        busy: JoinSet::new(),
+        at_work: HashSet::new(),
+        left: HashMap::new(),
+    };
+    while !*stop.borrow() {
+        // Before looking, so that nothing comes between.
+        bell.mark_unchanged();
+        if let Err(error) = workers.look().await {
+            tracing::warn!(error = &error as &dyn Error, "the store cannot be looked at");
+        }
+        tokio::select! {
+            Some(Ok(ended)) = workers.busy.join_next() => workers.ended(ended),
+            Ok(()) = bell.changed() => {}
+            () = sleep(LOOK_AGAIN) => {}
+            _ = stop.changed() => {}
+        }
+    }
+    while let Some(ended) = workers.busy.join_next().await {
+        ended.into_iter().for_each(|ended| workers.ended(ended));
+    }
+}
+
+struct Workers {
+    agent: Agent,
+    ledger: Ledger,
+    many: usize,
+    busy: JoinSet<(String, Result<TakeUp, BoxError>)>,
+    /// The runs that this process is at work on.
+    at_work: HashSet<String>,
+    /// The runs that are left alone: after how many errors, and until when.
+    left: HashMap<String, (u32, Instant)>,
+}
+
+impl Workers {
+    /// Begins with whatever can be gone on with.
+    async fn look(&mut self) -> Result<(), LedgerError> {
+        let waiting = self.ledger.waiting_runs(LOOK_THROUGH).await?;
+        self.left.retain(|run, _| waiting.iter().any(|record| record.run == *run));
+        // Who has waited longest is first.
+        for record in waiting.into_iter().rev() {
+            let run = record.run.as_str();
+            if self.busy.len() >= self.many {
+                break;
+            }
+            let rests = self.left.get(run).is_some_and(|(_, until)| *until > Instant::now());
+            if rests || self.at_work.contains(run) {
+                continue;
+            }
+            // One that cannot be read does not keep the others from going on.
+            match self.can_go_on(&record).await {
+                Ok(Some(agent)) => self.begin(record.run, agent),
+                Ok(None) => {}
+                Err(error) => self.leave(record.run, &*error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent to go on with, if something was decided that the run waits for, or an error has stopped it.
+    async fn can_go_on(&self, record: &RunRecord) -> Result<Option<Agent>, BoxError> {
+        // Not why: the reason may quote values.
+        let suspended: SuspendedRun = serde_json::from_value(record.state.clone())
+            .map_err(|_| "what is stored of it cannot be read by this version")?;
+        let (requests, decided) = (suspended.requests(), self.agent.decisions(&suspended).await?);
+        if !requests.is_empty() && requests.iter().all(|call| decided.is_left(call.id())) {
+            return Ok(None);
+        }
+        // The agent works for whoever started the run: what it asks next is theirs too.
+        let earlier = self.ledger.list_run(&record.run, u32::MAX).await?;
+        let waiting = self.agent.asks(&suspended).await?;
+        let mut asks = waiting.iter().map(|(_, record)| record).chain(&earlier);
+        let who = asks.find_map(|record| record.ask.get_principal());
+        let agent = self.agent.clone();
+        Ok(Some(who.map_or(agent.clone(), |who| agent.deps(Principal(who.to_owned())))))
+    }
+
+    fn begin(&mut self, run: String, agent: Agent) {
+        self.at_work.insert(run.clone());
+        self.busy.spawn(async move {
+            let name = run.clone();
+            // A task of its own, so that also after a panic it is known which run it was.
+            let came = tokio::spawn(async move { agent.take_up(&name).await }).await;
+            let panicked = |_| "its worker has panicked".into();
+            (run, came.map_err(panicked).and_then(|came| came.map_err(Into::into)))
+        });
+    }
+
+    fn ended(&mut self, (run, came): (String, Result<TakeUp, BoxError>)) {
+        self.at_work.remove(&run);
+        match came {
+            Ok(TakeUp::Resumed(Err(error))) => self.leave(run, &error),
+            Err(error) => self.leave(run, &*error),
+            Ok(TakeUp::Resumed(Ok(result))) => {
+                self.left.remove(&run);
+                let waits = result.suspended().is_some();
+                tracing::info!(run, waits_again = waits, "a run was resumed");
+            }
+            // Another worker has it. Should that one die, there is time enough.
+            Ok(TakeUp::Held { .. }) => {
+                self.left.insert(run, (0, Instant::now() + LOOK_AGAIN));
+            }
+            Ok(TakeUp::NotKept { error: Some(error), .. }) => self.leave(run, &error),
+            Ok(_) => {}
+        }
+    }
+
+    /// Leaves a run alone for a while.
+    fn leave(&mut self, run: String, error: &(dyn Error + 'static)) {
+        let errors = self.left.get(&run).map_or(0, |(errors, _)| *errors).saturating_add(1);
+        let wait = Duration::from_secs(1 << errors.min(9)).min(LATEST);
+        tracing::warn!(run, error, ?wait, "a run has stopped with an error, and is tried again");
+        self.left.insert(run, (errors, Instant::now() + wait));
+    }
+}

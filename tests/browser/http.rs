@@ -1,0 +1,353 @@
+//! The server without a browser: what other sites, other programs and broken clients may send.
+
+use countersign::ledger::AskState;
+use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::service::Place;
+
+/// Somebody who speaks JSON, and is logged in.
+pub(crate) struct Client {
+    http: reqwest::Client,
+    url: String,
+    cookie: String,
+}
+
+impl Client {
+    pub(crate) async fn of(url: &str, name: &str) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut client = Self { http, url: url.to_owned(), cookie: String::new() };
+        let reply = client.request(Method::POST, "/api/login").json(&json!({"name": name})).send();
+        let reply = reply.await.unwrap();
+        assert_eq!(reply.status(), 200);
+        let cookie = reply.headers()["set-cookie"].to_str().unwrap().to_owned();
+        for part in ["HttpOnly", "SameSite=Strict"] {
+            assert!(cookie.contains(part), "{cookie}");
+        }
+        client.cookie = cookie.split(';').next().unwrap().to_owned();
+        client
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url)).header(COOKIE, &self.cookie)
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        said(self.request(Method::POST, path).json(body)).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        said(self.request(Method::GET, path)).await
+    }
+
+    pub(crate) async fn start(&self, prompt: &str) {
+        let (status, said) = self.post("/api/runs", &json!({"prompt": prompt})).await;
+        assert_eq!(status, 201, "{said}");
+    }
+
+    /// The one ask that waits.
+    async fn ask(&self) -> Value {
+        self.get("/api/asks").await.1["asks"][0].clone()
+    }
+}
+
+async fn said(request: RequestBuilder) -> (u16, Value) {
+    let reply = request.send().await.unwrap();
+    let status = reply.status().as_u16();
+    let text = reply.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
+}
+
+/// A server with one ask, and somebody who may decide about it.
+async fn one_ask(place: &Place) -> (crate::service::Process, Client, Value) {
+    let server = place.server(&[]);
+    let ann = Client::of(&server.url, "ann").await;
+    ann.start(r#"delete_file {"path": "a.log"}"#).await;
+    let ask = ann.ask().await;
+    (server, ann, ask)
+}
+
+fn path(ask: &Value) -> String {
+    format!("/api/asks/{}/decision", ask["id"].as_str().unwrap())
+}
+
+fn yes(ask: &Value) -> Value {
+    json!({"verdict": "approve", "fingerprint": ask["fingerprint"]})
+}
+
+async fn still_waits(place: &Place) {
+    let ask = place.ask("path", "a.log").await;
+    assert_eq!((ask.state, ask.votes.len(), place.ran().len()), (AskState::Pending, 0, 0));
+}
+
+#[tokio::test]
+async fn other_sites_cannot_decide() {
+    let place = Place::sqlite().await;
+    let (server, ann, ask) = one_ask(&place).await;
+    let decide = || ann.request(Method::POST, &path(&ask));
+    let port = server.port();
+    let own = format!("http://127.0.0.1:{port}");
+
+    let elsewhere = ["https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", ""];
+    for origin in elsewhere.into_iter().chain([&*format!("{own}.evil.example")]) {
+        let (status, said) = said(decide().header(ORIGIN, origin).json(&yes(&ask))).await;
+        assert_eq!((status, &said["error"]), (403, &json!("wrong_origin")), "{origin}");
+    }
+    for site in ["cross-site", "same-site", "none"] {
+        let (status, said) = said(decide().header("sec-fetch-site", site).json(&yes(&ask))).await;
+        assert_eq!((status, &said["error"]), (403, &json!("wrong_origin")), "{site}");
+    }
+    // A name of somebody else that points here.
+    let other = format!("127.0.0.2:{port}");
+    for host in ["evil.example", "127.0.0.1", "", &*format!("evil.example:{port}"), &*other] {
+        for method in [Method::GET, Method::POST] {
+            let request = ann.request(method, "/api/asks").header(HOST, host);
+            let (status, said) = said(request.json(&json!({}))).await;
+            assert_eq!((status, &said["error"]), (403, &json!("wrong_host")), "{host}");
+        }
+    }
+    // What a form can send without asking first.
+    let form = [
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "text/plain",
+        "",
+        "application/jsonx",
+    ];
+    for kind in form {
+        let request = decide().header(CONTENT_TYPE, kind).body(yes(&ask).to_string());
+        let (status, said) = said(request).await;
+        assert_eq!((status, &said["error"]), (415, &json!("not_json")), "{kind}");
+    }
+    let (status, _) = said(decide().body(yes(&ask).to_string())).await;
+    assert_eq!(status, 415, "no type at all");
+    // Nobody answers a browser that asks whether another site may.
+    let preflight =
+        ann.request(Method::OPTIONS, &path(&ask)).header(ORIGIN, "https://evil.example");
+    let preflight = preflight.header("access-control-request-method", "POST").send().await.unwrap();
+    assert!(!preflight.status().is_success());
+    assert!(preflight.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
+    still_waits(&place).await;
+
+    let (status, won) = said(decide().header(ORIGIN, &own).json(&yes(&ask))).await;
+    assert_eq!((status, &won["result"]), (200, &json!("won")), "and its own page can");
+}
+
+#[tokio::test]
+async fn nothing_is_changed_without_a_post_or_a_name() {
+    let place = Place::sqlite().await;
+    let (server, ann, ask) = one_ask(&place).await;
+    for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
+        for path in [&*path(&ask), "/api/runs", "/api/login", "/api/logout"] {
+            let reply = ann.request(method.clone(), path).json(&yes(&ask)).send().await.unwrap();
+            assert_eq!(reply.status(), 405, "{method} {path}");
+            assert!(reply.headers().get("set-cookie").is_none());
+        }
+    }
+    let id = ask["id"].as_str().unwrap();
+    for path in [
+        "/",
+        "/?as=bob",
+        "/api/asks",
+        &*format!("/api/asks/{id}?verdict=approve"),
+        "/api/history",
+        "/healthz",
+    ] {
+        assert_eq!(ann.request(Method::GET, path).send().await.unwrap().status(), 200, "{path}");
+    }
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let nobody = Client { http, url: server.url.clone(), cookie: String::new() };
+    for cookie in [
+        "",
+        "approvals_demo_name=",
+        "approvals_demo_name=a b",
+        "approvals_demo_name=../x",
+        "name=ann",
+    ] {
+        let nobody =
+            Client { http: nobody.http.clone(), url: nobody.url.clone(), cookie: cookie.into() };
+        for (status, said) in [
+            nobody.post(&path(&ask), &yes(&ask)).await,
+            nobody.post("/api/runs", &json!({})).await,
+            nobody.get("/api/asks").await,
+            nobody.get("/api/history").await,
+            nobody.get("/api/changes").await,
+            nobody.get(&format!("/api/asks/{id}")).await,
+        ] {
+            assert_eq!((status, &said["error"]), (401, &json!("unauthenticated")), "{cookie}");
+        }
+    }
+    assert_eq!(nobody.get("/api/me").await.1["name"], Value::Null);
+    still_waits(&place).await;
+}
+
+#[tokio::test]
+async fn every_refusal_has_its_status_and_its_word() {
+    let place = Place::sqlite().await;
+    let (_server, ann, ask) = one_ask(&place).await;
+    let (at, fingerprint) = (path(&ask), &ask["fingerprint"]);
+    let send = |body: &str| {
+        let body = body.to_owned();
+        said(ann.request(Method::POST, &at).header(CONTENT_TYPE, "application/json").body(body))
+    };
+    let refused =
+        |(status, said): (u16, Value)| (status, said["error"].as_str().unwrap().to_owned());
+    let is = |status, word: &str| (status, word.to_owned());
+    assert_eq!(refused(send("{").await), is(400, "bad_json"));
+    assert_eq!(refused(send("").await), is(400, "bad_json"));
+    for body in [
+        json!([]),
+        json!({"verdict": "approve"}),
+        json!({"verdict": "perhaps", "fingerprint": fingerprint}),
+        json!({"verdict": "deny", "fingerprint": fingerprint}),
+        json!({"verdict": "deny", "fingerprint": fingerprint, "message": 1}),
+        json!({"verdict": "approve", "fingerprint": fingerprint, "args": {"path": "b"}}),
+        json!({"verdict": "approve", "fingerprint": fingerprint, "as": "bob"}),
+    ] {
+        assert_eq!(refused(send(&body.to_string()).await), is(422, "bad_request"), "{body}");
+    }
+    for args in
+        ["{", "[]", "1", r#"{"path": 1}"#, r#"{"paths": "a"}"#, r#"{"path": "a", "path": "b"}"#, ""]
+    {
+        let body = json!({"verdict": "approve", "fingerprint": fingerprint, "args": args});
+        assert_eq!(refused(send(&body.to_string()).await), is(422, "bad_args"), "{args}");
+    }
+    let body = json!({"verdict": "approve", "fingerprint": "0".repeat(64)});
+    assert_eq!(refused(send(&body.to_string()).await), is(422, "mismatch"));
+    let long = "x".repeat(70_000);
+    let body = json!({"verdict": "deny", "fingerprint": fingerprint, "message": long});
+    assert_eq!(refused(send(&body.to_string()).await), is(413, "too_large"));
+    for id in [&*"0".repeat(32), "x", "%00", "%27%20OR%201=1--", "..%2f..", "é"] {
+        assert_eq!(
+            refused(ann.get(&format!("/api/asks/{id}")).await),
+            is(404, "unknown_ask"),
+            "{id}"
+        );
+        let decided = ann.post(&format!("/api/asks/{id}/decision"), &yes(&ask)).await;
+        assert_eq!(refused(decided), is(404, "unknown_ask"), "{id}");
+    }
+    assert_eq!(refused(ann.get("/nothing").await), is(404, "not_found"));
+    assert_eq!(refused(ann.post("/api/runs", &json!({"prompt": ""})).await), is(422, "bad_prompt"));
+    assert_eq!(refused(ann.post("/api/login", &json!({"name": "a b"})).await), is(422, "bad_name"));
+    let body = json!({"verdict": "approve", "fingerprint": fingerprint, "by": "bob"});
+    assert_eq!(refused(send(&body.to_string()).await), is(403, "somebody_else"));
+    still_waits(&place).await;
+
+    let no = json!({"verdict": "deny", "fingerprint": fingerprint, "message": "no"});
+    let bob = Client::of(&ann.url, "bob").await;
+    assert_eq!(bob.post(&at, &no).await.1["result"], "won");
+    assert_eq!(bob.post(&at, &no).await.1["again"], true, "the same again is no error");
+    let (status, lost) = ann.post(&at, &yes(&ask)).await;
+    assert_eq!((status, &lost["error"]), (409, &json!("already_decided")));
+    assert_eq!(lost["message"], "Already decided by bob: denied.");
+    assert_eq!(
+        (&lost["winner"]["by"], &lost["winner"]["message"]),
+        (&json!(["bob"]), &json!("no"))
+    );
+    ann.start(r#"delete_file {"path": "b.log"}"#).await;
+    let ask = ann.ask().await;
+    place.ledger().cancel(ask["id"].as_str().unwrap(), "carol").await.unwrap();
+    assert_eq!(refused(ann.post(&path(&ask), &yes(&ask)).await), is(410, "cancelled"));
+    assert!(place.ran().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_wants_a_transfer_may_not_approve_it() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    let ann = Client::of(&server.url, "ann").await;
+    ann.start(r#"transfer {"amount_eur": 1, "to": "DE02"}"#).await;
+    let ask = ann.ask().await;
+    assert_eq!((&ask["quorum"]["may_approve"], &ask["wanted_by"]), (&json!(false), &json!("ann")));
+    let (status, said) = ann.post(&path(&ask), &yes(&ask)).await;
+    assert_eq!((status, &said["error"]), (403, &json!("not_allowed")));
+    let bob = Client::of(&server.url, "bob").await;
+    assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["approvals"], 1);
+    assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["again"], true, "nobody counts twice");
+    assert_eq!(place.ask("to", "DE02").await.state, AskState::Pending);
+}
+
+async fn sql_is_text(place: Place) {
+    const SQL: &str = "'; DROP TABLE countersign_rows; --\" OR 1=1 \u{0}\\";
+    let server = place.server(&[]);
+    let ann = Client::of(&server.url, "ann").await;
+    ann.start(&format!("delete_file {}", json!({"path": SQL}))).await;
+    let ask = ann.ask().await;
+    for (path, body) in [
+        (path(&ask), json!({"verdict": "approve", "fingerprint": SQL})),
+        (format!("/api/asks/{}/decision", SQL.len()), yes(&ask)),
+        ("/api/login".to_owned(), json!({"name": SQL})),
+        ("/api/runs".to_owned(), json!({"prompt": SQL})),
+    ] {
+        let (status, said) = ann.post(&path, &body).await;
+        assert!((400..500).contains(&status), "{path}: {status} {said}");
+    }
+    let edit = json!({"path": format!("{SQL}2")}).to_string();
+    let edit = json!({"verdict": "approve", "fingerprint": ask["fingerprint"], "args": edit});
+    assert_eq!(ann.post(&path(&ask), &edit).await.1["result"], "won");
+    place.until(ask["id"].as_str().unwrap(), AskState::Executed).await;
+    assert_eq!(place.times("path", &format!("{SQL}2")), 1);
+    ann.start(&format!("delete_file {}", json!({"path": "b"}))).await;
+    let ask = ann.ask().await;
+    let no = json!({"verdict": "deny", "fingerprint": ask["fingerprint"], "message": SQL});
+    assert_eq!(ann.post(&path(&ask), &no).await.1["result"], "won");
+    let said = place.over(&[ask["run"].as_str().unwrap().to_owned()]).await;
+    assert_eq!(said, [format!("delete_file: {SQL}")]);
+    assert_eq!(place.asks().await.len(), 2, "and the tables are still there");
+}
+
+#[tokio::test]
+async fn sql_in_any_field_is_text_over_sqlite() {
+    sql_is_text(Place::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn sql_in_any_field_is_text_over_postgres() {
+    sql_is_text(Place::postgres().await).await;
+}
+
+#[tokio::test]
+async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
+    let place = Place::sqlite().await;
+    let (server, ann, _) = one_ask(&place).await;
+    for path in ["/", "/page.js", "/card.js", "/page.css", "/icon.svg", "/api/asks", "/nothing"] {
+        let reply = ann.request(Method::GET, path).send().await.unwrap();
+        let header = |name: &str| reply.headers()[name].to_str().unwrap().to_owned();
+        let policy = header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; "), "{path}: {policy}");
+        assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"));
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("cache-control"), "no-store");
+        let text = reply.text().await.unwrap().replace("http://www.w3.org/2000/svg", "");
+        for word in
+            ["http://", "https://", "innerHTML", "eval(", "onclick=", "style=\"", "document.write"]
+        {
+            assert!(!text.contains(word), "{path} has `{word}`");
+        }
+    }
+    assert!(server.url.starts_with("http://127.0.0.1:"), "this machine only");
+}
+
+#[tokio::test]
+async fn a_login_that_believes_everybody_serves_this_machine_only() {
+    // D5: "What weakens a decision is called `danger_…`."
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let (status, said) = Place::refuses(&["--listen", address]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("--danger-anybody-may-log-in"), "{said}");
+    }
+    let place = Place::sqlite().await;
+    let server = place.server_at(0, &["--allow-host", "Inbox.Example"]);
+    let ann = Client::of(&server.url, "ann").await;
+    for (host, status) in
+        [("inbox.example", 200), ("INBOX.example", 200), ("inbox.example.evil", 403)]
+    {
+        let reply = ann.request(Method::GET, "/api/asks").header(HOST, host).send().await.unwrap();
+        assert_eq!(reply.status(), status, "{host}");
+    }
+    // S2: a store that cannot be used is not printed with its password.
+    let (status, said) = Place::refuses(&["--store", "mysql://ann:secret@db/x"]);
+    assert_eq!(status, Some(1));
+    assert!(said.contains("is no store") && !said.contains("secret"), "{said}");
+}

@@ -1,0 +1,208 @@
+//! The inbox, as people use it; and what the ledger has of it: one winner for each decision, each call run once.
+
+use countersign::Args;
+use countersign::ledger::{AskState, Record, Verdict};
+use serde_json::{Value, json};
+
+use crate::player::play;
+use crate::service::Place;
+
+fn nothing(word: &str) {
+    panic!("the scenario asks for `{word}`");
+}
+
+/// Who decided, and how.
+fn decided(record: &Record) -> (Vec<&str>, &'static str) {
+    let decision = record.decision.as_ref().expect("a decision");
+    (decision.by.iter().map(String::as_str).collect(), decision.verdict.word())
+}
+
+/// Every ask that was approved has run once, and nothing else has.
+async fn each_ran_once(place: &Place) {
+    let asks = place.asks().await;
+    let approved = asks.iter().filter(|record| record.state == AskState::Executed);
+    let mut approved: Vec<_> = approved.map(|it| it.args_to_run().to_string()).collect();
+    let canonical = |ran: &Value| Args::try_from(ran["args"].clone()).unwrap().to_string();
+    let mut ran: Vec<_> = place.ran().iter().map(canonical).collect();
+    approved.sort();
+    ran.sort();
+    assert_eq!(ran, approved);
+}
+
+#[tokio::test]
+async fn an_approved_call_runs_once_and_a_page_that_is_loaded_again_shows_the_same() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/approve", &[&server.url], nothing);
+    each_ran_once(&place).await;
+    let ask = place.ask("path", "logs/2024-archive.tar").await;
+    assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["ann"], "approve")));
+    // T7: the sub-agent's ask is for whoever started the run, too.
+    let ask = place.ask("path", "tmp/session-cache").await;
+    assert_eq!(ask.ask.get_principal(), Some("ann"));
+    assert_eq!(place.ran().len(), 2);
+    // S2: logs show names, not values.
+    for value in ["logs/2024", "session-cache", "DE02", "Invoice"] {
+        assert!(!place.log().contains(value), "{value} was logged");
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_told_a_denial_word_for_word() {
+    // D2: "The model is told its reason word for word".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/deny", &[&server.url], nothing);
+    let ask = place.ask("path", "a.log").await;
+    assert_eq!(decided(&ask), (vec!["bob"], "deny"));
+    let message = "Not today: \"a.log\" <b>stays</b>.\nAsk again on Monday — 日本 ✓";
+    let said = place.over(&[ask.ask.run().to_owned()]).await;
+    assert_eq!(said, [format!("delete_file: {message}")]);
+    assert!(place.ran().is_empty());
+}
+
+#[tokio::test]
+async fn what_runs_is_what_was_typed_and_the_ledger_has_it() {
+    // A2: "Edited arguments go through the whole stack. They are validated before anything executes".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/edit", &[&server.url], nothing);
+    let ask = place.ask("path", "a.log").await;
+    assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["bob"], "edit")));
+    let Some(Verdict::Approve { args: Some(args) }) = ask.decision.map(|it| it.verdict) else {
+        panic!()
+    };
+    assert_eq!(args.to_value(), json!({"path": "b.log"}));
+    let ran: Vec<_> = place.ran().iter().map(|ran| ran["args"].clone()).collect();
+    assert_eq!(ran, [json!({"path": "b.log"})]);
+}
+
+async fn one_wins(place: Place) {
+    // L1: "Of any number of processes that decide or claim, one wins, and each of the others is told who won".
+    let (first, second) = (place.server(&[]), place.server(&[]));
+    play("inbox/race", &[&first.url, &second.url], nothing);
+    let asks = place.asks().await;
+    assert_eq!(asks.len(), 6);
+    for ask in &asks {
+        assert_eq!(decided(ask).0.len(), 1, "one winner");
+        if decided(ask).1 == "approve" {
+            place.until(ask.ask.id(), AskState::Executed).await;
+        }
+    }
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn of_two_people_who_click_at_once_one_wins_over_sqlite() {
+    one_wins(Place::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn of_two_people_who_click_at_once_one_wins_over_postgres() {
+    one_wins(Place::postgres().await).await;
+}
+
+#[tokio::test]
+async fn two_have_to_agree_on_the_same_arguments_and_one_no_is_a_veto() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/quorum", &[&server.url], nothing);
+    let first = place.ask("reference", "first").await;
+    assert_eq!(
+        (first.state, decided(&first)),
+        (AskState::Executed, (vec!["bob", "carol"], "approve"))
+    );
+    let second = place.ask("reference", "second").await;
+    assert_eq!(
+        (second.state, decided(&second)),
+        (AskState::Executed, (vec!["bob", "carol"], "edit"))
+    );
+    assert_eq!(decided(&place.ask("reference", "third").await), (vec!["carol"], "deny"));
+    let amounts: Vec<_> = place.ran().iter().map(|ran| ran["args"]["amount_eur"].clone()).collect();
+    assert_eq!(amounts, [100, 50]);
+}
+
+#[tokio::test]
+async fn a_click_on_a_stale_page_changes_nothing_and_says_who_was_first() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/stale", &[&server.url], nothing);
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "deny"));
+    assert_eq!(decided(&place.ask("path", "b.log").await), (vec!["bob"], "approve"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn a_page_decides_as_whom_it_shows_or_not_at_all() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/switch", &[&server.url], nothing);
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "approve"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn after_its_deadline_nobody_decides_and_it_is_nobodys_no() {
+    // L4: "Expiry is a denial that is recorded as expiry, and nobody's no."
+    let place = Place::sqlite().await;
+    let server = place.server(&["--deadline-s", "4"]);
+    play("inbox/expired", &[&server.url], nothing);
+    let ask = place.ask("host", "db-2").await;
+    assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
+    let said = place.over(&[ask.ask.run().to_owned()]).await;
+    assert_eq!(said, ["restart_server: Nobody decided in time."]);
+    assert!(place.ran().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_model_writes_stays_text() {
+    // S1: "Control, bidi, zero-width and escape characters are shown, elided text says how much".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/hostile", &[&server.url], nothing);
+    // What was approved is what ran, character for character.
+    for text in ["safe\u{202e}gpj.exe\u{2066}x\u{2069}", "\u{1b}[2J\u{1b}[31mred\u{7}\u{9b}1m"] {
+        assert_eq!(place.times("to", text), 1);
+    }
+    each_ran_once(&place).await;
+    assert!(!place.log().contains("pwned"));
+}
+
+#[tokio::test]
+async fn everything_works_without_a_mouse_and_on_a_phone() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/keyboard", &[&server.url], nothing);
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "approve"));
+    assert_eq!(decided(&place.ask("path", "b.log").await), (vec!["bob"], "deny"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_and_started_again_loses_nothing() {
+    let place = Place::sqlite().await;
+    let mut server = place.server(&[]);
+    let (url, port) = (server.url.clone(), server.port());
+    play("inbox/restart", &[&url], |word| match word {
+        "stop" => server.kill(),
+        "start" => server = place.server_at(port, &[]),
+        "restart" => {
+            server.kill();
+            server = place.server_at(port, &[]);
+        }
+        word => nothing(word),
+    });
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "approve"));
+    let denied = place.ask("path", "b.log").await.decision.unwrap().verdict;
+    let message = "half a sentence, and the rest".to_owned();
+    assert_eq!(denied, Verdict::Deny { message });
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn two_servers_over_one_postgres_show_the_same_inbox() {
+    let place = Place::postgres().await;
+    let (first, second) = (place.server(&[]), place.server(&[]));
+    play("inbox/shared", &[&first.url, &second.url], nothing);
+    each_ran_once(&place).await;
+}

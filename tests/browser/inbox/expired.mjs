@@ -1,0 +1,24 @@
+// A deadline that passes: live, and in front of a page that has heard nothing.
+
+import assert from "node:assert/strict";
+
+import { eventually, scenario } from "../lib/harness.mjs";
+import { approve, card, comeIn, decided, elsewhere, freeze, notice, waiting } from "../lib/inbox.mjs";
+
+await scenario(async ({ url, person }) => {
+  const ann = await elsewhere(url, "ann");
+  const [bob, carol] = [await comeIn(await person("bob")), await comeIn(await person("carol"))];
+  await ann.start('restart_server {"host": "db-2"}');
+  for (const somebody of [bob, carol]) await waiting(somebody, 1);
+  await freeze(carol);
+  await waiting(bob, 0);
+  await decided(bob, "expired", "nobody decided until");
+  await eventually("the page counts down by itself", async () => {
+    assert.match(await card(carol, "restart_server").innerText(), /time is over/);
+  });
+  await approve(carol, "restart_server");
+  await notice(carol, "Too late: its time is over. It does not run.").waitFor();
+  await waiting(carol, 0);
+  bob.quiet();
+  carol.quiet(/status of 410/);
+});

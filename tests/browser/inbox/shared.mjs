@@ -1,0 +1,20 @@
+// Two servers over one store: what is decided at one shows at the other, by itself.
+
+import { scenario } from "../lib/harness.mjs";
+import { approve, comeIn, decided, deny, waiting } from "../lib/inbox.mjs";
+
+await scenario(async ({ url, others, person }) => {
+  const ann = await comeIn(await person("ann", url));
+  const bob = await comeIn(await person("bob", others[0]));
+  await ann.page.getByRole("button", { name: "Start a demo run" }).click();
+  await waiting(ann, 4);
+  await waiting(bob, 4);
+  await approve(bob, "delete_file", "session-cache");
+  await waiting(ann, 3);
+  await decided(ann, "ran", "approved by bob", "deleted tmp/session-cache");
+  await deny(ann, "restart_server", "not now");
+  await waiting(bob, 2);
+  await decided(bob, "denied by ann", "not now");
+  ann.quiet();
+  bob.quiet();
+});

@@ -1,0 +1,107 @@
+// A scenario plays people in front of real browsers, and says what it has checked. It is run by node with the address
+// of the server (and of others over the same store); the exit status is 0 when everything was as it should be.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { createInterface } from "node:readline";
+
+/** Where a browser may be. */
+const BROWSERS = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync",
+];
+
+/** How long anything may take that a page has to show. */
+export const PATIENCE = 20_000;
+
+/** Says what was checked. */
+export function checked(what) {
+  console.log(`  checked: ${what}`);
+}
+
+/** Tries until it holds, for as long as something may take. */
+export async function eventually(what, check) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    try {
+      await check();
+      return checked(what);
+    } catch (error) {
+      if (Date.now() > end) throw new Error(`${what}: ${error.message}`, { cause: error });
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+}
+
+let lines = null;
+
+/** Asks the test around this scenario for something that only it can do: `restart`, `stop`, `start`. */
+export async function host(word) {
+  lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  console.log(`@${word}`);
+  const { value } = await lines.next();
+  assert.equal(value, "done", `the test did not ${word}`);
+}
+
+async function launch() {
+  const executablePath = BROWSERS.find((path) => path && existsSync(path));
+  assert.ok(executablePath, "the browser tests need Chromium: .ci/browser installs it");
+  const { chromium } = await import("playwright-core");
+  return chromium.launch({ executablePath, args: FLAGS });
+}
+
+/** Somebody with a browser of their own: nothing is shared but the server. */
+export class Person {
+  constructor(name, context, page, url) {
+    Object.assign(this, { name, context, page, url, problems: [] });
+    page.setDefaultTimeout(PATIENCE);
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) this.problems.push(message.text());
+    });
+    page.on("pageerror", (error) => this.problems.push(`uncaught: ${error.message}`));
+    page.on("dialog", (dialog) => {
+      this.problems.push(`dialog: ${dialog.message()}`);
+      dialog.dismiss().catch(() => {});
+    });
+  }
+
+  /** Nothing went wrong in the page. What a browser says about answers that the scenario provokes is named. */
+  quiet(...expected) {
+    const left = this.problems.filter((problem) => !expected.some((it) => it.test(problem)));
+    assert.deepEqual(left, [], `${this.name}'s console`);
+  }
+}
+
+/** Plays a scenario; `play` gets a way to make people and the addresses. */
+export async function scenario(play) {
+  const name = basename(process.argv[1], ".mjs");
+  const [url, ...others] = process.argv.slice(2);
+  console.log(name);
+  let browser = null;
+  const people = [];
+  try {
+    browser = await launch();
+    const person = async (name, at = url, options = {}) => {
+      const context = await browser.newContext({ locale: "en-GB", ...options });
+      const somebody = new Person(name, context, await context.newPage(), at);
+      people.push(somebody);
+      return somebody;
+    };
+    await play({ url, others, person });
+    console.log("  all as it should be");
+    process.exitCode = 0;
+  } catch (error) {
+    console.log(`  FAILED: ${error.stack}`);
+    for (const { name, page, problems } of people) {
+      const text = await page.locator("body").innerText().catch(() => "(closed)");
+      console.log(`--- what ${name} saw:\n${text}\n--- ${name}'s console:\n${problems.join("\n")}`);
+    }
+    process.exitCode = 1;
+  } finally {
+    await browser?.close();
+    process.stdin.destroy();
+  }
+}

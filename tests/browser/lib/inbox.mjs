@@ -1,0 +1,90 @@
+// The inbox of the example `approvals`, as people use it.
+
+import assert from "node:assert/strict";
+
+import { eventually } from "./harness.mjs";
+
+/** Comes in as themselves. */
+export async function comeIn(person) {
+  const { page, name, url } = person;
+  await page.goto(url);
+  await page.getByLabel("Your name").fill(name);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("heading", { name: /^Waiting/ }).waitFor();
+  return person;
+}
+
+/** The request about this tool; among several the one whose text has this in it. */
+export function card(person, tool, text = "") {
+  const title = person.page.getByRole("heading", { name: tool, exact: true });
+  return person.page.locator("article").filter({ has: title }).filter({ hasText: text });
+}
+
+export const button = (within, name) => within.getByRole("button", { name });
+
+export async function approve(person, tool, text) {
+  await button(card(person, tool, text), /^Approve /).click();
+}
+
+export async function deny(person, tool, message, text) {
+  const it = card(person, tool, text);
+  await button(it, /^Deny /).click();
+  await it.getByLabel("What the agent is told").fill(message);
+  await button(it, /^Deny$/).click();
+}
+
+/** Opens the editor with what would run. */
+export async function change(person, tool, text) {
+  const it = card(person, tool, text);
+  await button(it, /^Change /).click();
+  return { it, field: it.getByLabel("What will run instead"), approve: button(it, "Approve these arguments") };
+}
+
+/** What is said above the inbox. */
+export const notice = (person, text) => person.page.locator(".notice").filter({ hasText: text });
+
+/** Waits until a decided request reads like this. */
+export async function decided(person, ...texts) {
+  const items = person.page.locator("#history li");
+  await eventually(`${person.name} sees in the history: ${texts.join(", ")}`, async () => {
+    const all = await items.allInnerTexts();
+    assert.ok(all.some((item) => texts.every((text) => item.includes(text))), all.join(" | "));
+  });
+}
+
+/** Waits until so many requests wait. */
+export async function waiting(person, many) {
+  await eventually(`${person.name} sees ${many} waiting`, async () => {
+    assert.equal(await person.page.locator("article").count(), many);
+  });
+}
+
+/** The page hears and asks nothing more: it shows what it shows now, as over a connection that hangs. */
+export async function freeze(person) {
+  const { page } = person;
+  const asks = await page.evaluate(async () => (await fetch("/api/asks")).text());
+  const json = { contentType: "application/json" };
+  await page.route("**/api/changes", () => {});
+  await page.route("**/api/asks", (route) => route.fulfill({ ...json, body: asks }));
+}
+
+/** Somebody without a browser. */
+export async function elsewhere(url, name) {
+  const headers = { "Content-Type": "application/json" };
+  const post = (path, body) => fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const login = await post("/api/login", { name });
+  assert.equal(login.status, 200);
+  headers.Cookie = login.headers.get("set-cookie").split(";")[0];
+  const get = async (path) => (await fetch(url + path, { headers })).json();
+  const asks = async () => (await get("/api/asks")).asks;
+  return {
+    get,
+    asks,
+    start: async (prompt) => assert.equal((await post("/api/runs", { prompt })).status, 201),
+    decide: async (tool, body) => {
+      const ask = (await asks()).find((ask) => ask.view.tool === tool);
+      const decided = await post(`/api/asks/${ask.id}/decision`, { fingerprint: ask.fingerprint, ...body });
+      return { status: decided.status, body: await decided.json() };
+    },
+  };
+}

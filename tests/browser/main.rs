@@ -1,0 +1,15 @@
+//! What people do in a browser, and what others send to the same servers: tests with a real Chromium, against the
+//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); what became of the
+//! asks is then read from the ledger itself.
+
+mod http;
+mod inbox;
+mod player;
+#[path = "../it/postgres/server.rs"]
+#[allow(
+    dead_code,
+    reason = "the same server as in `tests/it`, of which not everything is needed here"
+)]
+mod postgres;
+mod service;
+mod workers;

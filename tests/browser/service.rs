@@ -1,0 +1,190 @@
+//! The example `approvals`: its processes, over a store of their own, and what the ledger in it says.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use countersign::ledger::{AskState, Ledger, Record, Taken};
+use countersign::{PostgresStore, SqliteStore};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::postgres::Server;
+
+/// An example, which `cargo test` builds beside this binary.
+fn example(name: &str) -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
+    assert!(binary.exists(), "build it first: cargo build --example {name} --features postgres");
+    binary
+}
+
+/// A store, and the file in which tools write what they have done.
+pub(crate) struct Place {
+    url: String,
+    folder: TempDir,
+    ledger: Ledger,
+}
+
+impl Place {
+    /// A new SQLite file.
+    pub(crate) async fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("approvals.db");
+        let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
+        Self { url: format!("sqlite:{}", path.display()), folder, ledger }
+    }
+
+    /// An empty schema on the tests' server.
+    pub(crate) async fn postgres() -> Self {
+        let url = Server::shared().url().await;
+        let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+        Self { url, folder: TempDir::new().unwrap(), ledger }
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn start(&self, args: &[&str]) -> (Child, String) {
+        let mut child = Command::new(example("approvals"))
+            .args(["--store", &self.url, "--ran"])
+            .arg(self.folder.path().join("ran.jsonl"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut first).unwrap();
+        // What is printed and logged is read, so that nobody waits for it, and kept.
+        let log = self.folder.path().join("log.txt");
+        let err = child.stderr.take().unwrap();
+        for from in [Box::new(out) as Box<dyn std::io::Read + Send>, Box::new(err)] {
+            let log = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+            std::thread::spawn(move || std::io::copy(&mut { from }, &mut { log }));
+        }
+        (child, first)
+    }
+
+    /// What a process says that does not start.
+    pub(crate) fn refuses(args: &[&str]) -> (Option<i32>, String) {
+        let ended = Command::new(example("approvals")).args(args).stdin(Stdio::null()).output();
+        let ended = ended.unwrap();
+        assert!(ended.stdout.is_empty());
+        (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+    }
+
+    /// Everything that all processes have printed and logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log.txt")).unwrap_or_default()
+    }
+
+    /// A server at this port.
+    pub(crate) fn server_at(&self, port: u16, more: &[&str]) -> Process {
+        let address = format!("127.0.0.1:{port}");
+        let (child, first) = self.start(&[&["--listen", &address], more].concat());
+        let url = first.split_whitespace().find(|word| word.starts_with("http://"));
+        let url = url.unwrap_or_else(|| panic!("it did not start: {first}\n{}", self.log()));
+        Process { child, url: url.trim_end_matches('/').to_owned() }
+    }
+
+    pub(crate) fn server(&self, more: &[&str]) -> Process {
+        self.server_at(0, more)
+    }
+
+    /// A process that only resumes runs.
+    pub(crate) fn worker(&self, more: &[&str]) -> Process {
+        let (child, first) = self.start(&[&["--worker"], more].concat());
+        assert!(first.contains("workers wait"), "{first}\n{}", self.log());
+        Process { child, url: String::new() }
+    }
+
+    /// What the tools have done, in order.
+    pub(crate) fn ran(&self) -> Vec<Value> {
+        let text =
+            std::fs::read_to_string(self.folder.path().join("ran.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// How often a tool has run with this argument.
+    pub(crate) fn times(&self, name: &str, value: &str) -> usize {
+        self.ran().iter().filter(|ran| ran["args"][name] == value).count()
+    }
+
+    /// All asks, newest first. The log behind them is whole.
+    pub(crate) async fn asks(&self) -> Vec<Record> {
+        assert!(self.ledger.verify(&Default::default()).await.unwrap().is_ok());
+        self.ledger.list(None, u32::MAX).await.unwrap()
+    }
+
+    /// The one ask about a call with this argument.
+    pub(crate) async fn ask(&self, name: &str, value: &str) -> Record {
+        let mut asks = self.asks().await;
+        asks.retain(|ask| ask.ask.get_args()[name] == value);
+        assert_eq!(asks.len(), 1, "{name}: {value}");
+        asks.remove(0)
+    }
+
+    /// Waits for an ask to come to a state.
+    pub(crate) async fn until(&self, id: &str, state: AskState) -> Record {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let record = self.ledger.get(id).await.unwrap().unwrap();
+            if record.state == state {
+                return record;
+            }
+            assert!(
+                Instant::now() < end,
+                "it is {:?}, not {state:?}\n{}",
+                record.state,
+                self.log()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// What the runs have come to: the model's last words. Waits until none of them waits any more.
+    pub(crate) async fn over(&self, runs: &[String]) -> Vec<String> {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !self.ledger.waiting_runs(1).await.unwrap().is_empty() {
+            assert!(Instant::now() < end, "a run still waits\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut said = Vec::new();
+        for run in runs {
+            let taken = self.ledger.take_run(run, "test", Duration::ZERO).await.unwrap();
+            let Taken::Over { result } = taken else { panic!("{taken:?}") };
+            said.push(result.as_str().unwrap().to_owned());
+        }
+        said
+    }
+}
+
+/// A process of the example.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Process {
+    pub(crate) fn port(&self) -> u16 {
+        self.url.rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    /// Ends it as the machine's failing would.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
