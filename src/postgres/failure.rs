@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 use crate::ledger::StoreError;
 
 /// Something went wrong, in words without values (rule S2).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Failure {
     /// The server is not there, or not ready. It may come back.
     Unreachable(String),

@@ -26,14 +26,18 @@
 //!
 //! With `tokio_postgres=debug`, the driver logs statements with their values, and so arguments of calls.
 
+mod columns;
 mod connection;
 mod failure;
 mod listen;
 mod rows;
 mod schema;
+mod swap;
+mod together;
 mod transaction;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -46,6 +50,8 @@ use crate::ledger::{Entry, Filter, Linker, Row, Store, StoreError, Work};
 use connection::Address;
 use failure::{Attempts, Failure};
 use listen::Listener;
+use swap::{Seen, Swap, Swapped};
+use together::Together;
 
 /// How often a waiting run looks by itself, should a notification ever get lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -53,6 +59,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Rows and logs in PostgreSQL.
 pub struct PostgresStore {
     pool: Pool,
+    looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
+    swaps: Arc<Together<Arc<Swap>, Result<Swapped, Failure>>>,
     address: Address,
     listener: Listener,
     patience: Duration,
@@ -121,7 +129,14 @@ impl PostgresBuilder {
         let client = connection::checked_out(&pool).await.map_err(failed)?;
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
-        Ok(PostgresStore { pool, listener, patience: self.patience, address })
+        Ok(PostgresStore {
+            looks: Together::new(pool.clone(), swap::look),
+            swaps: Together::new(pool.clone(), swap::swap),
+            pool,
+            listener,
+            patience: self.patience,
+            address,
+        })
     }
 }
 
