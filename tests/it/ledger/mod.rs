@@ -1,9 +1,25 @@
 //! The ledger: decided once, executed once, over every store, and from the shell.
 
+/// Tests of the shell, over each store that processes can share.
+macro_rules! over_each_store {
+    ($($test:ident),+ $(,)?) => {
+        mod in_sqlite {
+            $(#[test] fn $test() { super::$test(&crate::ledger::Shell::sqlite()); })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod in_postgresql {
+            $(#[test] fn $test() { super::$test(&crate::ledger::Shell::postgres()); })+
+        }
+    };
+}
+
 mod audit;
 mod contract;
 mod kills;
 mod properties;
+#[cfg(feature = "postgres")]
+mod session;
 mod shell;
 mod storm;
 
@@ -57,6 +73,19 @@ impl Shell {
         let place = TempDir::new().unwrap();
         let url = format!("sqlite:{}", place.path().join("asks.db").display());
         Self { url, place }
+    }
+
+    /// Tables of its own in PostgreSQL.
+    #[cfg(feature = "postgres")]
+    fn postgres() -> Self {
+        Self::on(crate::postgres::server::Server::shared())
+    }
+
+    /// Tables of its own on this server.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on(server: &crate::postgres::server::Server) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        Self { url: runtime.block_on(server.url()), place: TempDir::new().unwrap() }
     }
 
     /// A process that runs this command, with this on its stdin.
