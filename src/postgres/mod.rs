@@ -13,8 +13,10 @@
 //!
 //! - **Tables** are `countersign_…` in the connection's schema, made on connecting; `?options=-csearch_path%3Dname`
 //!   names another schema. Any number of processes may connect at once. PostgreSQL 13 or later.
-//! - **A transaction** locks its rows, in the order of their ids, and then the ends of the logs of their runs, so that
-//!   of two that touch the same ask the later one reads what the earlier one wrote. Time is the server's (rule L4).
+//! - **A transaction** over one row reads it, without a lock, and writes it in one statement, if it is still the version
+//!   that was read and its run's log ends where it did. Otherwise, and for anything else, it locks: the ends of logs, in
+//!   order, and then the rows. So of two that touch the same ask the later one reads what the earlier one wrote. What many
+//!   do at the same time goes to the server together. Time is the server's (rule L4).
 //! - **When the server goes away**, reads and whatever was not yet committed are repeated for as long as
 //!   [`patience`](PostgresBuilder::patience) lasts. When it goes away in a commit, the server is asked, once it is back,
 //!   what became of it. When it stays away, the error says that nobody knows; every operation of a ledger may be
@@ -87,7 +89,9 @@ pub struct PostgresBuilder {
 }
 
 impl PostgresBuilder {
-    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed.
+    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed. Whoever
+    /// finds all of them in use waits for one, for as long as the [`patience`](Self::patience) lasts, but at least five
+    /// seconds, and is then told so.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections.max(1);
@@ -95,7 +99,8 @@ impl PostgresBuilder {
     }
 
     /// How long to keep trying while the server cannot be reached; 10 seconds by default. Connecting for the first time
-    /// is tried once.
+    /// is tried once. A `statement_timeout` or `lock_timeout`, of the server or in the URL's `options`, is an error at
+    /// once, and nothing was written.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
