@@ -135,8 +135,9 @@ impl PostgresBuilder {
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
-            looks: Together::new(pool.clone(), swap::look),
-            swaps: Together::new(pool.clone(), swap::swap),
+            looks: Together::new(pool.clone(), 2, swap::look),
+            // While the disk writes some, the others gather: two at a time would each write half as many.
+            swaps: Together::new(pool.clone(), 1, swap::swap),
             pool,
             listener,
             patience: self.patience,

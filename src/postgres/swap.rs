@@ -145,7 +145,7 @@ pub(super) fn swap(
             // One of them is refused: each finds out on the long way whether it is.
             Err(_) => Vec::new(),
         };
-        let is_done = |swap: &Swap| done.iter().any(|writer| *writer == swap.writer);
+        let is_done = |swap: &Swap| done.contains(&swap.writer);
         let told = |swap: &Arc<Swap>| if is_done(swap) { Swapped::Done } else { Swapped::Not };
         swaps.iter().map(|swap| Ok(told(swap))).collect()
     })

@@ -10,9 +10,6 @@ use tokio::sync::oneshot;
 /// How many go at once.
 const MOST: usize = 64;
 
-/// So many are under way at the same time, so that the next ones are on their way while the disk writes the last ones.
-const UNDER_WAY: usize = 2;
-
 /// Asks the server for several at once, with an answer for each.
 type Ask<T, R> = fn(Pool, Vec<T>) -> BoxFuture<'static, Vec<R>>;
 
@@ -21,6 +18,8 @@ type Ask<T, R> = fn(Pool, Vec<T>) -> BoxFuture<'static, Vec<R>>;
 pub(super) struct Together<T, R> {
     pool: Pool,
     send: Ask<T, R>,
+    /// So many are under way at the same time.
+    lanes: usize,
     queue: Mutex<Queue<T, R>>,
 }
 
@@ -30,9 +29,9 @@ struct Queue<T, R> {
 }
 
 impl<T, R> Together<T, R> {
-    pub(super) fn new(pool: Pool, send: Ask<T, R>) -> Arc<Self> {
+    pub(super) fn new(pool: Pool, lanes: usize, send: Ask<T, R>) -> Arc<Self> {
         let queue = Queue { waiting: VecDeque::new(), under_way: 0 };
-        Arc::new(Self { pool, send, queue: Mutex::new(queue) })
+        Arc::new(Self { pool, send, lanes, queue: Mutex::new(queue) })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<T, R>> {
@@ -56,7 +55,7 @@ impl<T, R> Together<T, R> {
     fn enqueue(&self, item: T, sender: oneshot::Sender<R>) -> bool {
         let mut queue = self.queue();
         queue.waiting.push_back((item, sender));
-        let more = queue.under_way < UNDER_WAY;
+        let more = queue.under_way < self.lanes;
         queue.under_way += usize::from(more);
         more
     }
