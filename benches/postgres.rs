@@ -23,7 +23,7 @@ const LEASE: Duration = Duration::from_secs(600);
 const WAITS: &str = "COUNTERSIGN_BENCH_WAITS";
 
 /// How often each is measured, one after the other.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 #[tokio::main]
 async fn main() {
@@ -135,7 +135,7 @@ async fn wake(url: &str) {
     let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
     let (mut worker, said) = worker(url);
     let mut times = Vec::new();
-    for record in park(&ledger, "wake", 500).await {
+    for record in park(&ledger, "wake", 300).await {
         writeln!(worker.stdin.as_ref().unwrap(), "{}\t{}", record.ask.run(), record.ask.id())
             .unwrap();
         said.recv().unwrap();

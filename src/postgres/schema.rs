@@ -132,9 +132,17 @@ pub(super) const WRITE: &str = "
     UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
     FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
 
-/// Wakes whoever waits for these runs.
+/// Wakes whoever waits for these runs, if somebody listens at all: a listener holds the lock, so that it cannot be had. A
+/// transaction that notifies is written to the disk, and one that does not costs next to nothing.
 pub(super) const NOTIFY: &str = "
-    SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run";
+    SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run
+    WHERE NOT (SELECT pg_try_advisory_xact_lock(hashtextextended('countersign_changes', 20877)))";
+
+/// Listens, and then says so. Whoever has notified nobody before that has committed before, too.
+pub(super) const LISTEN: [&str; 2] = [
+    "LISTEN countersign_changes",
+    "SELECT pg_advisory_lock_shared(hashtextextended('countersign_changes', 20877))",
+];
 
 /// Which transaction wrote an entry.
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
