@@ -1,11 +1,15 @@
 //! What the ledger costs in PostgreSQL, on a server of its own with its disk's real commits: decisions and claims beside
-//! bare updates of one row, the inbox beside a million settled asks, and the time until a waiting run is woken.
+//! bare updates of one row, the inbox beside a million settled asks, and the time until a run that waits in another
+//! process goes on.
 
 #[path = "../tests/it/postgres/server.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod server;
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use countersign::PostgresStore;
@@ -15,15 +19,24 @@ use server::Server;
 
 const LEASE: Duration = Duration::from_secs(600);
 
+/// Set for the process in which runs wait.
+const WAITS: &str = "COUNTERSIGN_BENCH_WAITS";
+
+/// How often each is measured, one after the other.
+const ROUNDS: usize = 3;
+
 #[tokio::main]
 async fn main() {
+    if let Ok(url) = std::env::var(WAITS) {
+        return waits(&url).await;
+    }
     let server = Server::start_with("-c shared_buffers=256MB");
     let url = server.url().await;
     println!("deciders | bare updates/s | decisions/s | of bare | claims/s | of bare");
     for deciders in [1, 4, 16] {
-        // One after the other, three times, and the medians.
+        // They take turns, and these are the medians.
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
-        for round in 0..3 {
+        for round in 0..ROUNDS {
             let count = 600 * deciders.min(4);
             rates[0].push(bare(&server, &url, deciders, count).await);
             let (decided, claimed) = ledger(&url, deciders, count, round).await;
@@ -32,7 +45,7 @@ async fn main() {
         }
         let [bare, decided, claimed] = rates.map(|mut rates| {
             rates.sort_by(f64::total_cmp);
-            rates[1]
+            rates[ROUNDS / 2]
         });
         println!(
             "{deciders:8} | {bare:14.0} | {decided:11.0} | {:7.2} | {claimed:8.0} | {:7.2}",
@@ -117,26 +130,57 @@ async fn park(ledger: &Ledger, name: &str, count: usize) -> Vec<Record> {
     parked
 }
 
-/// From the end of `decide` in one store to a waiting run in another one.
+/// From the end of `decide` in this process to a run in another one that has read the decision.
 async fn wake(url: &str) {
-    let here = Ledger::new(PostgresStore::connect(url).await.unwrap());
-    let elsewhere = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    let (mut worker, said) = worker(url);
     let mut times = Vec::new();
-    for record in park(&here, "wake", 300).await {
-        let (run, ledger) = (record.ask.run().to_owned(), here.clone());
-        let waiting = tokio::spawn(async move {
-            ledger.changed(&run, 1).await.unwrap();
-            Instant::now()
-        });
+    for record in park(&ledger, "wake", 300).await {
+        writeln!(worker.stdin.as_ref().unwrap(), "{}\t{}", record.ask.run(), record.ask.id())
+            .unwrap();
+        said.recv().unwrap();
+        // Until it does wait.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let yes = Verdict::Approve { args: None };
-        elsewhere.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
+        ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
         let decided = Instant::now();
-        times.push(waiting.await.unwrap().saturating_duration_since(decided));
+        times.push(said.recv().unwrap().saturating_duration_since(decided));
     }
+    drop(worker.stdin.take());
+    worker.wait().unwrap();
     times.sort();
     let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    println!("from the decision to the waiting run: p50 {p50:.1?}, p99 {p99:.1?}");
+    println!("from the decision to the run in another process: p50 {p50:.1?}, p99 {p99:.1?}");
+}
+
+/// This program again, as the one that waits, and when it said something.
+fn worker(url: &str) -> (Child, Receiver<Instant>) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(WAITS, url).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in lines {
+            line.unwrap();
+            let _ = sender.send(Instant::now());
+        }
+    });
+    (child, receiver)
+}
+
+/// Waits for a decision about each ask that it reads, and says when it begins to, and when it has one.
+async fn waits(url: &str) {
+    let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (run, id) = line.split_once('\t').unwrap();
+        println!("waits");
+        ledger.changed(run, 1).await.unwrap();
+        let record = ledger.get(id).await.unwrap().unwrap();
+        assert_eq!(record.state, AskState::Decided);
+        println!("goes on");
+    }
 }
 
 /// The newest 50 that wait, among many that do not.

@@ -103,6 +103,9 @@ pub(crate) enum Command {
     },
     /// Writes the log as JSON lines. Entries hold digests of arguments, not their values.
     Export,
+    /// Runs what it reads from stdin, on one connection: a command a line, as a JSON list of words. Prints
+    /// `{"status","lines","error"}` for each.
+    Each,
 }
 
 #[derive(Args)]
@@ -137,6 +140,13 @@ fn name(text: &str) -> Result<String, &'static str> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Reads the words of one command.
+pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
+    let head = ["ledger", "--store", ""].map(str::to_owned);
+    let cli = Cli::try_parse_from(head.into_iter().chain(words));
+    cli.map(|cli| cli.command).map_err(|error| error.to_string())
 }
 
 /// Reads the command line, or answers it: with help, or with one line on stderr.

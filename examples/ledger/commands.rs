@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use countersign::ledger::{Broken, Checkpoint, Entry, Ledger, Verdict};
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::cli::{Cli, Command, VerdictArgs};
-use crate::{Failed, Said, park, said, store};
+use crate::{Failed, Said, cli, park, said, store};
 
 pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
     // What can be wrong with the command is found before the store is made.
@@ -18,7 +20,38 @@ pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
     if let Some(key) = key {
         ledger = ledger.audit_key(&key);
     }
-    job.run(&ledger).await
+    if let Job::Other(Command::Each) = job { each(&ledger).await } else { job.run(&ledger).await }
+}
+
+/// One command after the other, until there are no more.
+async fn each(ledger: &Ledger) -> Result<Said, Failed> {
+    let mut commands = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(words)) = commands.next_line().await {
+        let said = match job(&words) {
+            Ok(job) => job.run(ledger).await,
+            Err(failed) => Err(failed),
+        };
+        let line = match said {
+            Ok(Said { lines, status }) => json!({"status": status, "lines": lines}),
+            Err(Failed::Usage(problem)) => json!({"status": 2, "lines": [], "error": problem}),
+            Err(Failed::Store(problem)) => json!({"status": 1, "lines": [], "error": problem}),
+        };
+        if writeln!(std::io::stdout(), "{line}").is_err() {
+            break;
+        }
+    }
+    Ok(Said { lines: Vec::new(), status: 0 })
+}
+
+fn job(words: &str) -> Result<Job, Failed> {
+    let words = serde_json::from_str(words)
+        .map_err(|error| Failed::Usage(format!("a command is a list of words: {error}")))?;
+    match cli::command(words).map_err(Failed::Usage)? {
+        Command::Park | Command::Each => {
+            Err(Failed::Usage("stdin is where commands come from".to_owned()))
+        }
+        command => Job::read(command),
+    }
 }
 
 /// A command, with everything read that it takes.
@@ -108,6 +141,7 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
             Ok(Said { lines, status: 0 })
         }
         Command::Init
+        | Command::Each
         | Command::Park
         | Command::Decide { .. }
         | Command::Settle { .. }

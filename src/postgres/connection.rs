@@ -16,8 +16,11 @@ use crate::ledger::StoreError;
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A server frees what a client has locked that went away without saying so.
-const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s'";
+/// A server frees what a client has locked that went away without saying so. Statements are planned once for each
+/// connection, and by the indexes: a table that is small at that time may be large later.
+const SESSION: &str =
+    "SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 
 /// Where a server is: what can be shown of a URL.
 #[derive(Debug, Clone)]

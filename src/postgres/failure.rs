@@ -4,13 +4,13 @@ use std::error::Error as _;
 use std::io;
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{HookError, PoolError};
+use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
 use crate::ledger::StoreError;
 
 /// Something went wrong, in words without values (rule S2).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Failure {
     /// The server is not there, or not ready. It may come back.
     Unreachable(String),
@@ -74,7 +74,11 @@ impl From<PoolError> for Failure {
             PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
                 error.into()
             }
-            PoolError::Timeout(_) => Self::Unreachable("no connection could be had in time".into()),
+            PoolError::Timeout(TimeoutType::Wait) => Self::Unreachable(
+                "all connections of its pool are in use (`PostgresBuilder::pool_size` allows more)"
+                    .into(),
+            ),
+            PoolError::Timeout(_) => Self::Unreachable("it did not answer in time".into()),
             other => Self::Refused(other.to_string()),
         }
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Config, Socket};
 
-use super::rows;
+use super::{rows, schema};
 
 /// How long to wait before the next try, after the connection was lost.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -92,7 +92,9 @@ where
 {
     let (client, mut connection) = config.connect(tls).await?;
     let listening = async {
-        client.batch_execute("LISTEN countersign_changes").await?;
+        for statement in schema::LISTEN {
+            client.batch_execute(statement).await?;
+        }
         // Whatever happened before: everybody looks once more.
         lock(wakers).values().for_each(wake);
         pending::<Result<(), tokio_postgres::Error>>().await

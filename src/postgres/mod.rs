@@ -13,8 +13,10 @@
 //!
 //! - **Tables** are `countersign_…` in the connection's schema, made on connecting; `?options=-csearch_path%3Dname`
 //!   names another schema. Any number of processes may connect at once. PostgreSQL 13 or later.
-//! - **A transaction** locks its rows, in the order of their ids, and then the ends of the logs of their runs, so that
-//!   of two that touch the same ask the later one reads what the earlier one wrote. Time is the server's (rule L4).
+//! - **A transaction** over one row reads it, without a lock, and writes it in one statement, if it is still the version
+//!   that was read and its run's log ends where it did. Otherwise, and for anything else, it locks: the ends of logs, in
+//!   order, and then the rows. So of two that touch the same ask the later one reads what the earlier one wrote. What many
+//!   do at the same time goes to the server together. Time is the server's (rule L4).
 //! - **When the server goes away**, reads and whatever was not yet committed are repeated for as long as
 //!   [`patience`](PostgresBuilder::patience) lasts. When it goes away in a commit, the server is asked, once it is back,
 //!   what became of it. When it stays away, the error says that nobody knows; every operation of a ledger may be
@@ -26,14 +28,18 @@
 //!
 //! With `tokio_postgres=debug`, the driver logs statements with their values, and so arguments of calls.
 
+mod columns;
 mod connection;
 mod failure;
 mod listen;
 mod rows;
 mod schema;
+mod swap;
+mod together;
 mod transaction;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -46,6 +52,8 @@ use crate::ledger::{Entry, Filter, Linker, Row, Store, StoreError, Work};
 use connection::Address;
 use failure::{Attempts, Failure};
 use listen::Listener;
+use swap::{Seen, Swap, Swapped};
+use together::Together;
 
 /// How often a waiting run looks by itself, should a notification ever get lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -53,6 +61,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Rows and logs in PostgreSQL.
 pub struct PostgresStore {
     pool: Pool,
+    looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
+    swaps: Arc<Together<Arc<Swap>, Result<Swapped, Failure>>>,
     address: Address,
     listener: Listener,
     patience: Duration,
@@ -79,7 +89,9 @@ pub struct PostgresBuilder {
 }
 
 impl PostgresBuilder {
-    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed.
+    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed. Whoever
+    /// finds all of them in use waits for one, for as long as the [`patience`](Self::patience) lasts, but at least five
+    /// seconds, and is then told so.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections.max(1);
@@ -87,7 +99,8 @@ impl PostgresBuilder {
     }
 
     /// How long to keep trying while the server cannot be reached; 10 seconds by default. Connecting for the first time
-    /// is tried once.
+    /// is tried once. A `statement_timeout` or `lock_timeout`, of the server or in the URL's `options`, is an error at
+    /// once, and nothing was written.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
@@ -121,7 +134,15 @@ impl PostgresBuilder {
         let client = connection::checked_out(&pool).await.map_err(failed)?;
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
-        Ok(PostgresStore { pool, listener, patience: self.patience, address })
+        Ok(PostgresStore {
+            looks: Together::new(pool.clone(), 2, swap::look),
+            // While the disk writes some, the others gather: two at a time would each write half as many.
+            swaps: Together::new(pool.clone(), 1, swap::swap),
+            pool,
+            listener,
+            patience: self.patience,
+            address,
+        })
     }
 }
 

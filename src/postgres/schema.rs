@@ -36,12 +36,65 @@ const MIGRATIONS: &[&str] = &[r#"
     );
 "#];
 
-/// Locks the rows in the order of their ids, then the ends of the logs of their runs. The time is looked at last.
-pub(super) const LOCK: &str = "
-    WITH r AS MATERIALIZED (
-        SELECT * FROM countersign_rows WHERE id = ANY($1) ORDER BY id FOR UPDATE
+/// Reads rows that are there, each with its version and the end of its run's log, and locks nothing.
+pub(super) const LOOK: &str = "
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.xmin::text
+    FROM countersign_rows AS r JOIN countersign_heads AS h ON h.run = r.run WHERE r.id = ANY($1)";
+
+/// Writes each row that is still the version that was looked at, with the entries of its run's log, if that still ends
+/// where it did, nobody has locked either, and it was not too long ago. Gives the writers of what was written.
+pub(super) const SWAP: &str = "
+    WITH n AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
+            $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[])
+            AS n (id, kind, run, state, created_at, due_at, doc, version, looked_at, seq, hash, new_seq, new_hash, writer)
+    ), r AS MATERIALIZED (
+        SELECT n.* FROM n JOIN countersign_rows AS r ON r.id = n.id
+        WHERE r.xmin = n.version::xid
+            AND abs(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - n.looked_at) <= 5000
+        FOR UPDATE OF r SKIP LOCKED
     ), h AS MATERIALIZED (
-        SELECT * FROM countersign_heads WHERE run = ANY(ARRAY(SELECT run FROM r)) ORDER BY run FOR UPDATE
+        SELECT r.* FROM r JOIN countersign_heads AS h ON h.run = r.run
+        WHERE h.seq = r.seq AND h.hash = r.hash FOR UPDATE OF h SKIP LOCKED
+    ), written AS (
+        UPDATE countersign_rows AS r SET kind = h.kind, state = h.state, created_at = h.created_at, due_at = h.due_at,
+            doc = h.doc FROM h WHERE r.id = h.id
+    ), ended AS (
+        UPDATE countersign_heads AS e SET seq = h.new_seq, hash = h.new_hash FROM h WHERE e.run = h.run
+    ), logged AS (
+        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
+        SELECT l.* FROM unnest($15::text[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::text[])
+            AS l (run, seq, prev, hash, body, writer) JOIN h ON h.run = l.run
+    )
+    SELECT writer FROM h";
+
+/// As `SWAP`, for one row with one entry, which is cheaper for the server. The head goes with every change of a row of
+/// its run that is noted in the log; should the row have changed without one, the division fails, and nothing is written.
+pub(super) const SWAP_ONE: &str = "
+    WITH h AS MATERIALIZED (
+        SELECT run FROM countersign_heads WHERE run = $3 AND seq = $10 AND hash = $11
+            AND abs(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $9) <= 5000
+        FOR UPDATE SKIP LOCKED
+    ), ended AS (
+        UPDATE countersign_heads AS e SET seq = $12, hash = $13 FROM h WHERE e.run = h.run
+    ), written AS (
+        UPDATE countersign_rows AS r SET kind = $2, state = $4, created_at = $5, due_at = $6, doc = $7
+        FROM h WHERE r.id = $1 AND r.run = h.run AND r.xmin = $8::text::xid RETURNING 1
+    ), logged AS (
+        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
+        SELECT run, $12, $11, $13, $14, $15 FROM h
+    )
+    SELECT 1 / (SELECT count(*) FROM written) FROM h";
+
+/// Locks the ends of the logs of the rows' runs, in order, and then the rows in the order of their ids, as every writer
+/// does. The time is looked at last.
+pub(super) const LOCK: &str = "
+    WITH h AS MATERIALIZED (
+        SELECT * FROM countersign_heads
+        WHERE run = ANY(ARRAY(SELECT run FROM countersign_rows WHERE id = ANY($1))) ORDER BY run FOR UPDATE
+    ), r AS MATERIALIZED (
+        SELECT * FROM countersign_rows WHERE id = ANY($1) AND (SELECT count(*) FROM h) >= 0 ORDER BY id FOR UPDATE
     )
     SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -79,9 +132,17 @@ pub(super) const WRITE: &str = "
     UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
     FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
 
-/// Wakes whoever waits for these runs.
+/// Wakes whoever waits for these runs, if somebody listens at all: a listener holds the lock, so that it cannot be had. A
+/// transaction that notifies is written to the disk, and one that does not costs next to nothing.
 pub(super) const NOTIFY: &str = "
-    SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run";
+    SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run
+    WHERE NOT (SELECT pg_try_advisory_xact_lock(hashtextextended('countersign_changes', 20877)))";
+
+/// Listens, and then says so. Whoever has notified nobody before that has committed before, too.
+pub(super) const LISTEN: [&str; 2] = [
+    "LISTEN countersign_changes",
+    "SELECT pg_advisory_lock_shared(hashtextextended('countersign_changes', 20877))",
+];
 
 /// Which transaction wrote an entry.
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";

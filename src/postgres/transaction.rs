@@ -1,19 +1,16 @@
 //! Transactions: lock, let the ledger say what to write, write.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{join, join3};
 use tokio_postgres::types::ToSql;
 
+use super::columns::{LogColumns, RowColumns, notified};
 use super::connection::Open;
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::{PostgresStore, schema};
-use crate::ledger::{Entry, Linker, Millis, Row, StoreError, Work, Writes};
-
-/// How long a notification may be, for PostgreSQL. Whoever waits for a run of a longer name looks from time to time.
-const LONGEST_NOTIFIED: usize = 7_999;
+use crate::ledger::{Draft, Entry, Linker, Millis, Row, StoreError, Work, Writes};
 
 /// The last entry of the log of each run.
 type Heads = BTreeMap<String, (i64, String)>;
@@ -53,7 +50,12 @@ impl PostgresStore {
     ) -> Result<(), StoreError> {
         let mut attempts = self.attempts();
         loop {
-            let failure = match self.write_once(ids, linker, work).await {
+            let written = match self.swap(ids, linker, work).await {
+                Ok(false) => self.write_once(ids, linker, work).await,
+                Ok(true) => Ok(()),
+                Err(failure) => Err(failure),
+            };
+            let failure = match written {
                 Ok(()) => return Ok(()),
                 Err(failure) => failure,
             };
@@ -95,7 +97,7 @@ impl PostgresStore {
     }
 
     /// What became of a transaction whose connection was lost in its commit.
-    async fn outcome(&self, ids: &[String], lost: &Lost) -> Result<(), Failure> {
+    pub(super) async fn outcome(&self, ids: &[String], lost: &Lost) -> Result<(), Failure> {
         let mut attempts = self.attempts();
         loop {
             let failure = match self.was_committed(ids, lost).await {
@@ -138,12 +140,12 @@ impl PostgresStore {
 }
 
 /// A transaction whose connection was lost in its commit.
-struct Lost {
-    before: BTreeMap<String, Row>,
-    writes: Writes,
-    entries: Vec<Entry>,
-    writer: String,
-    why: String,
+pub(super) struct Lost {
+    pub(super) before: BTreeMap<String, Row>,
+    pub(super) writes: Writes,
+    pub(super) entries: Vec<Entry>,
+    pub(super) writer: String,
+    pub(super) why: String,
 }
 
 /// Locks the rows of these ids, and whoever else would make the ones that are not there.
@@ -198,74 +200,22 @@ async fn begin_logs(open: &Open, writes: &Writes, heads: &mut Heads) -> Result<(
     Ok(())
 }
 
+/// The entry behind the end of a log, which is the end from now on.
+pub(super) fn append(end: &mut (i64, String), draft: &Draft, linker: &Linker) -> Entry {
+    let entry = linker.link((end.0 > 0).then_some((end.0, &*end.1)), draft);
+    *end = (entry.seq, entry.hash.clone());
+    entry
+}
+
 fn link(writes: &Writes, heads: &mut Heads, linker: &Linker) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::with_capacity(writes.log.len());
     for draft in &writes.log {
         let Some(last) = heads.get_mut(&draft.run) else {
             return Err(Failure::Refused("the end of a log is not locked".into()));
         };
-        let entry = linker.link((last.0 > 0).then_some((last.0, &*last.1)), draft);
-        *last = (entry.seq, entry.hash.clone());
-        entries.push(entry);
+        entries.push(append(last, draft, linker));
     }
     Ok(entries)
-}
-
-/// Rows as columns, which is how one statement takes any number of them.
-struct RowColumns<'w> {
-    ids: Vec<Cow<'w, str>>,
-    kinds: Vec<&'static str>,
-    runs: Vec<Cow<'w, str>>,
-    states: Vec<Cow<'w, str>>,
-    created: Vec<Millis>,
-    due: Vec<Option<Millis>>,
-    docs: Vec<Cow<'w, str>>,
-}
-
-impl<'w> RowColumns<'w> {
-    fn of(rows: &'w [Row]) -> Self {
-        // Of several writes of one row the last one stays.
-        let last: BTreeMap<_, _> = rows.iter().map(|row| (&*row.id, row)).collect();
-        let rows = || last.values().copied();
-        Self {
-            ids: rows().map(|row| encode(&row.id)).collect(),
-            kinds: rows().map(|row| row.kind.as_str()).collect(),
-            runs: rows().map(|row| encode(&row.run)).collect(),
-            states: rows().map(|row| encode(&row.state)).collect(),
-            created: rows().map(|row| row.created_at).collect(),
-            due: rows().map(|row| row.due_at).collect(),
-            docs: rows().map(|row| encode(&row.doc)).collect(),
-        }
-    }
-}
-
-/// Entries of logs as columns, and the ends of these logs.
-struct LogColumns<'w> {
-    runs: Vec<Cow<'w, str>>,
-    seqs: Vec<i64>,
-    prevs: Vec<&'w str>,
-    hashes: Vec<&'w str>,
-    bodies: Vec<Cow<'w, str>>,
-    end_runs: Vec<Cow<'w, str>>,
-    end_seqs: Vec<i64>,
-    end_hashes: Vec<&'w str>,
-}
-
-impl<'w> LogColumns<'w> {
-    fn of(entries: &'w [Entry]) -> Self {
-        let ends: BTreeMap<_, _> = entries.iter().map(|entry| (&*entry.run, entry)).collect();
-        let ends = || ends.values().copied();
-        Self {
-            runs: entries.iter().map(|entry| encode(&entry.run)).collect(),
-            seqs: entries.iter().map(|entry| entry.seq).collect(),
-            prevs: entries.iter().map(|entry| &*entry.prev).collect(),
-            hashes: entries.iter().map(|entry| &*entry.hash).collect(),
-            bodies: entries.iter().map(|entry| encode(&entry.body)).collect(),
-            end_runs: ends().map(|entry| encode(&entry.run)).collect(),
-            end_seqs: ends().map(|entry| entry.seq).collect(),
-            end_hashes: ends().map(|entry| &*entry.hash).collect(),
-        }
-    }
 }
 
 /// Writes and commits, in one round trip. The inner error is a connection that was lost, so that nobody knows what became
@@ -277,7 +227,7 @@ async fn commit(
     writer: &String,
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
-    let notified: Vec<_> = log.end_runs.iter().filter(|it| it.len() <= LONGEST_NOTIFIED).collect();
+    let notified = notified(&log.end_runs);
     let values: [&(dyn ToSql + Sync); 16] = [
         &row.ids,
         &row.kinds,

@@ -8,6 +8,14 @@ use serde_json::json;
 
 use super::{Said, Shell};
 
+over_each_store!(
+    many_processes_make_one_store_at_once,
+    of_many_processes_that_decide_one_wins_and_the_others_are_told,
+    of_many_workers_that_claim_one_does,
+    a_decision_killed_at_any_moment_is_made_or_not,
+    a_worker_killed_before_between_or_after_runs_nothing_twice,
+);
+
 /// Does the same from several processes at once.
 fn at_once(count: usize, act: impl Fn(usize) -> Said + Sync) -> Vec<Said> {
     let ready = Barrier::new(count);
@@ -31,18 +39,14 @@ fn statuses(said: &[Said]) -> Vec<i32> {
     statuses
 }
 
-#[test]
-fn many_processes_make_one_store_at_once() {
-    let shell = Shell::sqlite();
+fn many_processes_make_one_store_at_once(shell: &Shell) {
     let said = at_once(8, |_| shell.run(&["init"]));
     assert_eq!(statuses(&said), [0; 8], "{said:?}");
     assert_eq!(shell.verify(), 0);
 }
 
-#[test]
-fn of_many_processes_that_decide_one_wins_and_the_others_are_told() {
+fn of_many_processes_that_decide_one_wins_and_the_others_are_told(shell: &Shell) {
     // L1: "of any number of processes one wins, each loser is told who won and what".
-    let shell = Shell::sqlite();
     for _ in 0..4 {
         let ask = shell.ask();
         let said = at_once(4, |n| {
@@ -64,9 +68,7 @@ fn of_many_processes_that_decide_one_wins_and_the_others_are_told() {
     assert_eq!(first.count(), 1, "and decided once: {said:?}");
 }
 
-#[test]
-fn of_many_workers_that_claim_one_does() {
-    let shell = Shell::sqlite();
+fn of_many_workers_that_claim_one_does(shell: &Shell) {
     for _ in 0..4 {
         let ask = shell.approved(&json!({"tool": "rm", "args": {}, "questions": []}));
         let said = at_once(4, |n| shell.claim(&ask, &format!("w{n}"), "60"));
@@ -74,15 +76,14 @@ fn of_many_workers_that_claim_one_does() {
     }
 }
 
-/// Moments from before a process has begun to after it has ended.
-fn moments() -> impl Iterator<Item = Duration> {
-    (0..24).map(|n| Duration::from_micros(700 * n))
+/// Moments from before a process has begun to after it has ended, which takes longer where there is a server.
+fn moments(shell: &Shell) -> impl Iterator<Item = Duration> {
+    let step = if shell.url.starts_with("sqlite:") { 700 } else { 2_500 };
+    (0..24).map(move |n| Duration::from_micros(step * n))
 }
 
-#[test]
-fn a_decision_killed_at_any_moment_is_made_or_not() {
-    let shell = Shell::sqlite();
-    for after in moments() {
+fn a_decision_killed_at_any_moment_is_made_or_not(shell: &Shell) {
+    for after in moments(shell) {
         let ask = shell.ask();
         let args =
             ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", "ann", "--approve"];
@@ -98,11 +99,9 @@ fn a_decision_killed_at_any_moment_is_made_or_not() {
     shell.verify();
 }
 
-#[test]
-fn a_worker_killed_before_between_or_after_runs_nothing_twice() {
+fn a_worker_killed_before_between_or_after_runs_nothing_twice(shell: &Shell) {
     // L2: "A crash between leaves unknown, never silently run again unless the tool is idempotent".
-    let shell = Shell::sqlite();
-    for (n, after) in moments().enumerate() {
+    for (n, after) in moments(shell).enumerate() {
         let idempotent = n % 2 == 0;
         let ask = json!({"tool": "rm", "args": {}, "questions": [], "idempotent": idempotent});
         let ask = shell.approved(&ask);

@@ -1,5 +1,19 @@
 //! The ledger: decided once, executed once, over every store, and from the shell.
 
+/// Tests of the shell, over each store that processes can share.
+macro_rules! over_each_store {
+    ($($test:ident),+ $(,)?) => {
+        mod in_sqlite {
+            $(#[test] fn $test() { super::$test(&crate::ledger::Shell::sqlite()); })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod in_postgresql {
+            $(#[test] fn $test() { super::$test(&crate::ledger::Shell::postgres()); })+
+        }
+    };
+}
+
 mod audit;
 mod checkpoints;
 mod closing;
@@ -8,6 +22,8 @@ mod failing;
 mod kills;
 mod properties;
 mod repeating;
+#[cfg(feature = "postgres")]
+mod session;
 mod shell;
 mod storm;
 mod taking_up;
@@ -31,9 +47,9 @@ pub(crate) struct Shell {
 /// What a process said.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Said {
-    status: i32,
-    lines: Vec<Value>,
-    err: String,
+    pub(crate) status: i32,
+    pub(crate) lines: Vec<Value>,
+    pub(crate) err: String,
 }
 
 impl Said {
@@ -44,14 +60,14 @@ impl Said {
     }
 
     /// The exit status and the result.
-    fn told(&self) -> (i32, &str) {
+    pub(crate) fn told(&self) -> (i32, &str) {
         (self.status, self.line()["result"].as_str().unwrap_or_default())
     }
 }
 
 /// An ask, as `park` printed it.
 #[derive(Debug, Clone)]
-struct Parked {
+pub(crate) struct Parked {
     id: String,
     fingerprint: String,
 }
@@ -62,6 +78,19 @@ impl Shell {
         let place = TempDir::new().unwrap();
         let url = format!("sqlite:{}", place.path().join("asks.db").display());
         Self { url, place }
+    }
+
+    /// Tables of its own in PostgreSQL.
+    #[cfg(feature = "postgres")]
+    fn postgres() -> Self {
+        Self::on(crate::postgres::server::Server::shared())
+    }
+
+    /// Tables of its own on this server.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on(server: &crate::postgres::server::Server) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        Self { url: runtime.block_on(server.url()), place: TempDir::new().unwrap() }
     }
 
     /// A process that runs this command, with this on its stdin.
@@ -75,7 +104,7 @@ impl Shell {
         child
     }
 
-    fn run(&self, args: &[&str]) -> Said {
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
         said(self.start(args, ""))
     }
 
@@ -96,36 +125,36 @@ impl Shell {
     }
 
     /// Parks a plain ask.
-    fn ask(&self) -> Parked {
+    pub(crate) fn ask(&self) -> Parked {
         self.park(&json!({"tool": "rm", "args": {"path": "a.log"}, "questions": ["sure?"]}))
     }
 
     /// Parks an ask that Ann approves.
-    fn approved(&self, ask: &Value) -> Parked {
+    pub(crate) fn approved(&self, ask: &Value) -> Parked {
         let parked = self.park(ask);
         assert_eq!(self.decide(&parked, "ann", &["--approve"]).told(), (0, "won"));
         parked
     }
 
-    fn decide(&self, ask: &Parked, who: &str, verdict: &[&str]) -> Said {
+    pub(crate) fn decide(&self, ask: &Parked, who: &str, verdict: &[&str]) -> Said {
         let args = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", who];
         self.run(&[&args[..], verdict].concat())
     }
 
-    fn claim(&self, ask: &Parked, worker: &str, lease: &str) -> Said {
+    pub(crate) fn claim(&self, ask: &Parked, worker: &str, lease: &str) -> Said {
         self.run(&["claim", &ask.id, "--worker", worker, "--lease-s", lease])
     }
 
-    fn settle(&self, ask: &Parked, token: u64, outcome: &str) -> Said {
+    pub(crate) fn settle(&self, ask: &Parked, token: u64, outcome: &str) -> Said {
         self.run(&["settle", &ask.id, "--token", &token.to_string(), "--outcome", outcome])
     }
 
-    fn show(&self, ask: &Parked) -> Value {
+    pub(crate) fn show(&self, ask: &Parked) -> Value {
         self.run(&["show", &ask.id]).line().clone()
     }
 
     #[track_caller]
-    fn verify(&self) -> u64 {
+    pub(crate) fn verify(&self) -> u64 {
         let said = self.run(&["verify"]);
         assert_eq!(said.status, 0, "{said:?}");
         assert_eq!(said.line()["ok"], true);

@@ -4,9 +4,17 @@ use serde_json::{Value, json};
 
 use super::{Shell, said};
 
-#[test]
-fn an_ask_goes_from_its_park_to_its_outcome() {
-    let shell = Shell::sqlite();
+over_each_store!(
+    an_ask_goes_from_its_park_to_its_outcome,
+    each_result_has_its_exit_status,
+    several_may_have_to_agree,
+    the_same_key_is_the_same_ask,
+    bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing,
+    sql_in_every_field_is_text,
+    values_as_deep_as_json_is_read_are_kept,
+);
+
+fn an_ask_goes_from_its_park_to_its_outcome(shell: &Shell) {
     let init = shell.run(&["init"]);
     assert_eq!((init.status, init.line()), (0, &json!({"ok": true})));
     let ask = shell.ask();
@@ -52,9 +60,7 @@ fn an_ask_goes_from_its_park_to_its_outcome() {
     assert_eq!(shell.verify(), 4);
 }
 
-#[test]
-fn each_result_has_its_exit_status() {
-    let shell = Shell::sqlite();
+fn each_result_has_its_exit_status(shell: &Shell) {
     let ask = |more: Value| {
         let mut ask =
             json!({"tool": "rm", "args": {"n": 1}, "questions": [{"key": "k", "reason": "sure?"}]});
@@ -114,9 +120,7 @@ fn each_result_has_its_exit_status() {
     shell.verify();
 }
 
-#[test]
-fn several_may_have_to_agree() {
-    let shell = Shell::sqlite();
+fn several_may_have_to_agree(shell: &Shell) {
     let quorum = json!({"approvals": 2, "not_the_requester": true});
     let ask =
         json!({"tool": "rm", "args": {}, "questions": [], "principal": "eve", "quorum": quorum});
@@ -132,18 +136,14 @@ fn several_may_have_to_agree() {
     assert_eq!(shell.claim(&ask, "w", "60").told(), (10, "denied"));
 }
 
-#[test]
-fn the_same_key_is_the_same_ask() {
-    let shell = Shell::sqlite();
+fn the_same_key_is_the_same_ask(shell: &Shell) {
     let ask = json!({"tool": "rm", "args": {"n": 1}, "questions": [], "key": "k'; --"});
     let (first, second) = (shell.park(&ask), shell.park(&ask));
     assert_eq!((&first.id, &first.fingerprint), (&second.id, &second.fingerprint), "L3");
     assert_ne!(shell.ask().id, shell.ask().id, "without a key each ask is a new one");
 }
 
-#[test]
-fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing() {
-    let shell = Shell::sqlite();
+fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing(shell: &Shell) {
     let ask = shell.ask();
     let before = shell.show(&ask);
     let (id, f) = (ask.id.as_str(), ask.fingerprint.as_str());
@@ -212,10 +212,8 @@ fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing() {
     assert_eq!(shell.verify(), 1);
 }
 
-#[test]
-fn sql_in_every_field_is_text() {
+fn sql_in_every_field_is_text(shell: &Shell) {
     let sql = r#"'; DROP TABLE countersign_rows; DELETE FROM countersign_log; --"#;
-    let shell = Shell::sqlite();
     let ask = shell.park(&json!({
         "tool": sql, "args": {sql: sql}, "questions": [sql, {"key": sql, "layer": sql}],
         "principal": sql, "key": sql,
@@ -238,9 +236,7 @@ fn sql_in_every_field_is_text() {
     assert_eq!(shell.verify(), 4);
 }
 
-#[test]
-fn values_as_deep_as_json_is_read_are_kept() {
-    let shell = Shell::sqlite();
+fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
     let deep = format!("{}{}", "[".repeat(124), "]".repeat(124));
     let parked = said(shell.start(&["park"], &format!(r#"{{"tool":"t","args":{{"a":{deep}}}}}"#)));
     assert_eq!(parked.status, 0, "{parked:?}");

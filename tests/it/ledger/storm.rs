@@ -43,16 +43,41 @@ struct History {
     settled: Vec<(usize, Value, Option<Said>)>,
 }
 
+/// Whoever runs commands. `None` where nobody was told what became of one.
+pub(super) trait Hands {
+    fn run(&mut self, args: &[&str]) -> Option<Said>;
+
+    fn run_and_kill(&mut self, args: &[&str], after: Duration) -> Option<Said>;
+
+    /// One of so many commands is killed.
+    fn odds(&self) -> u64;
+}
+
+/// A process for each command.
+impl Hands for &Shell {
+    fn run(&mut self, args: &[&str]) -> Option<Said> {
+        Some(Shell::run(self, args))
+    }
+
+    fn run_and_kill(&mut self, args: &[&str], after: Duration) -> Option<Said> {
+        Shell::run_and_kill(self, args, after)
+    }
+
+    fn odds(&self) -> u64 {
+        6
+    }
+}
+
 /// Runs a command, and kills it at times.
-fn run(shell: &Shell, dice: &mut Dice, args: &[&str]) -> Option<Said> {
-    match dice.roll(6) {
-        0 => shell.run_and_kill(args, Duration::from_micros(dice.roll(15_000))),
-        _ => Some(shell.run(args)),
+fn run(hands: &mut impl Hands, dice: &mut Dice, args: &[&str]) -> Option<Said> {
+    match dice.roll(hands.odds()) {
+        0 => hands.run_and_kill(args, Duration::from_micros(dice.roll(15_000))),
+        _ => hands.run(args),
     }
 }
 
 /// One worker takes its asks, one after the other, and dies now and then.
-fn work(shell: &Shell, all: &[Parked], worker: usize, history: &Mutex<History>) {
+fn work(hands: &mut impl Hands, all: &[Parked], worker: usize, history: &Mutex<History>) {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (worker as u64 + 1));
     let mut mine: Vec<_> = (0..all.len()).filter(|n| (n * 7 + worker) % WORKERS < TAKERS).collect();
     for n in (1..mine.len()).rev() {
@@ -63,12 +88,12 @@ fn work(shell: &Shell, all: &[Parked], worker: usize, history: &Mutex<History>) 
         let no = dice.roll(4) == 0;
         let decide = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", &who];
         let verdict: &[&str] = if no { &["--deny", "no"] } else { &["--approve"] };
-        let told = run(shell, &mut dice, &[&decide[..], verdict].concat());
+        let told = run(hands, &mut dice, &[&decide[..], verdict].concat());
         let word = if no { "deny" } else { "approve" };
         history.lock().unwrap().decisions.push((n, who, word, told));
 
         let claim = ["claim", &ask.id, "--worker", &worker.to_string(), "--lease-s", "0.5"];
-        let Some(claimed) = run(shell, &mut dice, &claim).filter(|said| said.status == 0) else {
+        let Some(claimed) = run(hands, &mut dice, &claim).filter(|said| said.status == 0) else {
             continue;
         };
         let token = claimed.line()["token"].as_u64().unwrap();
@@ -79,7 +104,7 @@ fn work(shell: &Shell, all: &[Parked], worker: usize, history: &Mutex<History>) 
         let outcome = json!(format!("by {worker}, {token}"));
         let (token, text) = (token.to_string(), outcome.to_string());
         let settle = ["settle", &ask.id, "--token", &token, "--outcome", &text];
-        let told = run(shell, &mut dice, &settle);
+        let told = run(hands, &mut dice, &settle);
         history.lock().unwrap().settled.push((n, outcome, told));
     }
 }
@@ -98,14 +123,70 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
     let history = Mutex::new(History::default());
     thread::scope(|scope| {
         for worker in 0..WORKERS {
-            let (shell, all, history) = (&shell, &all, &history);
-            scope.spawn(move || work(shell, all, worker, history));
+            let (mut shell, all, history) = (&shell, &all, &history);
+            scope.spawn(move || work(&mut shell, all, worker, history));
         }
     });
+    check(&shell, &all, &history.into_inner().unwrap());
+}
+
+/// Parks asks, three of them in each run, so that decisions about different asks meet in one log.
+#[cfg(feature = "postgres")]
+fn park(url: &str, count: usize) -> Vec<Parked> {
+    use countersign::ledger::{Ask, Ledger};
+    use countersign::{Args, PostgresStore};
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
+        let park = async |n: usize| {
+            let ask = Ask::new(format!("run {}", n / 3), format!("root/c{n}"), "t");
+            let ask = ask.args(Args::new().with("n", n)).idempotent(n.is_multiple_of(4));
+            let record = ledger.park(ask).await.unwrap();
+            Parked { id: record.ask.id().to_owned(), fingerprint: record.fingerprint }
+        };
+        let mut all = Vec::new();
+        for chunk in (0..count).collect::<Vec<_>>().chunks(16) {
+            all.extend(futures::future::join_all(chunk.iter().map(|n| park(*n))).await);
+        }
+        all
+    })
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
+    use super::session::Session;
+
+    let server = crate::postgres::server::Server::start();
+    let shell = Shell::on(&server);
+    let all = park(&shell.url, 1_000);
+    let (history, kills) = (Mutex::new(History::default()), Mutex::new(0));
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (mut session, all, history, kills) = (Session::new(&shell), &all, &history, &kills);
+            scope.spawn(move || {
+                work(&mut session, all, worker, history);
+                *kills.lock().unwrap() += session.kills;
+            });
+        }
+        // In the middle of it.
+        let decided = || history.lock().unwrap().decisions.len();
+        while decided() < all.len() * TAKERS / 3 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        server.kill();
+        server.start_again();
+        assert!(decided() < all.len() * TAKERS, "it was in the middle");
+    });
+    let history = history.into_inner().unwrap();
+    assert!(kills.into_inner().unwrap() > WORKERS, "processes were killed");
+    assert!(history.executed.len() > all.len() / 4, "and some came to their end");
+    check(&shell, &all, &history);
+}
+
+/// What must hold, whatever happened.
+fn check(shell: &Shell, all: &[Parked], history: &History) {
     thread::sleep(Duration::from_millis(600));
     assert_eq!(shell.run(&["expire"]).status, 0);
-
-    let history = history.into_inner().unwrap();
     let listed = shell.run(&["list"]).lines;
     let shown: BTreeMap<&str, &Value> =
         listed.iter().map(|shown| (shown["id"].as_str().unwrap(), shown)).collect();

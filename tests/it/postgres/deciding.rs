@@ -145,3 +145,61 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
         assert!(log.iter().map(|entry| entry.seq).eq(1..=80));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counting_with_and_without_a_log_loses_nothing() {
+    let url = Server::shared().url().await;
+    let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
+    let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
+    let (linker, ids) = (Linker::default(), ["row".to_owned()]);
+    let log = |n: usize| vec![Draft { run: "run".into(), body: json!(n) }];
+    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0) };
+    stores[0].transact(&ids, &linker, &mut first).await.unwrap();
+    // Two tasks on each store, so that some go to the server together.
+    join_all((0..16).map(|n| {
+        let (store, ids, linker) = (&stores[n / 2], &ids, &linker);
+        async move {
+            for round in 0..20 {
+                let mut work = |_, rows: Vec<Option<Row>>| {
+                    let count: usize = rows[0].as_ref().unwrap().doc.parse().unwrap();
+                    // A renewal changes a row and is not worth an entry.
+                    let log = if (n + round) % 2 == 0 { log(n) } else { Vec::new() };
+                    Writes { rows: vec![row("row", count + 1)], log }
+                };
+                store.transact(ids, linker, &mut work).await.unwrap();
+            }
+        }
+    }))
+    .await;
+    assert_eq!(stores[0].get("row").await.unwrap().unwrap().doc, "320");
+    let log = stores[0].log("run", 0, 1000).await.unwrap();
+    assert!(log.iter().map(|entry| entry.seq).eq(1..=161));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_on_one_store_each_is_told_its_own() {
+    // They go to the server together; asks of the same run and stale clicks are among them.
+    let ledger = Ledger::new(Server::shared().store().await);
+    let asks = join_all((0..60).map(async |n| {
+        ledger.park(Ask::new(format!("run-{}", n / 2), format!("root/c{n}"), "pay")).await.unwrap()
+    }))
+    .await;
+    let decided = join_all(asks.iter().enumerate().map(async |(n, record)| {
+        let (id, name) = (record.ask.id(), format!("person-{n}"));
+        let fingerprint = if n % 10 == 3 { "stale" } else { &*record.fingerprint };
+        (n, ledger.decide(id, fingerprint, &name, yes()).await.unwrap())
+    }))
+    .await;
+    for (n, decided) in decided {
+        let found = ledger.get(asks[n].ask.id()).await.unwrap().unwrap();
+        if n % 10 == 3 {
+            assert_eq!(decided, Decided::Mismatch { fingerprint: asks[n].fingerprint.clone() });
+            assert_eq!(found.decision, None);
+        } else {
+            assert_eq!(decided, Decided::Won { again: false });
+            assert_eq!(found.decision.unwrap().by, [format!("person-{n}")]);
+        }
+    }
+    let verified = ledger.verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    assert_eq!(verified.entries, 60 + 54);
+}

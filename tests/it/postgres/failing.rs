@@ -133,6 +133,56 @@ async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
     assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it waits as it did");
 }
 
+/// Somebody who keeps others from writing, for as long as it is not dropped.
+async fn locked(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; LOCK TABLE countersign_log IN SHARE MODE").await.unwrap();
+    client
+}
+
+/// What an error says, with its cause.
+fn text(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(text).unwrap_or_default();
+    format!("{error}: {cause}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_takes_too_long_is_an_error_and_writes_nothing() {
+    let url = Server::shared().url().await;
+    let store = PostgresStore::connect(&format!("{url}%20-cstatement_timeout%3D200")).await;
+    let ledger = Ledger::new(store.unwrap());
+    let record = ledger.park(Ask::new("run", "root/c1", "pay")).await.unwrap();
+    let decide = || ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes());
+    let lock = locked(&url).await;
+    let error = decide().await.unwrap_err();
+    assert!(text(&error).contains("due to statement timeout (SQLSTATE 57014)"), "{}", text(&error));
+    assert_eq!(ledger.get(record.ask.id()).await.unwrap().as_ref(), Some(&record), "as it was");
+    drop(lock);
+    assert_eq!(decide().await.unwrap(), Decided::Won { again: false });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_finds_no_connection_free_is_told_so() {
+    let url = Server::shared().url().await;
+    let builder = PostgresStore::builder(&url).pool_size(1).patience(Duration::from_millis(100));
+    let ledger = Ledger::new(builder.connect().await.unwrap());
+    let record = ledger.park(Ask::new("run", "root/c1", "pay")).await.unwrap();
+    let lock = locked(&url).await;
+    let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
+    let (decided, ()) = futures::join!(ledger.decide(id, fingerprint, "ann", yes()), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let error = ledger.get(id).await.unwrap_err();
+        assert!(
+            text(&error).contains("all connections of its pool are in use"),
+            "{}",
+            text(&error)
+        );
+        drop(lock);
+    });
+    assert_eq!(decided.unwrap(), Decided::Won { again: false }, "who had it goes on");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_stops_waiting_leaves_nothing_locked() {
     let server = Server::shared();

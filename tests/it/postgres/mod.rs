@@ -1,9 +1,11 @@
 //! The store in PostgreSQL, on a server of the tests' own.
 
+mod clock;
 mod connecting;
 mod deciding;
 mod failing;
 mod proxy;
 pub(crate) mod server;
+mod shell;
 mod storing;
 mod waiting;

@@ -15,6 +15,12 @@ pub(super) enum Cut {
     AfterCommit,
 }
 
+/// What every write holds that goes into a log, together with its commit.
+const WRITTEN: &[u8] = br#""event":""#;
+
+/// How the server says that it is done, and in no transaction.
+const COMMITTED: &[u8] = b"Z\0\0\0\x05I";
+
 pub(super) struct Proxy {
     folder: tempfile::TempDir,
     cut: Arc<Mutex<Option<Cut>>>,
@@ -72,7 +78,7 @@ async fn carry(
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
-                if has(&up[..count], b"COMMIT\0") {
+                if has(&up[..count], WRITTEN) {
                     match cut.lock().unwrap().take() {
                         Some(Cut::BeforeCommit) => {
                             cuts.fetch_add(1, Ordering::SeqCst);
@@ -87,7 +93,7 @@ async fn carry(
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
                 if silent {
-                    if has(&down[..count], b"COMMIT\0") {
+                    if has(&down[..count], COMMITTED) {
                         cuts.fetch_add(1, Ordering::SeqCst);
                         return;
                     }

@@ -1,0 +1,73 @@
+//! Rows and entries as columns, which is how one statement takes any number of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::rows::encode;
+use crate::ledger::{Entry, Millis, Row};
+
+/// How long a notification may be, for PostgreSQL. Whoever waits for a run of a longer name looks from time to time.
+const LONGEST_NOTIFIED: usize = 7_999;
+
+/// The runs, as they can be notified.
+pub(super) fn notified<'r>(runs: &'r [Cow<'r, str>]) -> Vec<&'r str> {
+    runs.iter().map(|run| &**run).filter(|run| run.len() <= LONGEST_NOTIFIED).collect()
+}
+
+/// Rows as columns.
+pub(super) struct RowColumns<'w> {
+    pub(super) ids: Vec<Cow<'w, str>>,
+    pub(super) kinds: Vec<&'static str>,
+    pub(super) runs: Vec<Cow<'w, str>>,
+    pub(super) states: Vec<Cow<'w, str>>,
+    pub(super) created: Vec<Millis>,
+    pub(super) due: Vec<Option<Millis>>,
+    pub(super) docs: Vec<Cow<'w, str>>,
+}
+
+impl<'w> RowColumns<'w> {
+    pub(super) fn of(rows: impl IntoIterator<Item = &'w Row>) -> Self {
+        // In the order of their ids. Of several writes of one row the last one stays.
+        let last: BTreeMap<_, _> = rows.into_iter().map(|row| (&*row.id, row)).collect();
+        let rows = || last.values().copied();
+        Self {
+            ids: rows().map(|row| encode(&row.id)).collect(),
+            kinds: rows().map(|row| row.kind.as_str()).collect(),
+            runs: rows().map(|row| encode(&row.run)).collect(),
+            states: rows().map(|row| encode(&row.state)).collect(),
+            created: rows().map(|row| row.created_at).collect(),
+            due: rows().map(|row| row.due_at).collect(),
+            docs: rows().map(|row| encode(&row.doc)).collect(),
+        }
+    }
+}
+
+/// Entries of logs as columns, and the ends of these logs.
+pub(super) struct LogColumns<'w> {
+    pub(super) runs: Vec<Cow<'w, str>>,
+    pub(super) seqs: Vec<i64>,
+    pub(super) prevs: Vec<&'w str>,
+    pub(super) hashes: Vec<&'w str>,
+    pub(super) bodies: Vec<Cow<'w, str>>,
+    pub(super) end_runs: Vec<Cow<'w, str>>,
+    pub(super) end_seqs: Vec<i64>,
+    pub(super) end_hashes: Vec<&'w str>,
+}
+
+impl<'w> LogColumns<'w> {
+    pub(super) fn of(entries: impl IntoIterator<Item = &'w Entry>) -> Self {
+        let entries: Vec<_> = entries.into_iter().collect();
+        let ends: BTreeMap<_, _> = entries.iter().map(|entry| (&*entry.run, *entry)).collect();
+        let ends = || ends.values().copied();
+        Self {
+            runs: entries.iter().map(|entry| encode(&entry.run)).collect(),
+            seqs: entries.iter().map(|entry| entry.seq).collect(),
+            prevs: entries.iter().map(|entry| &*entry.prev).collect(),
+            hashes: entries.iter().map(|entry| &*entry.hash).collect(),
+            bodies: entries.iter().map(|entry| encode(&entry.body)).collect(),
+            end_runs: ends().map(|entry| encode(&entry.run)).collect(),
+            end_seqs: ends().map(|entry| entry.seq).collect(),
+            end_hashes: ends().map(|entry| &*entry.hash).collect(),
+        }
+    }
+}
