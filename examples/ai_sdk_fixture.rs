@@ -20,7 +20,8 @@
 //! | `mixed` | does all three in one response |
 //! | `deny-policy` | wipes the disk, which is denied |
 //! | `tool-error`, `bad-input` | calls a tool that fails, or with arguments that do not fit |
-//! | `slow` | takes a second to answer |
+//! | `sub-agent`, `sub-agents` | lets an agent below it delete a file, alone or beside its own call |
+//! | `slow`, `slow-ask` | takes a second to answer, at once or behind a call that is asked about |
 //! | `stream-error` | fails in the middle of its answer |
 //!
 //! Then it says what it was told of its calls.
@@ -121,7 +122,25 @@ fn tools() -> Tools {
         .tool(tool_fn("wipe_disk", "Wipe the disk", wipe_disk))
         .tool(tool_fn("explode", "Explode", explode))
         .layered(policy);
-    Tools::combined([own, ExternalToolset::new("browser", [location]).into()])
+    let cleaner = Agent::new(Cleaner, own.clone());
+    let prompt = |_: Nothing| "clean up".to_owned();
+    let cleaner = cleaner.as_tool_fn("cleaner", "Cleans up", prompt);
+    let browser = ExternalToolset::new("browser", [location]);
+    Tools::combined([own, FunctionToolset::new().tool(cleaner).into(), browser.into()])
+}
+
+/// Deletes a file, and says what came of it.
+struct Cleaner;
+
+impl Model for Cleaner {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let (_, after) = since_the_user_spoke(request.messages());
+        if after.is_empty() {
+            let delete = call("delete_file", json!({"path": "b.txt"}));
+            return Ok(ModelResponse { parts: vec![delete] });
+        }
+        Ok(ModelResponse::text(echo(after)))
+    }
 }
 
 /// In the place of a real model. It knows nothing but the conversation.
@@ -151,7 +170,10 @@ impl Model for Script {
                 stream(&request, "partial").await;
                 return Err("model exploded".into());
             }
-            ("slow", 0) => {
+            ("sub-agent", 0) => vec![call("cleaner", json!({}))],
+            ("sub-agents", 0) => vec![delete("a.txt"), call("cleaner", json!({}))],
+            ("slow-ask", 0) => vec![delete("a.txt")],
+            ("slow", 0) | ("slow-ask", _) => {
                 let text = "A long story, told slowly. ".repeat(8);
                 for word in text.split_inclusive(' ') {
                     request.text_delta(word);

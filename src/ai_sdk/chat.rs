@@ -151,6 +151,16 @@ impl UiMessage {
         for part in &mut self.parts {
             super::approval::close(part, "superseded");
         }
+        self.mend();
+    }
+
+    /// A call that has a result, or has failed, was approved or not asked about: whatever else a part says of its
+    /// approval, clients do not read the message again.
+    pub(super) fn mend(&mut self) {
+        let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
+        for tool in self.tools_mut().filter(over) {
+            tool.approval.take_if(|approval| approval.approved != Some(true));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::chat::Chat;
 use super::home::{Held, Home, Sealed};
-use super::live::{Begun, Events, Live, Lives};
+use super::live::{Begun, Events, Listening, Live, Lives, Replay};
 use super::making::Making;
 use super::message::UiMessage;
 use super::plan::{Plan, plan};
@@ -64,8 +64,7 @@ pub(super) struct Inner {
     pub(super) approvals: bool,
     pub(super) error_text: Arc<ErrorText>,
     pub(super) each_run: Arc<EachRun>,
-    keep_alive: Duration,
-    stops: bool,
+    listening: Listening,
     lives: Arc<Lives>,
 }
 
@@ -108,8 +107,7 @@ impl Chats {
             approvals: true,
             error_text: Arc::new(|_| ERROR.to_owned()),
             each_run: Arc::new(|run, _, _| run),
-            keep_alive: KEEP_ALIVE,
-            stops: false,
+            listening: Listening { keep_alive: KEEP_ALIVE, stops: false },
             lives: Arc::default(),
         }))
     }
@@ -159,14 +157,14 @@ impl Chats {
     /// How long an idle stream is silent before it says that it is alive; 15 seconds by default.
     #[must_use]
     pub fn keep_alive(self, after: Duration) -> Self {
-        self.set(|inner| inner.keep_alive = after)
+        self.set(|inner| inner.listening.keep_alive = after)
     }
 
     /// Stops a run when nobody listens to its stream any more, as `stop()` of an unmodified client wants it. By default
     /// it goes on, so that a page that was loaded again hears the rest; [`stop`](Self::stop) stops it.
     #[must_use]
     pub fn stop_on_disconnect(self) -> Self {
-        self.set(|inner| inner.stops = true)
+        self.set(|inner| inner.listening.stops = true)
     }
 
     /// How long a [sealed](Self::sealed) chat can be gone on with; 7 days by default.
@@ -196,11 +194,11 @@ impl Chats {
             }
             Begun::There(live) if live.request == asked_for => {
                 live.accepted().await?;
-                return Ok(live.listen(self.0.keep_alive, self.0.stops));
+                return Ok(live.listen(self.0.listening, false));
             }
             Begun::There(_) => return Err(Refusal::busy(Duration::from_secs(1))),
         };
-        let events = Arc::clone(&live).listen(self.0.keep_alive, self.0.stops);
+        let events = Arc::clone(&live).listen(self.0.listening, false);
         let (this, principal, making) = (self.clone(), principal.clone(), Arc::clone(&live));
         // On a task of its own: whoever has posted may be gone before the chat is given back.
         tokio::spawn(async move { this.respond(principal, request, making).await });
@@ -208,11 +206,12 @@ impl Chats {
         Ok(events)
     }
 
-    /// The events of the response that is being made, from its first one on; `None` when this process makes none.
+    /// The events of the response that is being made, with all of its message, also where it goes on with one that the
+    /// client had; `None` when this process makes none.
     #[must_use]
     pub fn resume(&self, principal: &Principal, chat: &str) -> Option<Events> {
         let live = self.0.lives.get(chat, principal.as_str())?;
-        Some(live.listen(self.0.keep_alive, self.0.stops))
+        Some(live.listen(self.0.listening, true))
     }
 
     /// Stops the response that this process makes. Says whether there was one.
@@ -222,7 +221,8 @@ impl Chats {
         live.inspect(|live| live.stop()).is_some()
     }
 
-    /// The messages of a chat, as the client has them; `None` where there is no such chat, or it is somebody else's.
+    /// The messages of a chat, as the client has them; `None` where there is no such chat, or it is somebody else's. The
+    /// one that this process is making is left out: [`resume`](Self::resume) has all of it.
     ///
     /// # Errors
     /// [`Refusal`] when the store cannot be read.
@@ -231,9 +231,12 @@ impl Chats {
         principal: &Principal,
         chat: &str,
     ) -> Result<Option<Vec<UiMessage>>, Refusal> {
+        let made = self.0.lives.get(chat, principal.as_str()).and_then(|live| live.message());
         match self.0.home.look((chat, principal.as_str()), &[]).await {
-            Ok(chat) => {
-                Ok(chat.map(|chat| chat.messages.into_iter().map(|it| it.message).collect()))
+            Ok(None) => Ok(None),
+            Ok(Some(chat)) => {
+                let messages = chat.messages.into_iter().map(|kept| kept.message);
+                Ok(Some(messages.filter(|message| Some(&message.id) != made.as_ref()).collect()))
             }
             Err(refusal) if refusal.status == 404 => Ok(None),
             Err(refusal) => Err(refusal),
@@ -260,7 +263,7 @@ impl Chats {
         // The client may answer as soon as it hears the end.
         self.0.lives.end(&id, &live);
         match made {
-            Ok(last) => last.iter().for_each(|chunk| live.tell(chunk)),
+            Ok(last) => last.iter().for_each(|chunk| live.tell(chunk, &Replay::Same)),
             Err(refusal) => live.refuse(refusal),
         }
         drop(ending);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -59,10 +59,29 @@ pub(super) struct Live {
     pub(super) principal: String,
     /// What was asked for: whoever asks for the same again is told the same.
     pub(super) request: String,
-    events: Mutex<Vec<Bytes>>,
+    events: Mutex<Vec<Event>>,
+    /// The message that is being made.
+    message: OnceLock<String>,
     state: watch::Sender<State>,
     stopped: watch::Sender<bool>,
     listeners: AtomicUsize,
+}
+
+/// One event, as it is told to whoever has posted, and to whoever listens again.
+#[derive(Clone)]
+struct Event {
+    posted: Option<Bytes>,
+    replayed: Option<Bytes>,
+}
+
+/// What whoever listens again is told. A client that resumes has nothing of the message that is being made.
+pub(super) enum Replay<'a> {
+    /// The same.
+    Same,
+    /// Nothing.
+    No,
+    /// This.
+    As(&'a Chunk),
 }
 
 /// How far a response is.
@@ -84,6 +103,7 @@ impl Live {
             principal: principal.to_owned(),
             request: request.to_owned(),
             events: Mutex::default(),
+            message: OnceLock::new(),
             state: watch::Sender::new(State::Read),
             stopped: watch::Sender::new(false),
             listeners: AtomicUsize::new(0),
@@ -94,11 +114,19 @@ impl Live {
         self.state.send_replace(State::Refused(refusal));
     }
 
-    pub(super) fn tell(&self, chunk: &Chunk) {
-        let mut event = Vec::with_capacity(128);
-        encode(chunk, &mut event);
-        let told = self.push(event.into());
-        self.state.send_replace(State::Told(told));
+    pub(super) fn tell(&self, chunk: &Chunk, replay: &Replay<'_>) {
+        let posted = event(chunk);
+        let replayed = match replay {
+            Replay::Same => Some(posted.clone()),
+            Replay::No => None,
+            Replay::As(chunk) => Some(event(chunk)),
+        };
+        self.push(Event { posted: Some(posted), replayed });
+    }
+
+    /// What only whoever listens again is told.
+    pub(super) fn tell_again(&self, chunk: &Chunk) {
+        self.push(Event { posted: None, replayed: Some(event(chunk)) });
     }
 
     /// The response is complete, unless it was refused.
@@ -106,18 +134,32 @@ impl Live {
         if matches!(&*self.state.borrow(), State::Refused(_)) {
             return;
         }
-        let told = self.push(Bytes::from_static(DONE.as_bytes()));
+        let done = Some(Bytes::from_static(DONE.as_bytes()));
+        self.push(Event { posted: done.clone(), replayed: done });
+        let told = self.events().len();
         self.state.send_replace(State::Over(told));
     }
 
-    fn push(&self, event: Bytes) -> usize {
-        let mut events = self.events();
-        events.push(event);
-        events.len()
+    fn push(&self, event: Event) {
+        let told = {
+            let mut events = self.events();
+            events.push(event);
+            events.len()
+        };
+        self.state.send_replace(State::Told(told));
     }
 
-    fn events(&self) -> MutexGuard<'_, Vec<Bytes>> {
+    fn events(&self) -> MutexGuard<'_, Vec<Event>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says which message it makes.
+    pub(super) fn makes(&self, message: &str) {
+        self.message.get_or_init(|| message.to_owned());
+    }
+
+    pub(super) fn message(&self) -> Option<String> {
+        self.message.get().cloned()
     }
 
     pub(super) fn stop(&self) {
@@ -141,11 +183,11 @@ impl Live {
         }
     }
 
-    /// The events from the first on.
-    pub(super) fn listen(self: Arc<Self>, keep_alive: Duration, stops: bool) -> Events {
+    /// The events from the first on, as for whoever has posted, or for whoever listens again.
+    pub(super) fn listen(self: Arc<Self>, how: Listening, again: bool) -> Events {
         self.listeners.fetch_add(1, Ordering::AcqRel);
         let state = self.state.subscribe();
-        Events(Listener { live: self, state, next: 0, keep_alive, stops })
+        Events(Listener { live: self, state, next: 0, how, again })
     }
 }
 
@@ -156,9 +198,24 @@ struct Listener {
     live: Arc<Live>,
     state: watch::Receiver<State>,
     next: usize,
-    keep_alive: Duration,
+    how: Listening,
+    /// Whoever listens has nothing of the message yet.
+    again: bool,
+}
+
+/// How a response is listened to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listening {
+    /// How long an idle stream is silent.
+    pub(super) keep_alive: Duration,
     /// Whether the response is stopped when nobody listens any more.
-    stops: bool,
+    pub(super) stops: bool,
+}
+
+fn event(chunk: &Chunk) -> Bytes {
+    let mut event = Vec::with_capacity(128);
+    encode(chunk, &mut event);
+    event.into()
 }
 
 impl Events {
@@ -167,9 +224,12 @@ impl Events {
         let Self(it) = self;
         loop {
             let next = it.live.events().get(it.next).cloned();
-            if let Some(event) = next {
+            if let Some(Event { posted, replayed }) = next {
                 it.next += 1;
-                return Some(event);
+                match if it.again { replayed } else { posted } {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
             }
             let seen = it.next;
             let more = |state: &State| match state {
@@ -177,7 +237,7 @@ impl Events {
                 State::Told(told) => *told > seen,
                 State::Over(_) | State::Refused(_) => true,
             };
-            match tokio::time::timeout(it.keep_alive, it.state.wait_for(more)).await {
+            match tokio::time::timeout(it.how.keep_alive, it.state.wait_for(more)).await {
                 Err(_) => return Some(Bytes::from_static(KEEP_ALIVE.as_bytes())),
                 Ok(Ok(state)) => match &*state {
                     State::Over(told) if *told > seen => {}
@@ -200,7 +260,7 @@ impl Events {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.live.listeners.fetch_sub(1, Ordering::AcqRel) == 1 && self.stops {
+        if self.live.listeners.fetch_sub(1, Ordering::AcqRel) == 1 && self.how.stops {
             self.live.stop();
         }
     }

@@ -18,9 +18,9 @@ use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
 use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep};
-use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
+use crate::deferred::{CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval};
 use crate::error::ErrorKind;
-use crate::outcome::DeferralKind;
+use crate::outcome::{DeferralKind, ModelRetry, ToolFailed};
 use crate::turn::{SuspendedRun, recorded};
 
 /// What became of a run.
@@ -341,9 +341,23 @@ fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -
 
 /// Writes into the server's copy what the client has in its own: the answer.
 fn note(message: &mut UiMessage, answer: &Answer) {
-    let Said::Approval(said) = &answer.said else { return };
     let part = message.tools_mut().find(|tool| tool.tool_call_id == answer.part);
     let Some(part) = part else { return };
+    let said = match &answer.said {
+        Said::Approval(said) => said,
+        Said::Result(CallResult::Return(returned)) => {
+            "output-available".clone_into(&mut part.state);
+            part.output = Some(returned.return_value.clone());
+            return;
+        }
+        Said::Result(
+            CallResult::Failed(ToolFailed { message }) | CallResult::Retry(ModelRetry { message }),
+        ) => {
+            "output-error".clone_into(&mut part.state);
+            part.error_text = Some(message.clone());
+            return;
+        }
+    };
     "approval-responded".clone_into(&mut part.state);
     if let Some(approval) = &mut part.approval {
         match said {

@@ -5,19 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::approval;
 use super::chunk::Chunk;
-use super::live::Live;
-use super::message::{ToolPart, UiMessage, UiPart};
+use super::live::{Live, Replay};
+use super::message::{Role, ToolPart, UiMessage, UiPart};
 use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::call::ToolCall;
 use crate::deferred::{ToolApproval, ToolApproved};
-use crate::outcome::{Outcome, ToolDenied};
+use crate::outcome::{DENIED, Outcome, ToolDenied};
 use crate::turn::{Answered, CallReport, JOINT, RunEvent};
 
 /// What is told to the client, and the same message at the server.
 pub(super) struct Told {
     live: Arc<Live>,
+    version: ClientVersion,
     writer: ChunkWriter,
     message: UiMessage,
     /// The message as the client has it, where it has less.
@@ -31,7 +32,7 @@ pub(super) fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
 impl Told {
     /// A new message.
     pub(super) fn new(live: Arc<Live>, version: ClientVersion, message: UiMessage) -> Self {
-        Self { live, writer: ChunkWriter::new(version), message, client: None }
+        Self { live, version, writer: ChunkWriter::new(version), message, client: None }
     }
 
     /// A message that goes on, of which the client has this much.
@@ -55,7 +56,7 @@ impl Told {
             }
         }
         let writer = ChunkWriter::going_on(version, &known);
-        Self { live, writer, message, client: Some(client.clone()) }
+        Self { live, version, writer, message, client: Some(client.clone()) }
     }
 
     pub(super) fn shared(self) -> Arc<Mutex<Self>> {
@@ -81,18 +82,40 @@ impl Told {
     /// Begins, and tells what the client has missed.
     pub(super) fn start(&mut self) {
         let id = self.message.id.clone();
+        self.live.makes(&id);
         self.tell(|writer, out| writer.start(&id, out));
         let Some(client) = self.client.take() else { return };
         let mut out = Vec::new();
         self.writer.catch_up(&self.message, &client, &mut out);
-        out.iter().for_each(|chunk| self.live.tell(chunk));
+        out.iter().for_each(|chunk| self.live.tell(chunk, &Replay::No));
+        let (nothing, mut whole) = (UiMessage::new(id, Role::Assistant), Vec::new());
+        ChunkWriter::new(self.version).catch_up(&self.message, &nothing, &mut whole);
+        whole.iter().for_each(|chunk| self.live.tell_again(chunk));
     }
 
     /// Tells something, and keeps it.
     pub(super) fn tell(&mut self, write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>)) {
         for chunk in self.last(write) {
-            self.live.tell(&chunk);
+            match self.to_whoever_was_not_asked(&chunk) {
+                Some(other) => self.live.tell(&chunk, &Replay::As(&other)),
+                None => self.live.tell(&chunk, &Replay::Same),
+            }
         }
+    }
+
+    /// What a client is told of a denial that it does not know of.
+    fn to_whoever_was_not_asked(&self, chunk: &Chunk) -> Option<Chunk> {
+        let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
+        let denied = self.message.tools().find(|tool| tool.tool_call_id == *tool_call_id);
+        let reason = denied.and_then(|tool| tool.approval.as_ref()?.reason.as_deref());
+        Some(Chunk::ToolOutputError {
+            tool_call_id: tool_call_id.clone(),
+            error_text: reason.filter(|it| !it.is_empty()).unwrap_or(DENIED).to_owned(),
+            dynamic: None,
+            provider_executed: None,
+            provider_metadata: None,
+            tool_metadata: None,
+        })
     }
 
     /// Keeps something that is told later.
@@ -103,6 +126,7 @@ impl Told {
         let mut out = Vec::new();
         write(&mut self.writer, &mut out);
         out.iter().for_each(|chunk| self.message.apply(chunk));
+        self.message.mend();
         out
     }
 
