@@ -156,6 +156,10 @@ async fn swap_once(pool: &Pool, swaps: Vec<&Swap>) -> Result<Result<Vec<String>,
     let client = connection::checked_out(pool).await?;
     let runs: Vec<_> = swaps.iter().map(|swap| encode(&swap.row.run)).collect();
     let notified = notified(&runs);
+    // All are prepared before the first is sent, so that they are sent in this order.
+    for statement in [schema::SWAP_ONE, schema::SWAP] {
+        client.prepare_cached(statement).await?;
+    }
     let notify = client.prepare_cached(schema::NOTIFY).await?;
     let told: [&(dyn ToSql + Sync); 1] = [&notified];
     let (written, told) = (write(&client, swaps), client.execute(&notify, &told));

@@ -62,6 +62,20 @@ async fn a_waiting_run_is_woken_from_another_process() {
     wakes(ledger().await, ledger().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_decision_of_a_process_wakes_too() {
+    let url = Server::shared().url().await;
+    let here = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+    for round in 0..5 {
+        let record = parked(&here, &format!("root/c{round}")).await;
+        let waiting = waiting(&here, 2 * round + 1);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let elsewhere = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+        approve(&elsewhere, &record).await;
+        assert_eq!(woken(waiting).await, 2 * round + 2);
+    }
+}
+
 #[tokio::test]
 async fn so_it_is_in_memory() {
     let ledger = Ledger::new(MemoryStore::new());
