@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 
 use super::RunContext;
 use crate::args::Args;
@@ -87,7 +87,8 @@ pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
     about.filter_map(|question| question.pins().get(STARTED)).map(String::as_str)
 }
 
-/// Keeps a lease while something goes on: renews it three times in its length, by tokio's clock.
+/// Keeps a lease while something goes on: renews it three times in its length, by tokio's clock. What goes on goes on
+/// meanwhile: it may hold what renewing waits for, as a store that writes one transaction after the other.
 pub(crate) async fn keeping<T, R: Future<Output = ()>>(
     lease: Duration,
     going: impl Future<Output = T>,
@@ -95,9 +96,34 @@ pub(crate) async fn keeping<T, R: Future<Output = ()>>(
 ) -> T {
     let mut going = pin!(going);
     loop {
-        match tokio::time::timeout(lease / 3, going.as_mut()).await {
-            Ok(ended) => return ended,
-            Err(_) => renew().await,
+        if let Ok(ended) = tokio::time::timeout(lease / 3, going.as_mut()).await {
+            return ended;
         }
+        if let Either::Left((ended, _)) = select(going.as_mut(), pin!(renew())).await {
+            return ended;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Notify;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    /// L2: "While a body runs, its claim is renewed", and not the other way round.
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_does_not_wait_for_the_renewal_of_its_lease() {
+        let store = Notify::new();
+        let going = async {
+            sleep(Duration::from_secs(15)).await;
+            store.notify_one();
+            sleep(Duration::from_secs(15)).await;
+            "ended"
+        };
+        // Asked for after 10 seconds, it waits for the one above.
+        let ended = keeping(Duration::from_secs(30), going, || store.notified());
+        assert_eq!(timeout(Duration::from_secs(60), ended).await, Ok("ended"));
     }
 }

@@ -46,6 +46,7 @@ async fn dies(place: Place) {
     // L2: "When its worker is gone, what came of it is unknown, and it is never silently run again, unless the tool is
     // idempotent."  L5: another worker takes the run up.
     let server = place.server(&["--workers", "0"]);
+    // Six seconds are nine thirds of the lease: the body ends as its claim and its run are renewed.
     for (prompt, tool, idempotent) in [
         (r#"restart_server {"host": "x", "takes_s": 3600}"#, "host", false),
         (r#"send_report {"to": "x", "takes_s": 6}"#, "to", true),
