@@ -32,7 +32,7 @@
 //! | field | holds |
 //! |---|---|
 //! | `approvalId`, `toolCallId`, `toolName` | which ask, part and tool |
-//! | `path` | the tool behind the agents that lead to it: `root/cleaner/delete_file` |
+//! | `path` | the tool; a sub-agent's behind the agents that lead to it: `root/cleaner/delete_file` |
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
 //! | `headline`, `questions` | the call on one line; who asks, and why: `[{askedBy, reason}]` |
 //! | `changed` | why a call is asked about again |

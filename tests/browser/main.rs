@@ -2,6 +2,10 @@
 //! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); what became of the
 //! asks is then read from the ledger itself.
 
+#[cfg(feature = "ai-sdk")]
+mod chat;
+#[cfg(feature = "ai-sdk")]
+mod clients;
 mod http;
 mod inbox;
 mod player;

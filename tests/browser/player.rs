@@ -8,8 +8,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a scenario may take.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long scenarios may take.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How many browsers are open at once.
 const BROWSERS: usize = 2;

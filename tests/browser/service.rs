@@ -13,11 +13,11 @@ use tempfile::TempDir;
 use crate::postgres::Server;
 
 /// An example, which `cargo test` builds beside this binary.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
-    assert!(binary.exists(), "build it first: cargo build --example {name} --features postgres");
+    assert!(binary.exists(), "build it first: cargo build --example {name} --all-features");
     binary
 }
 

@@ -1,6 +1,6 @@
 // The page of the chat example in Chromium, against a running server with the scripted model of `prompts.mjs`:
 //
-//   node chat/run.mjs http://127.0.0.1:8080 [--only WORDS] [--restart host|URL]
+//   node chat/run.mjs http://127.0.0.1:8080 [--of answering|lasting|showing] [--only WORDS] [--restart host|URL]
 //
 // --restart: how the server is restarted while a call waits. `host`: prints `@restart` and waits for a line; a URL: POSTs
 // there. Without it that scenario is skipped. One line per scenario; exit status 0 when all have passed. $CHROMIUM may
@@ -15,11 +15,11 @@ import { showing } from './showing.mjs';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: 'string' }, restart: { type: 'string' } },
+  options: { of: { type: 'string' }, only: { type: 'string' }, restart: { type: 'string' } },
 });
 const [base] = positionals;
 if (!base) {
-  console.error('usage: node chat/run.mjs BASE_URL [--only WORDS] [--restart host|URL]');
+  console.error('usage: node chat/run.mjs BASE_URL [--of answering|lasting|showing] [--only WORDS] [--restart host|URL]');
   process.exit(2);
 }
 
@@ -38,7 +38,9 @@ async function restart() {
 
 const browser = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
-for (const [name, scenario] of Object.entries({ ...answering, ...lasting, ...showing })) {
+const all = { answering, lasting, showing };
+const played = options.of ? all[options.of] : { ...answering, ...lasting, ...showing };
+for (const [name, scenario] of Object.entries(played)) {
   if (options.only && !name.includes(options.only)) continue;
   if (name.includes('restarted') && !options.restart) {
     console.log(`skipped: ${name}`);

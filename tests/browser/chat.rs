@@ -1,0 +1,96 @@
+//! The page of the example `chat`, as people use it: an unmodified `useChat` in a real browser.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use countersign::SqliteStore;
+use countersign::ledger::{AskState, Ledger};
+use tempfile::TempDir;
+
+use crate::player::play;
+use crate::service::example;
+
+/// The server, and what it keeps.
+struct Chat {
+    data: TempDir,
+    process: Child,
+    url: String,
+}
+
+impl Chat {
+    fn start() -> Self {
+        let data = TempDir::new().unwrap();
+        let (process, url) = serve(&data, 0);
+        Self { data, process, url }
+    }
+
+    /// Ends it as the machine's failing would, and starts it again at the same place.
+    fn restart(&mut self) {
+        self.stop();
+        let port = self.url.rsplit_once(':').unwrap().1.parse().unwrap();
+        (self.process, self.url) = serve(&self.data, port);
+    }
+
+    fn stop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(data: &TempDir, port: u16) -> (Child, String) {
+    let mut child = Command::new(example("chat"))
+        .args(["--port", &port.to_string(), "--data"])
+        .arg(data.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut first).unwrap();
+    let url = first.trim().strip_prefix("Open ").expect("it starts: .ci/browser builds its page");
+    let url = url.to_owned();
+    std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+    (child, url)
+}
+
+async fn people(scenarios: &str) {
+    let mut chat = Chat::start();
+    let url = chat.url.clone();
+    play("chat/run", &[&url, "--restart", "host", "--of", scenarios], |word| match word {
+        "restart" => chat.restart(),
+        word => panic!("the scenario asks for `{word}`"),
+    });
+    chat.stop();
+    // L1, L2: what people did is decided once, ran at most once, and the log of it is whole.
+    let ledger = Ledger::new(SqliteStore::open(chat.data.path().join("chats.db")).await.unwrap());
+    assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+    for record in ledger.list(None, u32::MAX).await.unwrap() {
+        let by = record.decision.as_ref().map(|decision| decision.by.clone());
+        match record.state {
+            AskState::Executed => assert_eq!((record.token, by), (1, Some(vec!["you".to_owned()]))),
+            _ => assert_eq!(record.token, 0, "{record:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_one_by_one_together_edited_and_denied() {
+    people("answering").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_reloaded_and_opened_twice_and_the_server_is_killed() {
+    people("lasting").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_text_stays_text_and_everything_works_from_the_keyboard() {
+    people("showing").await;
+}
