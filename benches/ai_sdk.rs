@@ -41,7 +41,7 @@ fn chunks() -> Vec<Chunk> {
     });
     let calls = (0..20).map(|n| Chunk::ToolOutputAvailable {
         tool_call_id: format!("call_{n}"),
-        output: json!({"path": "logs/worker.log", "lines": ["a line of a log"; 20], "size": n}),
+        output: json!({"path": "logs/worker.log", "lines": vec!["a line of a log"; 20], "size": n}),
         preliminary: None,
         dynamic: None,
         provider_executed: None,

@@ -137,7 +137,7 @@ impl Chats {
     /// struct Folder(String);
     ///
     /// # fn example(agent: Agent) -> Chats {
-    /// Chats::new(agent).each_run(|run, principal, _chat| run.deps(Folder(format!("/home/{principal}"))))
+    /// Chats::new(agent).each_run(|run, principal, _chat| run.deps(Folder(format!("folders/{principal}"))))
     /// # }
     /// ```
     #[must_use]

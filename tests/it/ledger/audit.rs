@@ -245,6 +245,7 @@ async fn earlier_logs_verify() {
 fn digest(record: &countersign::ledger::Record) -> String {
     let mut value = json!(record);
     value["claim"].as_object_mut().unwrap().remove("until");
-    let digest = Sha256::digest(value.to_string().as_bytes());
+    let canonical = Args::try_from(value).unwrap().to_string();
+    let digest = Sha256::digest(canonical.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
