@@ -93,7 +93,8 @@ impl Chats {
     /// What was changed, made up, too old, or made for another chat or principal, is refused. **What cannot be stopped
     /// without a ledger is using it twice**: whoever keeps an earlier state of a chat can go on from it again, so that one
     /// approval can run its call several times, and a denial can be followed by an approval. Where that matters, use
-    /// [`new`](Self::new) with a ledger. The client can read what it keeps, and posts all of it with each request.
+    /// [`new`](Self::new) with a ledger. The client can read what it keeps, and has to post all of its messages, as
+    /// `useChat` does by default: one that posts only the last begins a new chat.
     #[must_use]
     pub fn sealed(agent: Agent, keys: SealKeys) -> Self {
         Self::at(agent, Home::Client(Sealed { keys, lasts: SEALED_FOR }))
@@ -187,11 +188,8 @@ impl Chats {
     pub async fn post(&self, principal: &Principal, body: &[u8]) -> Result<Events, Refusal> {
         let request = ChatRequest::read(body)?;
         let asked_for = digest_of(body);
-        let live = match self.0.lives.begin(&request.id, principal.as_str(), &asked_for) {
+        let live = match self.0.lives.begin(principal, &request.id, asked_for.clone()) {
             Begun::New(live) => live,
-            Begun::There(live) if live.principal != principal.as_str() => {
-                return Err(Refusal::unknown_chat());
-            }
             Begun::There(live) if live.request == asked_for => {
                 live.accepted().await?;
                 return Ok(live.listen(self.0.listening, false));
@@ -210,14 +208,14 @@ impl Chats {
     /// client had; `None` when this process makes none.
     #[must_use]
     pub fn resume(&self, principal: &Principal, chat: &str) -> Option<Events> {
-        let live = self.0.lives.get(chat, principal.as_str())?;
+        let live = self.0.lives.get(principal, chat)?;
         Some(live.listen(self.0.listening, true))
     }
 
     /// Stops the response that this process makes. Says whether there was one.
     #[expect(clippy::must_use_candidate, reason = "it is called to stop")]
     pub fn stop(&self, principal: &Principal, chat: &str) -> bool {
-        let live = self.0.lives.get(chat, principal.as_str());
+        let live = self.0.lives.get(principal, chat);
         live.inspect(|live| live.stop()).is_some()
     }
 
@@ -231,7 +229,7 @@ impl Chats {
         principal: &Principal,
         chat: &str,
     ) -> Result<Option<Vec<UiMessage>>, Refusal> {
-        let made = self.0.lives.get(chat, principal.as_str()).and_then(|live| live.message());
+        let made = self.0.lives.get(principal, chat).and_then(|live| live.message());
         match self.0.home.look((chat, principal.as_str()), &[]).await {
             Ok(None) => Ok(None),
             Ok(Some(chat)) => {
@@ -246,11 +244,12 @@ impl Chats {
     async fn respond(self, principal: Principal, request: ChatRequest, live: Arc<Live>) {
         let (id, home) = (request.id.clone(), &self.0.home);
         // Whatever happens, a panic too: the chat can be gone on with, and nobody waits for ever.
-        let ending = Ending { lives: &self.0.lives, id: &id, live: &live };
+        let ending = Ending { lives: &self.0.lives, whose: (&principal, &id), live: &live };
         let made = match self.begin(&principal, request).await {
             Ok((held, plan)) => {
                 let (token, keeper) = (held.token(), Keeper::default());
-                let making = Making::new(&self.0, &id, principal, held, &live, keeper.clone());
+                let making =
+                    Making::new(&self.0, &id, principal.clone(), held, &live, keeper.clone());
                 let renew = async || {
                     if home.keep_hold(&id, token).await == Some(Saved::StaleToken) {
                         keeper.lose();
@@ -261,7 +260,7 @@ impl Chats {
             Err(refusal) => Err(refusal),
         };
         // The client may answer as soon as it hears the end.
-        self.0.lives.end(&id, &live);
+        ending.free();
         match made {
             Ok(last) => last.iter().for_each(|chunk| live.tell(chunk, &Replay::Same)),
             Err(refusal) => live.refuse(refusal),
@@ -293,13 +292,19 @@ impl Chats {
 /// Ends a response, however it was left.
 struct Ending<'a> {
     lives: &'a Lives,
-    id: &'a str,
+    whose: (&'a Principal, &'a str),
     live: &'a Live,
+}
+
+impl Ending<'_> {
+    fn free(&self) {
+        self.lives.end(self.whose.0, self.whose.1, self.live);
+    }
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.lives.end(self.id, self.live);
+        self.free();
         self.live.end();
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::chat::Chat;
 use super::chunk::{Chunk, DataChunk};
-use super::message::{UiMessage, UiPart};
+use super::message::{Role, UiMessage, UiPart};
 use super::refusal::Refusal;
 use crate::args::digest;
 use crate::ledger::{Ledger, LedgerError, RunWrite, Saved, Taken};
@@ -200,7 +200,14 @@ impl Sealed {
         principal: &str,
         messages: &[UiMessage],
     ) -> Result<Option<Chat>, Refusal> {
-        let Some((text, seal)) = messages.iter().rev().find_map(sealed) else { return Ok(None) };
+        let Some((text, seal)) = messages.iter().rev().find_map(sealed) else {
+            if messages.iter().any(|message| message.role == Role::Assistant) {
+                return Err(Refusal::conflict(
+                    "the messages do not carry the chat: post all of them, with their data parts",
+                ));
+            }
+            return Ok(None);
+        };
         let claims: Claims = self.keys.open(PURPOSE, seal, SystemTime::now()).map_err(|error| {
             Refusal::conflict(format!("the chat that the messages carry does not hold: {error}"))
         })?;

@@ -1,6 +1,7 @@
 //! Responses that are being made: told to whoever listens, from their first chunk on.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,12 +12,16 @@ use futures::Stream;
 use tokio::sync::watch;
 
 use super::chunk::Chunk;
+use super::principal::Principal;
 use super::refusal::Refusal;
 use super::sse::{DONE, KEEP_ALIVE, encode};
 
 /// The responses that this process makes, by chat.
 #[derive(Default)]
-pub(super) struct Lives(Mutex<HashMap<String, Arc<Live>>>);
+pub(super) struct Lives(Mutex<HashMap<Key, Arc<Live>>>);
+
+/// Whose chat, and which: nobody is kept waiting by what somebody else calls the same.
+type Key = (Principal, String);
 
 /// Whether a request may begin a response.
 pub(super) enum Begun {
@@ -27,36 +32,36 @@ pub(super) enum Begun {
 }
 
 impl Lives {
-    pub(super) fn begin(&self, chat: &str, principal: &str, request: &str) -> Begun {
+    pub(super) fn begin(&self, principal: &Principal, chat: &str, request: String) -> Begun {
         let mut lives = self.lock();
-        if let Some(live) = lives.get(chat) {
-            return Begun::There(Arc::clone(live));
+        match lives.entry((principal.clone(), chat.to_owned())) {
+            Entry::Occupied(live) => Begun::There(Arc::clone(live.get())),
+            Entry::Vacant(place) => {
+                Begun::New(Arc::clone(place.insert(Arc::new(Live::new(request)))))
+            }
         }
-        let live = Arc::new(Live::new(principal, request));
-        lives.insert(chat.to_owned(), Arc::clone(&live));
-        Begun::New(live)
     }
 
-    pub(super) fn get(&self, chat: &str, principal: &str) -> Option<Arc<Live>> {
-        self.lock().get(chat).filter(|live| live.principal == principal).cloned()
+    pub(super) fn get(&self, principal: &Principal, chat: &str) -> Option<Arc<Live>> {
+        self.lock().get(&(principal.clone(), chat.to_owned())).cloned()
     }
 
     /// The chat can begin another response than this one.
-    pub(super) fn end(&self, chat: &str, live: &Live) {
+    pub(super) fn end(&self, principal: &Principal, chat: &str, live: &Live) {
+        let key = (principal.clone(), chat.to_owned());
         let mut lives = self.lock();
-        if lives.get(chat).is_some_and(|it| std::ptr::eq(&**it, live)) {
-            lives.remove(chat);
+        if lives.get(&key).is_some_and(|it| std::ptr::eq(&**it, live)) {
+            lives.remove(&key);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Live>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One response that is being made.
 pub(super) struct Live {
-    pub(super) principal: String,
     /// What was asked for: whoever asks for the same again is told the same.
     pub(super) request: String,
     events: Mutex<Vec<Event>>,
@@ -98,10 +103,9 @@ enum State {
 }
 
 impl Live {
-    fn new(principal: &str, request: &str) -> Self {
+    fn new(request: String) -> Self {
         Self {
-            principal: principal.to_owned(),
-            request: request.to_owned(),
+            request,
             events: Mutex::default(),
             message: OnceLock::new(),
             state: watch::Sender::new(State::Read),
