@@ -323,6 +323,9 @@ impl Agent {
     }
 
     /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
+    ///
+    /// Where the [ledger](Self::ledger) keeps the run, it is held meanwhile, and what it comes to is kept: one worker resumes
+    /// it, and whoever is later, or comes with a state that the run has left, gets an [`ErrorKind::Ledger`] (rule L5).
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
         Run::resume(self, suspended, Some(answers))
     }

@@ -15,7 +15,7 @@ use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken};
 use crate::message::Message;
-use crate::turn::{Closing, SuspendedRun, recorded};
+use crate::turn::{Closing, SuspendedRun, TurnReport, recorded};
 
 /// What became of a parked run.
 #[derive(Debug)]
@@ -275,9 +275,61 @@ impl Running<'_> {
         }
     }
 
+    /// Whether it may be a run that the ledger keeps, and nobody has taken it for this.
+    pub(super) fn resumes_parked(&self) -> bool {
+        let kept = self.turn.get_ledger().is_some() && self.turn.is_root();
+        kept && self.resumes && self.keeper.is_none() && self.state.waits()
+    }
+
+    /// Resumes a run, and holds it meanwhile where the ledger keeps it: no worker takes it up from where it stood.
+    pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
+        let Some(ledger) = self.turn.get_ledger().cloned() else { return self.finish().await };
+        let run_id = self.state.run_id.clone();
+        let hold = match Hold::take(&ledger, &run_id).await {
+            Ok(Ok(hold)) => hold,
+            Ok(Err(TakeUp::Held { by, .. })) => {
+                let told = format!("worker `{}` resumes this run now", by.escape_debug());
+                return Err(self.stop(ErrorKind::Ledger(told.into())));
+            }
+            // Nobody can take it up. What was executed is recorded, and told again.
+            Ok(Err(_)) => return self.finish().await,
+            Err(error) => return Err(self.stop(error)),
+        };
+        if hold.state.turn != self.state.turn {
+            let told = "the run has gone on since this was stored: take it up by its id";
+            let error = hold.given_back(ErrorKind::Ledger(told.into())).await;
+            return Err(self.stop(error));
+        }
+        let keeper = Keeper::default();
+        self.turn = self.turn.closing_later(keeper.closing.clone());
+        self.keeper = Some(keeper.clone());
+        let renew = || async {
+            if hold.renew(ledger.get_lease()).await == Some(Saved::StaleToken) {
+                keeper.lose();
+            }
+        };
+        let state = self.snapshot();
+        let ended = keeping(ledger.get_lease(), self.finish(), renew).await;
+        match hold.keep(&ended, &keeper.closing.take()).await {
+            Ok(Saved::Saved) => ended,
+            Ok(Saved::StaleToken) => {
+                let told = "another worker has taken the run over";
+                Err(RunError::new(ErrorKind::Ledger(told.into()), state, turns(ended)))
+            }
+            Err(error) => Err(RunError::new(failed(error), state, turns(ended))),
+        }
+    }
+
     fn own_closing(&self) -> Option<(&Ledger, &Closing)> {
         let closing = self.turn.get_closing().filter(|_| self.turn.is_root());
         self.turn.get_ledger().zip(closing).filter(|_| self.keeper.is_none())
+    }
+}
+
+fn turns(ended: Result<RunResult, RunError>) -> Vec<TurnReport> {
+    match ended {
+        Ok(result) => result.turns,
+        Err(error) => error.into_parts().2,
     }
 }
 

@@ -64,7 +64,11 @@ pub(super) struct Called {
 }
 
 impl Running<'_> {
-    pub(super) async fn run_to_end(mut self) -> Result<RunResult, RunError> {
+    pub(super) async fn run_to_end(self) -> Result<RunResult, RunError> {
+        if self.resumes_parked() { self.held_to_end().await } else { self.finish().await }
+    }
+
+    pub(super) async fn finish(mut self) -> Result<RunResult, RunError> {
         loop {
             if let Some(result) = self.step().await? {
                 return Ok(result);

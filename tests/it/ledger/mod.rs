@@ -22,6 +22,7 @@ mod failing;
 mod kills;
 mod properties;
 mod repeating;
+mod resuming;
 #[cfg(feature = "postgres")]
 mod session;
 mod shell;
