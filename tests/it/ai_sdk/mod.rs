@@ -1,0 +1,14 @@
+//! Chats for AI SDK front ends: what clients are told, and what no client can do.
+
+mod approving;
+mod bad_input;
+mod client;
+mod elsewhere;
+mod endings;
+mod order;
+mod play;
+mod repeating;
+mod sealed;
+mod trust;
+mod wire;
+mod world;
