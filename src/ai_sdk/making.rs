@@ -19,7 +19,6 @@ use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
 use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep};
-use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::ErrorKind;
 use crate::outcome::DeferralKind;
@@ -278,27 +277,13 @@ impl<'a> Making<'a> {
             ask.open = ask.open && waits && !answered;
             ask.held = ask.held.take().filter(|_| waits && !answered);
         }
-        let below = self.waits_above(&requests, told);
         for call in requests.iter().map(|call| call.id().to_owned()) {
-            let asks = &mut self.held.chat.asks;
-            for ask in asks.iter_mut().filter(|ask| below && ask.call == call) {
-                ask.open &= ask.approval.is_none();
-            }
+            let asks = &self.held.chat.asks;
             if !asks.iter().any(|ask| ask.call == call && (ask.open || ask.held.is_some())) {
-                self.ask(&requests, &call, told, (problem, below));
+                self.ask(&requests, &call, told, problem);
             }
         }
         !requests.is_empty()
-    }
-
-    /// Whether all that wait for an approval stand above the last step. A client that sends by itself looks at that one
-    /// only, and would not send their answers.
-    fn waits_above(&self, requests: &DeferredToolRequests, told: &Told) -> bool {
-        let held =
-            |id: &str| self.held.chat.asks.iter().any(|ask| ask.call == id && ask.held.is_some());
-        let asked = |id: &&str| requests.kind(id) == Some(DeferralKind::Approval) && !held(id);
-        let mut asked = requests.iter().map(ToolCall::id).filter(asked).peekable();
-        self.inner.approvals && asked.peek().is_some() && !asked.any(|id| told.is_in_last_step(id))
     }
 
     fn ask(
@@ -306,18 +291,22 @@ impl<'a> Making<'a> {
         requests: &DeferredToolRequests,
         id: &str,
         told: &mut Told,
-        (problem, below): (Option<&str>, bool),
+        problem: Option<&str>,
     ) {
         let Some(call) = requests.get(id) else { return };
         let asks = &mut self.held.chat.asks;
         let earlier = asks.iter().filter(|ask| ask.call == id).count();
-        if earlier > 0 || below || told.shows_otherwise(call) {
-            // The client has answered this part, or has seen other arguments. What is asked now is another question, in
-            // a part of its own.
-            let why = problem.or_else(|| requests.changed(id)).unwrap_or("it still waits");
+        if earlier > 0 || told.shows_otherwise(call) || told.is_above(id) {
+            // The client has answered this part, has seen other arguments, or would not send its answer: what is asked
+            // now has a part of its own.
+            let why = match problem.or_else(|| requests.changed(id)) {
+                Some(why) => format!("Asked again below: {why}."),
+                None if earlier > 0 => "Asked again below: it still waits.".to_owned(),
+                None => "Asked below.".to_owned(),
+            };
             let part = told.part(id);
             told.tell(|writer, out| {
-                writer.fail(&part, &format!("Asked again below: {why}."), out);
+                writer.fail(&part, &why, out);
                 writer.rename(id, &format!("{id}#{}", earlier + 2));
             });
         }

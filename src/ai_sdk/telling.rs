@@ -75,8 +75,8 @@ impl Told {
         self.writer.shows_otherwise(call)
     }
 
-    pub(super) fn is_in_last_step(&self, call: &str) -> bool {
-        self.writer.is_in_last_step(call)
+    pub(super) fn is_above(&self, call: &str) -> bool {
+        self.writer.is_above(call)
     }
 
     pub(super) fn part(&self, call: &str) -> String {

@@ -351,9 +351,10 @@ impl ChunkWriter {
         self.answered.get(part) == Some(&false)
     }
 
-    /// Whether a call stands in the latest step.
-    pub(super) fn is_in_last_step(&self, call: &str) -> bool {
-        self.in_step.iter().any(|part| part == self.part(call))
+    /// Whether a call stands above the latest step. A client that sends by itself looks at that one only.
+    pub(super) fn is_above(&self, call: &str) -> bool {
+        let part = self.part(call);
+        self.calls.contains_key(part) && !self.in_step.iter().any(|it| it == part)
     }
 
     /// Whether the client has seen a call with other arguments than these.

@@ -295,6 +295,10 @@ fn plain(message: &Value) -> Value {
         if let Some(approval) = part.get_mut("approval").and_then(Value::as_object_mut) {
             approval.retain(|key, _| key == "id" || key == "approved" && !failed);
         }
+        // What has its result without an answer of the client's is kept without the question.
+        if failed || part["state"] == "output-available" && part["approval"]["approved"].is_null() {
+            part.as_object_mut().unwrap().remove("approval");
+        }
     }
     message
 }
