@@ -8,19 +8,35 @@ impl ChunkWriter {
     /// Tells a client that has this much of a message what it has missed: what became of calls, and the parts behind the
     /// ones it has.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
-        let known = ours.parts.iter().zip(&theirs.parts).take_while(|(a, b)| has(a, b)).count();
-        let (before, missed) = ours.parts.split_at(known);
-        for (part, theirs) in before.iter().zip(&theirs.parts) {
-            match part {
-                UiPart::Tool(tool) => self.outcome_of(tool, out),
-                UiPart::Other(_) if part != theirs => self.part_again(part, out),
-                UiPart::Other(_) | UiPart::Text { .. } | UiPart::StepStart => {}
+        // Steps are not compared: what is told again may stand in one more of them.
+        let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));
+        let mut next = theirs.next();
+        for part in &ours.parts {
+            match next.filter(|theirs| has(part, theirs)) {
+                _ if matches!(part, UiPart::StepStart) => self.close(out),
+                Some(known) => {
+                    self.rest_of(part, known, out);
+                    next = theirs.next();
+                }
+                None => {
+                    next = None;
+                    self.part_again(part, out);
+                }
             }
         }
-        for part in missed {
-            self.part_again(part, out);
-        }
         self.close(out);
+    }
+
+    /// What is new of a part that the client has.
+    fn rest_of(&mut self, part: &UiPart, theirs: &UiPart, out: &mut Vec<Chunk>) {
+        match part {
+            UiPart::Tool(tool) => {
+                self.call_again(tool, theirs.tool(), out);
+                self.outcome_of(tool, out);
+            }
+            UiPart::Other(_) if part != theirs => self.part_again(part, out),
+            UiPart::Other(_) | UiPart::Text { .. } | UiPart::StepStart => {}
+        }
     }
 
     fn part_again(&mut self, part: &UiPart, out: &mut Vec<Chunk>) {
@@ -28,7 +44,7 @@ impl ChunkWriter {
             UiPart::StepStart => self.close(out),
             UiPart::Text { text, .. } => self.whole_text(text, out),
             UiPart::Tool(tool) => {
-                self.call_again(tool, out);
+                self.call_again(tool, None, out);
                 self.outcome_of(tool, out);
             }
             UiPart::Other(data) => {
@@ -38,19 +54,18 @@ impl ChunkWriter {
         }
     }
 
-    /// A call that the client does not know.
-    fn call_again(&mut self, tool: &ToolPart, out: &mut Vec<Chunk>) {
+    /// A call that the client does not know, or not all of.
+    fn call_again(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
-        if self.knows(id) {
-            return;
-        }
         let (name, dynamic) = (tool.tool_name.clone(), tool.dynamic);
         self.begin(id, Begun { name, input: tool.input.clone().unwrap_or_default(), dynamic }, out);
         if tool.state != "input-streaming" {
             self.available(id, None, out);
         }
-        if let Some(approval) =
-            tool.approval.as_ref().filter(|_| tool.state == "approval-requested")
+        let knows = theirs.is_some_and(|theirs| theirs.approval.is_some() || theirs.is_over());
+        if let Some(approval) = &tool.approval
+            && tool.state == "approval-requested"
+            && !knows
         {
             self.ask(id, &approval.id, None, out);
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{Either, select};
 
+use super::answering::{is_complete, merged, note};
 use super::approval;
 use super::chat::Shown;
 use super::chats::Inner;
@@ -13,12 +14,13 @@ use super::chunk::{Chunk, FinishReason};
 use super::home::Held;
 use super::live::Live;
 use super::message::{Role, UiMessage};
-use super::plan::{Answer, Plan, Said};
+use super::plan::{Answer, Plan};
 use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
 use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep};
-use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
+use crate::call::ToolCall;
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::ErrorKind;
 use crate::outcome::DeferralKind;
 use crate::turn::{SuspendedRun, recorded};
@@ -100,7 +102,7 @@ impl<'a> Making<'a> {
             Plan::Answer { message, answers } => {
                 let mut known = self.known(&message);
                 for answer in &answers {
-                    note(&mut known, answer);
+                    note(&mut known, answer, &message);
                 }
                 self.answers = answers.into_iter().map(|it| (it.call.clone(), it)).collect();
                 return Ok(self.going_on(known, &message));
@@ -276,13 +278,27 @@ impl<'a> Making<'a> {
             ask.open = ask.open && waits && !answered;
             ask.held = ask.held.take().filter(|_| waits && !answered);
         }
+        let below = self.waits_above(&requests, told);
         for call in requests.iter().map(|call| call.id().to_owned()) {
-            let asks = &self.held.chat.asks;
+            let asks = &mut self.held.chat.asks;
+            for ask in asks.iter_mut().filter(|ask| below && ask.call == call) {
+                ask.open &= ask.approval.is_none();
+            }
             if !asks.iter().any(|ask| ask.call == call && (ask.open || ask.held.is_some())) {
-                self.ask(&requests, &call, told, problem);
+                self.ask(&requests, &call, told, (problem, below));
             }
         }
         !requests.is_empty()
+    }
+
+    /// Whether all that wait for an approval stand above the last step. A client that sends by itself looks at that one
+    /// only, and would not send their answers.
+    fn waits_above(&self, requests: &DeferredToolRequests, told: &Told) -> bool {
+        let held =
+            |id: &str| self.held.chat.asks.iter().any(|ask| ask.call == id && ask.held.is_some());
+        let asked = |id: &&str| requests.kind(id) == Some(DeferralKind::Approval) && !held(id);
+        let mut asked = requests.iter().map(ToolCall::id).filter(asked).peekable();
+        self.inner.approvals && asked.peek().is_some() && !asked.any(|id| told.is_in_last_step(id))
     }
 
     fn ask(
@@ -290,12 +306,12 @@ impl<'a> Making<'a> {
         requests: &DeferredToolRequests,
         id: &str,
         told: &mut Told,
-        problem: Option<&str>,
+        (problem, below): (Option<&str>, bool),
     ) {
         let Some(call) = requests.get(id) else { return };
         let asks = &mut self.held.chat.asks;
         let earlier = asks.iter().filter(|ask| ask.call == id).count();
-        if earlier > 0 || told.shows_otherwise(call) {
+        if earlier > 0 || below || told.shows_otherwise(call) {
             // The client has answered this part, or has seen other arguments. What is asked now is another question, in
             // a part of its own.
             let why = problem.or_else(|| requests.changed(id)).unwrap_or("it still waits");
@@ -332,54 +348,4 @@ impl<'a> Making<'a> {
             held: None,
         });
     }
-}
-
-/// Whether every call that waits has its answer.
-fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
-    requests.iter().all(|call| !answers.is_left(call.id()))
-}
-
-/// Writes into the server's copy what the client has in its own: the answer.
-fn note(message: &mut UiMessage, answer: &Answer) {
-    let Said::Approval(said) = &answer.said else { return };
-    let part = message.tools_mut().find(|tool| tool.tool_call_id == answer.part);
-    let Some(part) = part else { return };
-    "approval-responded".clone_into(&mut part.state);
-    if let Some(approval) = &mut part.approval {
-        match said {
-            ToolApproval::Approved(_) => approval.approved = Some(true),
-            ToolApproval::Denied(denied) => {
-                approval.approved = Some(false);
-                approval.reason = Some(denied.message.clone());
-            }
-        }
-    }
-}
-
-/// The answers of the request, and what was decided elsewhere; the rest is left.
-fn merged(
-    requests: &DeferredToolRequests,
-    mut recorded: DeferredToolResults,
-    answers: &HashMap<&str, &Said>,
-    principal: &Principal,
-) -> DeferredToolResults {
-    let mut results = requests.answer().unchecked();
-    for call in requests.iter() {
-        let id = call.id();
-        let (approval, result) = (recorded.approvals.remove(id), recorded.calls.remove(id));
-        let by = recorded.answered_by.remove(id);
-        results = match (approval, result, answers.get(id)) {
-            (Some(approval), _, _) => results.approval(id, approval),
-            (None, Some(result), _) => results.result(id, result),
-            (None, None, Some(Said::Approval(approval))) => results.approval(id, approval.clone()),
-            (None, None, Some(Said::Result(result))) => results.result(id, result.clone()),
-            (None, None, None) => {
-                results = results.leave(id);
-                continue;
-            }
-        };
-        let by = by.unwrap_or_else(|| principal.to_string());
-        results.answered_by.insert(id.to_owned(), by);
-    }
-    results
 }

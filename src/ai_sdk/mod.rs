@@ -42,6 +42,7 @@
 //! A call that a layer denies, and nobody is asked about, ends with `tool-output-error`, which every client takes; beside
 //! it stands the same part without an `approvalId`, with the call's id and the status `denied`.
 
+mod answering;
 mod approval;
 mod catch_up;
 mod chat;
@@ -56,6 +57,7 @@ mod principal;
 mod reduce;
 mod refusal;
 mod request;
+mod results;
 mod router;
 mod sse;
 mod telling;

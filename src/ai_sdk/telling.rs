@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::approval;
 use super::chunk::Chunk;
 use super::live::Live;
-use super::message::{ToolPart, UiMessage, UiPart};
+use super::message::{ToolPart, UiMessage};
 use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
@@ -41,17 +41,17 @@ impl Told {
         message: UiMessage,
         client: &UiMessage,
     ) -> Self {
-        let mut known = message.clone();
-        let theirs: HashMap<&str, &ToolPart> =
-            client.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
-        known.parts.retain(|part| match part {
-            UiPart::Tool(tool) => theirs.contains_key(tool.tool_call_id.as_str()),
-            UiPart::Text { .. } | UiPart::StepStart | UiPart::Other(_) => false,
+        let ours: HashMap<&str, &ToolPart> =
+            message.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
+        let mut known = client.clone();
+        known.parts.retain(|part| {
+            part.tool().is_none_or(|tool| ours.contains_key(tool.tool_call_id.as_str()))
         });
         for tool in known.tools_mut() {
-            if let Some(their) = theirs.get(tool.tool_call_id.as_str()) {
-                tool.state.clone_from(&their.state);
-                tool.approval.clone_from(&their.approval);
+            if let Some(our) = ours.get(tool.tool_call_id.as_str()) {
+                tool.tool_name.clone_from(&our.tool_name);
+                tool.input.clone_from(&our.input);
+                tool.dynamic = our.dynamic;
             }
         }
         let writer = ChunkWriter::going_on(version, &known);
@@ -72,6 +72,10 @@ impl Told {
 
     pub(super) fn shows_otherwise(&self, call: &ToolCall) -> bool {
         self.writer.shows_otherwise(call)
+    }
+
+    pub(super) fn is_in_last_step(&self, call: &str) -> bool {
+        self.writer.is_in_last_step(call)
     }
 
     pub(super) fn part(&self, call: &str) -> String {

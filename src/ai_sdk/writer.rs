@@ -1,15 +1,15 @@
 //! What happens in a run, as chunks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
 
 use super::chunk::{Chunk, FinishReason};
-use super::message::UiMessage;
+use super::message::{UiMessage, UiPart};
 use super::version::ClientVersion;
 use crate::call::ToolCall;
-use crate::message::{RequestPart, ResponsePart, ReturnKind};
+use crate::message::ResponsePart;
 use crate::turn::{JOINT, RunEvent};
 
 /// Turns what happens in a run into chunks, in the order that clients need: every step is opened and closed, a call is
@@ -33,8 +33,6 @@ use crate::turn::{JOINT, RunEvent};
 pub struct ChunkWriter {
     client: ClientVersion,
     step: Step,
-    /// Whether there was a step since the message began or went on.
-    stepped: bool,
     /// The text that is being told.
     text: Option<String>,
     texts: usize,
@@ -42,12 +40,12 @@ pub struct ChunkWriter {
     calls: HashMap<String, Announced>,
     /// Those whose arguments are unfinished, in order.
     unfinished: Vec<String>,
-    /// Those of the step that is open.
+    /// Those of the latest step.
     in_step: Vec<String>,
     /// The parts of calls that have another name than the call: those that were asked about again.
     parts: HashMap<String, String>,
-    /// The parts of calls that the user has denied: the client knows it.
-    denied: HashSet<String>,
+    /// What the user has said about calls that the client knows, by their parts.
+    answered: HashMap<String, bool>,
 }
 
 /// Where the message stands.
@@ -99,14 +97,13 @@ impl ChunkWriter {
         Self {
             client,
             step: Step::None,
-            stepped: false,
             text: None,
             texts: 0,
             calls: HashMap::new(),
             unfinished: Vec::new(),
             in_step: Vec::new(),
             parts: HashMap::new(),
-            denied: HashSet::new(),
+            answered: HashMap::new(),
         }
     }
 
@@ -116,17 +113,22 @@ impl ChunkWriter {
         let mut this = Self::new(client);
         for tool in message.tools() {
             let id = tool.tool_call_id.clone();
-            let denied = tool.approval.as_ref().is_some_and(|it| it.approved == Some(false));
-            this.denied.extend(denied.then(|| id.clone()));
-            this.calls.insert(
-                id,
-                if tool.is_over() {
-                    Announced::Over
-                } else {
-                    Announced::Shown(tool.input.clone().unwrap_or_default())
-                },
-            );
+            let said = tool.approval.as_ref().and_then(|it| it.approved);
+            this.answered.extend(said.map(|said| (id.clone(), said)));
+            let input = tool.input.clone().unwrap_or_default();
+            let announced = match tool.state.as_str() {
+                _ if tool.is_over() => Announced::Over,
+                "input-streaming" => {
+                    let (name, dynamic) = (tool.tool_name.clone(), tool.dynamic);
+                    Announced::Begun(Begun { name, input, dynamic })
+                }
+                _ => Announced::Shown(input),
+            };
+            this.calls.insert(id, announced);
         }
+        let steps = message.parts.rsplit(|part| matches!(part, UiPart::StepStart));
+        let last = steps.take(1).flatten().filter_map(UiPart::tool);
+        this.in_step = last.map(|tool| tool.tool_call_id.clone()).collect();
         this
     }
 
@@ -207,26 +209,18 @@ impl ChunkWriter {
         });
     }
 
-    /// Says that nothing more becomes of a call, for this reason. A call that has its result keeps it.
-    pub fn fail(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
-        let failed = Chunk::ToolOutputError {
-            tool_call_id: part.to_owned(),
-            error_text: reason.to_owned(),
-            dynamic: None,
-            provider_executed: None,
-            provider_metadata: None,
-            tool_metadata: None,
-        };
-        self.outcome(part, failed, out);
-    }
-
     /// Completes the message, for now.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
-        if !self.stepped {
+        self.close(out);
+        let answered = |part| {
+            self.answered.contains_key(part)
+                || self.calls.get(part).is_some_and(|known| *known == Announced::Over)
+        };
+        if !self.in_step.is_empty() && self.in_step.iter().all(answered) {
             // Clients that look whether all calls of the last step are answered would send again and again.
             self.open(out);
+            self.close(out);
         }
-        self.close(out);
         out.push(Chunk::Finish { finish_reason: Some(reason), message_metadata: None });
     }
 
@@ -285,7 +279,8 @@ impl ChunkWriter {
         }
         if self.step == Step::None {
             out.push(Chunk::StartStep {});
-            (self.step, self.stepped) = (Step::Open, true);
+            self.step = Step::Open;
+            self.in_step.clear();
         }
     }
 
@@ -293,7 +288,6 @@ impl ChunkWriter {
     pub(super) fn close(&mut self, out: &mut Vec<Chunk>) {
         self.end_text(out);
         self.show_rest(out);
-        self.in_step.clear();
         if self.step != Step::None {
             out.push(Chunk::FinishStep {});
             self.step = Step::None;
@@ -352,45 +346,14 @@ impl ChunkWriter {
         });
     }
 
-    fn result(&mut self, part: &RequestPart, prefix: &str, out: &mut Vec<Chunk>) {
-        let RequestPart::ToolReturn { content, tool_call_id, outcome, .. } = part else { return };
-        let id = self.part(&format!("{prefix}{tool_call_id}")).to_owned();
-        let text = || content.as_str().map_or_else(|| content.to_string(), str::to_owned);
-        match outcome {
-            ReturnKind::Success => self.returned(&id, content.clone(), out),
-            ReturnKind::Denied => self.denied(&id, &text(), out),
-            ReturnKind::Failed | ReturnKind::Retried | ReturnKind::Interrupted => {
-                self.fail(&id, &text(), out);
-            }
-        }
+    /// Whether the user has denied the call of this part.
+    pub(super) fn was_denied(&self, part: &str) -> bool {
+        self.answered.get(part) == Some(&false)
     }
 
-    /// A call has its result.
-    pub(super) fn returned(&mut self, part: &str, output: Value, out: &mut Vec<Chunk>) {
-        if self.denied.contains(part) {
-            // A client that has said no takes no result of the call.
-            return self.fail(part, "It was approved and has run, before it was denied here.", out);
-        }
-        let returned = Chunk::ToolOutputAvailable {
-            tool_call_id: part.to_owned(),
-            output,
-            preliminary: None,
-            dynamic: None,
-            provider_executed: None,
-            provider_metadata: None,
-            tool_metadata: None,
-        };
-        self.outcome(part, returned, out);
-    }
-
-    /// A call was denied. A client whose user has not denied it is told why.
-    pub(super) fn denied(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
-        if self.denied.contains(part) {
-            let denied = Chunk::ToolOutputDenied { tool_call_id: part.to_owned() };
-            self.outcome(part, denied, out);
-        } else {
-            self.fail(part, reason, out);
-        }
+    /// Whether a call stands in the latest step.
+    pub(super) fn is_in_last_step(&self, call: &str) -> bool {
+        self.in_step.iter().any(|part| part == self.part(call))
     }
 
     /// Whether the client has seen a call with other arguments than these.
@@ -401,17 +364,13 @@ impl ChunkWriter {
         }
     }
 
-    pub(super) fn knows(&self, part: &str) -> bool {
-        self.calls.contains_key(part)
-    }
-
     /// A text that is complete.
     pub(super) fn whole_text(&mut self, text: &str, out: &mut Vec<Chunk>) {
         self.text_delta(text, out);
         self.end_text(out);
     }
 
-    fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
+    pub(super) fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
         if !self.calls.get(part).is_some_and(|known| *known != Announced::Over) {
             return;
         }

@@ -1,0 +1,63 @@
+//! Answers: what the client has said, beside what was decided elsewhere.
+
+use std::collections::HashMap;
+
+use super::chat::tool;
+use super::message::UiMessage;
+use super::plan::{Answer, Said};
+use super::principal::Principal;
+use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
+
+/// Whether every call that waits has its answer.
+pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
+    requests.iter().all(|call| !answers.is_left(call.id()))
+}
+
+/// Writes into the server's copy what the client has in its own: the answer.
+pub(super) fn note(message: &mut UiMessage, answer: &Answer, client: &UiMessage) {
+    let part = message.tools_mut().find(|tool| tool.tool_call_id == answer.part);
+    let (Some(part), Some(theirs)) = (part, tool(client, &answer.part)) else { return };
+    part.state.clone_from(&theirs.state);
+    let Said::Approval(said) = &answer.said else {
+        part.output.clone_from(&theirs.output);
+        part.error_text.clone_from(&theirs.error_text);
+        return;
+    };
+    if let Some(approval) = &mut part.approval {
+        match said {
+            ToolApproval::Approved(_) => approval.approved = Some(true),
+            ToolApproval::Denied(denied) => {
+                approval.approved = Some(false);
+                approval.reason = Some(denied.message.clone());
+            }
+        }
+    }
+}
+
+/// The answers of the request, and what was decided elsewhere; the rest is left.
+pub(super) fn merged(
+    requests: &DeferredToolRequests,
+    mut recorded: DeferredToolResults,
+    answers: &HashMap<&str, &Said>,
+    principal: &Principal,
+) -> DeferredToolResults {
+    let mut results = requests.answer().unchecked();
+    for call in requests.iter() {
+        let id = call.id();
+        let (approval, result) = (recorded.approvals.remove(id), recorded.calls.remove(id));
+        let by = recorded.answered_by.remove(id);
+        results = match (approval, result, answers.get(id)) {
+            (Some(approval), _, _) => results.approval(id, approval),
+            (None, Some(result), _) => results.result(id, result),
+            (None, None, Some(Said::Approval(approval))) => results.approval(id, approval.clone()),
+            (None, None, Some(Said::Result(result))) => results.result(id, result.clone()),
+            (None, None, None) => {
+                results = results.leave(id);
+                continue;
+            }
+        };
+        let by = by.unwrap_or_else(|| principal.to_string());
+        results.answered_by.insert(id.to_owned(), by);
+    }
+    results
+}
