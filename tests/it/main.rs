@@ -3,6 +3,8 @@
 mod support;
 
 mod agent;
+#[cfg(feature = "ai-sdk")]
+mod ai_sdk;
 mod answers;
 mod approving;
 mod assistant;

@@ -1,0 +1,300 @@
+//! A client as `useChat` is one: it keeps messages, makes parts of chunks, answers, and sends all of it again.
+
+use std::collections::HashMap;
+
+use countersign::ai_sdk::{Chats, DONE, Events, KEEP_ALIVE, Principal, Refusal};
+use serde_json::{Value, json};
+
+use super::order::{self, Response};
+
+/// A browser with one chat.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) chats: Chats,
+    pub(super) principal: Principal,
+    pub(super) chat: String,
+    pub(super) messages: Vec<Value>,
+    /// The parts that approvals were asked for in.
+    pub(super) asks: HashMap<String, String>,
+    /// The message that is told.
+    message: Value,
+    /// The client has said what did not count, and keeps it.
+    pub(super) differs: bool,
+    users: usize,
+}
+
+impl Client {
+    pub(super) fn new(chats: Chats, principal: Principal, chat: &str) -> Self {
+        let (chat, messages) = (chat.to_owned(), Vec::new());
+        let (asks, message, differs) = (HashMap::new(), Value::Null, false);
+        Self { chats, principal, chat, messages, asks, message, differs, users: 0 }
+    }
+
+    /// Adds what the user says.
+    pub(super) fn write(&mut self, text: &str) -> &mut Self {
+        self.users += 1;
+        let parts = json!([{"type": "text", "text": text}]);
+        let id = format!("{}-{}-u{}", self.principal, self.chat, self.users);
+        self.messages.push(json!({"id": id, "role": "user", "parts": parts}));
+        self
+    }
+
+    /// Says something.
+    pub(super) async fn say(&mut self, text: &str) -> Response {
+        self.write(text);
+        self.send().await
+    }
+
+    /// What `useChat` posts now.
+    pub(super) fn body(&self) -> Value {
+        let mut body =
+            json!({"id": self.chat, "messages": self.messages, "trigger": "submit-message"});
+        if let Some(last) = self.last().filter(|last| last["role"] == "assistant") {
+            body["messageId"] = last["id"].clone();
+        }
+        body
+    }
+
+    /// Sends what there is, and takes the response.
+    pub(super) async fn send(&mut self) -> Response {
+        self.post(&self.body()).await.unwrap()
+    }
+
+    /// Posts this, and takes the response.
+    pub(super) async fn post(&mut self, body: &Value) -> Result<Response, Refusal> {
+        let events = self.post_events(body).await?;
+        Ok(self.take(events).await)
+    }
+
+    pub(super) async fn post_events(&self, body: &Value) -> Result<Events, Refusal> {
+        self.chats.post(&self.principal, body.to_string().as_bytes()).await
+    }
+
+    /// Takes a whole response, checks its order, and compares what has become of the message with the server's.
+    pub(super) async fn take(&mut self, events: Events) -> Response {
+        let chunks = chunks(events).await;
+        let id = chunks[0]["messageId"].clone();
+        let before = self.messages.iter().find(|message| message["id"] == id).cloned();
+        order::check(&chunks, before.as_ref());
+        chunks.iter().for_each(|chunk| self.apply(chunk));
+        self.note_asks(&chunks);
+        let response = Response { chunks };
+        if response.is_whole() {
+            if !self.differs {
+                self.compare(&id).await;
+            }
+            order::does_not_loop(self.message(&id));
+        }
+        response
+    }
+
+    /// Each ask has an id of its own, of 128 bits; told again, it is the same.
+    fn note_asks(&mut self, chunks: &[Value]) {
+        for chunk in chunks.iter().filter(|chunk| chunk["type"] == "tool-approval-request") {
+            let (id, part) = (string(&chunk["approvalId"]), string(&chunk["toolCallId"]));
+            let bits = id.strip_prefix("ask-").unwrap_or_default();
+            assert!(bits.len() == 32 && bits.chars().all(|it| it.is_ascii_hexdigit()), "{id}");
+            let before = self.asks.insert(id.clone(), part.clone());
+            assert!(before.is_none_or(|before| before == part), "{id} is asked about two parts");
+        }
+    }
+
+    /// The server has the same messages.
+    async fn compare(&self, id: &Value) {
+        let server = self.chats.messages(&self.principal, &self.chat).await.unwrap();
+        let Some(server) = server else { return };
+        let server = serde_json::to_value(server).unwrap();
+        let ours = server.as_array().unwrap().iter().find(|message| message["id"] == *id);
+        assert_eq!(plain(ours.unwrap()), plain(self.message(id)), "the server's, and the client's");
+    }
+
+    /// Makes of a chunk what clients make of it.
+    pub(super) fn apply(&mut self, chunk: &Value) {
+        if chunk["type"] == "start" {
+            let id = &chunk["messageId"];
+            if !self.messages.iter().any(|message| message["id"] == *id) {
+                self.messages.push(json!({"id": id, "role": "assistant", "parts": []}));
+            }
+            self.message.clone_from(id);
+            return;
+        }
+        let message = self.messages.iter_mut().find(|it| it["id"] == self.message).unwrap();
+        reduce(message["parts"].as_array_mut().unwrap(), chunk);
+    }
+
+    pub(super) fn last(&self) -> Option<&Value> {
+        self.messages.last()
+    }
+
+    pub(super) fn message(&self, id: &Value) -> &Value {
+        self.messages.iter().find(|message| message["id"] == *id).unwrap()
+    }
+
+    /// The tool parts of the last message.
+    pub(super) fn tools(&self) -> Vec<&Value> {
+        let parts = self.last().and_then(|last| last["parts"].as_array());
+        parts.into_iter().flatten().filter(|part| part.get("toolCallId").is_some()).collect()
+    }
+
+    /// The states of the calls of the last message.
+    pub(super) fn states(&self) -> Vec<&str> {
+        self.tools().iter().map(|part| part["state"].as_str().unwrap()).collect()
+    }
+
+    /// The ids of the approvals that wait, in order.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let asked = |part: &&&Value| part["state"] == "approval-requested";
+        self.tools().iter().filter(asked).map(|part| string(&part["approval"]["id"])).collect()
+    }
+
+    /// The data parts about asks of the last message.
+    pub(super) fn shown(&self) -> Vec<Value> {
+        let parts = self.last().unwrap()["parts"].as_array().unwrap();
+        let data = parts.iter().filter(|part| part["type"] == "data-approval");
+        data.map(|part| part["data"].clone()).collect()
+    }
+
+    /// Answers the approval that waits at this place among them, in the client's copy only.
+    pub(super) fn note(
+        &mut self,
+        approval: &str,
+        approved: bool,
+        reason: Option<&str>,
+    ) -> &mut Self {
+        let parts = self.messages.iter_mut().flat_map(|it| it["parts"].as_array_mut().unwrap());
+        let part = parts.into_iter().find(|part| part["approval"]["id"] == approval).unwrap();
+        part["state"] = "approval-responded".into();
+        part["approval"]["approved"] = approved.into();
+        if let Some(reason) = reason {
+            part["approval"]["reason"] = reason.into();
+        }
+        self
+    }
+
+    /// Answers everything that waits, in one request.
+    pub(super) async fn answer(&mut self, approved: bool) -> Response {
+        let waiting = self.waiting();
+        assert!(!waiting.is_empty(), "nothing waits");
+        for id in &waiting {
+            self.note(id, approved, None);
+        }
+        self.send().await
+    }
+
+    /// Gives the result of a call that the client executes, in the client's copy only.
+    pub(super) fn output(&mut self, output: &Value) -> &mut Self {
+        let last = self.messages.last_mut().unwrap();
+        let parts = last["parts"].as_array_mut().unwrap();
+        let waits = |part: &&mut Value| part["state"] == "input-available";
+        let part = parts.iter_mut().find(waits).unwrap();
+        (part["state"], part["output"]) = ("output-available".into(), output.clone());
+        self
+    }
+
+    /// Asks for another answer, as `regenerate()` does.
+    pub(super) async fn regenerate(&mut self) -> Response {
+        let last = self.messages.pop().unwrap();
+        assert_eq!(last["role"], "assistant");
+        let mut body = self.body();
+        (body["trigger"], body["messageId"]) = ("regenerate-message".into(), last["id"].clone());
+        self.post(&body).await.unwrap()
+    }
+}
+
+pub(super) fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("a text: {value}")).to_owned()
+}
+
+/// The chunks of a whole response; each event is one line of JSON, and the last one says that it is over.
+pub(super) async fn chunks(mut events: Events) -> Vec<Value> {
+    let mut chunks = Vec::new();
+    let mut last = Vec::new();
+    while let Some(event) = events.next().await {
+        last = event.to_vec();
+        let text = std::str::from_utf8(&event).unwrap();
+        if text == KEEP_ALIVE || text == DONE {
+            continue;
+        }
+        let json = text.strip_prefix("data: ").and_then(|text| text.strip_suffix("\n\n"));
+        let json = json.unwrap_or_else(|| panic!("{text:?}"));
+        assert!(!json.contains('\n'), "{json:?}");
+        chunks.push(serde_json::from_str(json).unwrap());
+    }
+    assert_eq!(last, DONE.as_bytes());
+    chunks
+}
+
+fn reduce(parts: &mut Vec<Value>, chunk: &Value) {
+    let kind = chunk["type"].as_str().unwrap();
+    match kind {
+        "start-step" => parts.push(json!({"type": "step-start"})),
+        "text-start" => parts.push(json!({"type": "text", "text": "", "state": "streaming"})),
+        "text-delta" | "text-end" => {
+            let open = |part: &&mut Value| part["type"] == "text" && part["state"] == "streaming";
+            let part = parts.iter_mut().rev().find(open).unwrap();
+            match kind {
+                "text-end" => part["state"] = "done".into(),
+                _ => part["text"] = (string(&part["text"]) + &string(&chunk["delta"])).into(),
+            }
+        }
+        "tool-input-start" => {
+            let name = string(&chunk["toolName"]);
+            let mut part = json!({"type": format!("tool-{name}"), "state": "input-streaming"});
+            if chunk["dynamic"] == true {
+                (part["type"], part["toolName"]) = ("dynamic-tool".into(), name.into());
+            }
+            part["toolCallId"] = chunk["toolCallId"].clone();
+            parts.push(part);
+        }
+        _ if kind.starts_with("data-") => {
+            let same = |it: &&mut Value| it["type"] == kind && it["id"] == chunk["id"];
+            match parts.iter_mut().find(same) {
+                Some(part) => *part = chunk.clone(),
+                None => parts.push(chunk.clone()),
+            }
+        }
+        _ if chunk.get("toolCallId").is_some() => {
+            let same = |part: &&mut Value| part["toolCallId"] == chunk["toolCallId"];
+            tool(parts.iter_mut().find(same).unwrap(), kind, chunk);
+        }
+        _ => {}
+    }
+}
+
+fn tool(part: &mut Value, kind: &str, chunk: &Value) {
+    let state = match kind {
+        "tool-input-available" => {
+            part["input"] = chunk["input"].clone();
+            "input-available"
+        }
+        "tool-approval-request" => {
+            part["approval"] = json!({"id": chunk["approvalId"]});
+            "approval-requested"
+        }
+        "tool-output-available" => {
+            part["output"] = chunk["output"].clone();
+            "output-available"
+        }
+        "tool-output-error" => {
+            part["errorText"] = chunk["errorText"].clone();
+            "output-error"
+        }
+        "tool-output-denied" => "output-denied",
+        _ => return,
+    };
+    part["state"] = state.into();
+}
+
+/// A message without what only one side notes: why something was answered, an answer that did not count, and steps of
+/// what was told again.
+fn plain(message: &Value) -> Value {
+    let mut message = message.clone();
+    message["parts"].as_array_mut().unwrap().retain(|part| part["type"] != "step-start");
+    for part in message["parts"].as_array_mut().unwrap() {
+        let failed = part["state"] == "output-error";
+        if let Some(approval) = part.get_mut("approval").and_then(Value::as_object_mut) {
+            approval.retain(|key, _| key == "id" || key == "approved" && !failed);
+        }
+    }
+    message
+}

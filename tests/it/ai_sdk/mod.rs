@@ -1,0 +1,9 @@
+//! Chats for AI SDK front ends: what clients are told, and what no client can do.
+
+mod approving;
+mod client;
+mod elsewhere;
+mod endings;
+mod order;
+mod repeating;
+mod world;

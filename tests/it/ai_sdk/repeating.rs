@@ -1,0 +1,138 @@
+//! Requests that come twice: after a lost response, at the same time, or from two windows.
+
+use serde_json::json;
+
+use super::client::{Client, chunks};
+use super::world::World;
+
+/// Posts, gets no more than so many chunks, and posts what it has. Gives whether there were so many.
+async fn cut(client: &mut Client, at: usize) -> bool {
+    let all = chunks(client.post_events(&client.body()).await.unwrap()).await;
+    let Some(heard) = all.get(..at) else { return false };
+    heard.iter().for_each(|chunk| client.apply(chunk));
+    // A text that was cut off stays in the client, and is told again behind it.
+    let last = heard.last().map(|chunk| chunk["type"].as_str().unwrap()).unwrap_or_default();
+    client.differs = matches!(last, "text-start" | "text-delta");
+    client.send().await;
+    true
+}
+
+/// One call of each kind.
+const ALL: &str = "read a.txt; delete b.txt; locate here; wipe disk";
+
+#[tokio::test]
+async fn a_lost_response_is_told_again_and_nothing_happens_twice() {
+    // L3: "Asking again after a lost response returns the recorded outcome."
+    for at in 0.. {
+        let world = World::new();
+        let mut ann = world.ann("c1");
+        if !cut(ann.write(ALL), at).await {
+            assert!(at > 10);
+            break;
+        }
+        assert_eq!(world.bot.heard.lock().unwrap().len(), 1, "cut at {at}");
+        assert_eq!(world.ran(), ["a.txt"], "cut at {at}");
+        assert_eq!(ann.waiting().len(), 1, "cut at {at}");
+        let asks = ann.waiting();
+        let told = ann.note(&asks[0], true, None).output(&json!("here")).send().await;
+        assert_eq!((told.reason(), world.ran().len()), ("stop", 2), "cut at {at}");
+        world.check();
+    }
+}
+
+#[tokio::test]
+async fn a_lost_response_to_answers_is_told_again_and_nothing_happens_twice() {
+    for at in 0.. {
+        let world = World::new();
+        let mut ann = world.ann("c1");
+        ann.say(ALL).await;
+        let asks = ann.waiting();
+        ann.note(&asks[0], true, None).output(&json!("here"));
+        if !cut(&mut ann, at).await {
+            assert!(at > 5);
+            break;
+        }
+        let states = ["output-available", "output-available", "output-available", "output-error"];
+        assert_eq!(ann.states(), states, "cut at {at}");
+        assert_eq!(world.bot.heard.lock().unwrap().len(), 2, "cut at {at}");
+        assert_eq!(world.ran(), ["a.txt", "b.txt"], "cut at {at}");
+        ann.say("hello").await;
+        world.check();
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_comes_twice_at_the_same_time_is_one() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    let body = ann.write("read a.txt").body();
+    let (first, second) = futures::join!(ann.post_events(&body), ann.post_events(&body));
+    let (first, second) = (chunks(first.unwrap()).await, chunks(second.unwrap()).await);
+    assert_eq!(first, second);
+    assert_eq!(world.ran(), ["a.txt"]);
+
+    let mut other = world.ann("c1");
+    other.write("read b.txt");
+    other.chats = ann.chats.clone();
+    let (first, second) = (ann.write("read c.txt").body(), other.body());
+    let (first, second) = futures::join!(ann.post_events(&first), other.post_events(&second));
+    let busy = second.map(drop).unwrap_err();
+    assert_eq!((first.is_ok(), busy.status, busy.retry_after.is_some()), (true, 409, true));
+}
+
+#[tokio::test]
+async fn two_servers_take_one_answer_once() {
+    // L1: "of any number of processes one wins"; L5: "A run is resumed by one worker".
+    for _ in 0..20 {
+        let world = World::new();
+        let mut ann = world.ann("c1");
+        ann.say("delete a.txt").await;
+        let ask = ann.waiting().remove(0);
+        let mut elsewhere = ann.clone();
+        elsewhere.chats = world.chats();
+        let (yes, no) =
+            (ann.note(&ask, true, None).body(), elsewhere.note(&ask, false, None).body());
+        elsewhere.differs = true;
+        ann.differs = true;
+        let (first, second) = futures::join!(ann.post(&yes), elsewhere.post(&no));
+        for refused in [&first, &second].into_iter().filter_map(|it| it.as_ref().err()) {
+            assert_eq!(refused.status, 409, "{refused}");
+        }
+        assert!(first.is_ok() || second.is_ok());
+        let ran = world.ran();
+        assert!(ran.is_empty() || ran == ["a.txt"], "{ran:?}");
+        let mut ann = ann.clone();
+        ann.say("hello").await;
+        world.check();
+    }
+}
+
+#[tokio::test]
+async fn only_the_last_message_has_to_be_posted() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    ann.say("hello").await;
+    ann.say("delete a.txt").await;
+    let ask = ann.waiting().remove(0);
+    ann.note(&ask, true, None);
+    let body = json!({"id": "c1", "message": ann.last()});
+    let told = ann.post(&body).await.unwrap();
+    assert_eq!((told.reason(), world.ran()), ("stop", vec!["a.txt".to_owned()]));
+    world.check();
+}
+
+#[tokio::test]
+async fn another_server_goes_on_with_a_chat() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    ann.say("hello").await;
+    ann.say("delete a.txt").await;
+    ann.chats = world.chats();
+    ann.answer(true).await;
+    ann.chats = world.chats();
+    ann.say("read b.txt").await;
+    assert_eq!(world.ran(), ["a.txt", "b.txt"]);
+    let kept = ann.chats.messages(&ann.principal, "c1").await.unwrap().unwrap();
+    assert_eq!(kept.len(), ann.messages.len());
+    world.check();
+}
