@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// One chunk of a UI message stream: what the server tells the client, all of AI SDK v6 and v7. No field is ever
@@ -257,7 +258,7 @@ pub enum Chunk {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataChunk {
     /// `data-` and a name.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "data_kind")]
     pub kind: String,
     /// What a later chunk replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,6 +268,12 @@ pub struct DataChunk {
     /// Whether it is no part of the message, and only told to `onData`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transient: Option<bool>,
+}
+
+/// Other chunks may have data too, and are no parts.
+fn data_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let kind = String::deserialize(deserializer)?;
+    if kind.starts_with("data-") { Ok(kind) } else { Err(D::Error::custom("it is no data")) }
 }
 
 /// Why a message is complete for now.

@@ -58,10 +58,10 @@ impl Said {
 /// # Errors
 /// [`Refusal`]: the request does not fit the chat, and nothing of it counts.
 pub(super) fn plan(chat: &Chat, request: &ChatRequest, approvals: bool) -> Result<Plan, Refusal> {
-    let subject = request.subject()?;
     if request.trigger == Trigger::RegenerateMessage {
         return again(chat, request);
     }
+    let subject = request.subject()?;
     if subject.role != Role::Assistant {
         return say(chat, subject);
     }

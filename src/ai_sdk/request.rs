@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::message::{Role, UiMessage};
 use super::refusal::Refusal;
-use crate::args::{Args, unique};
+use crate::args::{Args, unique, without_value};
 
 /// How long ids of chats and messages may be, in bytes.
 const LONGEST_ID: usize = 256;
@@ -99,7 +99,11 @@ fn take<T: serde::de::DeserializeOwned + Default>(
     body: &mut Map<String, Value>,
     key: &str,
 ) -> Result<T, Refusal> {
-    unique::take::<_, serde_json::Error>(body, key).map_err(|error| malformed(&error))
+    let Some(value) = body.remove(key) else { return Ok(T::default()) };
+    serde_json::from_value(value).map_err(|error| {
+        let problem = without_value(&error.to_string());
+        Refusal::bad_request(format!("the body is not what a chat posts: `{key}`: {problem}"))
+    })
 }
 
 fn malformed(error: &serde_json::Error) -> Refusal {

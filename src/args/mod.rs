@@ -124,7 +124,7 @@ impl Args {
 }
 
 /// What serde says of a value that does not fit, without the value.
-fn without_value(message: &str) -> String {
+pub(crate) fn without_value(message: &str) -> String {
     let quotes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant "];
     match message.split_once(", expected ") {
         Some((found, expected)) if quotes.iter().any(|quote| found.starts_with(quote)) => {
