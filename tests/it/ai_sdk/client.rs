@@ -17,10 +17,10 @@ pub(super) struct Client {
     /// The parts that approvals were asked for in.
     pub(super) asks: HashMap<String, String>,
     /// The message that is told.
-    message: Value,
+    pub(super) message: Value,
     /// The client has said what did not count, and keeps it.
     pub(super) differs: bool,
-    users: usize,
+    pub(super) users: usize,
 }
 
 impl Client {

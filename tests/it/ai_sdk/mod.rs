@@ -1,9 +1,12 @@
 //! Chats for AI SDK front ends: what clients are told, and what no client can do.
 
 mod approving;
+mod bad_input;
 mod client;
 mod elsewhere;
 mod endings;
 mod order;
 mod repeating;
+mod sealed;
+mod wire;
 mod world;
