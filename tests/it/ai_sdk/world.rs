@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use countersign::ai_sdk::{Chats, Principal};
-use countersign::ledger::{Ledger, MemoryStore, Record, Verdict};
+use countersign::ledger::{Ledger, MemoryStore, Record, Store, Verdict};
 use countersign::{
     Agent, BoxError, Decision, ExternalToolset, FunctionToolset, Message, Model, ModelRequest,
     ModelResponse, RequestPart, ResponsePart, ToolCall, ToolDefinition, ToolFailed, Tools,
@@ -19,7 +19,7 @@ use crate::support::{Recorder, call};
 /// One store, its tools and its model; each [`chats`](Self::chats) is a process of its own.
 #[derive(Clone)]
 pub(super) struct World {
-    pub(super) store: MemoryStore,
+    open: Arc<dyn Fn() -> Ledger + Send + Sync>,
     pub(super) recorder: Recorder,
     pub(super) bot: Bot,
     /// The digest of the file that deletions are about.
@@ -53,7 +53,14 @@ impl World {
             let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
             i64::try_from(now).unwrap() + later.load(Ordering::Acquire)
         });
-        Self { store, recorder, bot: Bot::default(), pin, ahead }
+        let open = Arc::new(move || Ledger::new(store.clone()));
+        Self { open, recorder, bot: Bot::default(), pin, ahead }
+    }
+
+    /// Everything is kept in this store.
+    pub(super) fn over(mut self, store: impl Store + Clone) -> Self {
+        self.open = Arc::new(move || Ledger::new(store.clone()));
+        self
     }
 
     /// Time goes by, for the store.
@@ -68,7 +75,7 @@ impl World {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        Ledger::new(self.store.clone()).asks(|_, ask| ask.expires_in(Duration::from_secs(3600)))
+        (self.open)().asks(|_, ask| ask.expires_in(Duration::from_secs(3600)))
     }
 
     /// The agent's own tools, with its policy, and one that the client executes.
