@@ -191,9 +191,6 @@ impl Chats {
         let asked_for = digest_of(body);
         let live = match self.0.lives.begin(&request.id, principal.as_str(), &asked_for) {
             Begun::New(live) => live,
-            Begun::There(live) if live.principal != principal.as_str() => {
-                return Err(Refusal::unknown_chat());
-            }
             Begun::There(live) if live.request == asked_for => {
                 live.accepted().await?;
                 return Ok(live.listen(self.0.keep_alive, self.0.stops));

@@ -14,9 +14,11 @@ use super::chunk::Chunk;
 use super::refusal::Refusal;
 use super::sse::{DONE, KEEP_ALIVE, encode};
 
-/// The responses that this process makes, by chat.
+/// The responses that this process makes, by principal and chat: nobody is kept from a chat by others who name it.
 #[derive(Default)]
-pub(super) struct Lives(Mutex<HashMap<String, Arc<Live>>>);
+pub(super) struct Lives(Mutex<ByChat>);
+
+type ByChat = HashMap<(String, String), Arc<Live>>;
 
 /// Whether a request may begin a response.
 pub(super) enum Begun {
@@ -29,34 +31,36 @@ pub(super) enum Begun {
 impl Lives {
     pub(super) fn begin(&self, chat: &str, principal: &str, request: &str) -> Begun {
         let mut lives = self.lock();
-        if let Some(live) = lives.get(chat) {
+        let key = (principal.to_owned(), chat.to_owned());
+        if let Some(live) = lives.get(&key) {
             return Begun::There(Arc::clone(live));
         }
         let live = Arc::new(Live::new(principal, request));
-        lives.insert(chat.to_owned(), Arc::clone(&live));
+        lives.insert(key, Arc::clone(&live));
         Begun::New(live)
     }
 
     pub(super) fn get(&self, chat: &str, principal: &str) -> Option<Arc<Live>> {
-        self.lock().get(chat).filter(|live| live.principal == principal).cloned()
+        self.lock().get(&(principal.to_owned(), chat.to_owned())).cloned()
     }
 
     /// The chat can begin another response than this one.
     pub(super) fn end(&self, chat: &str, live: &Live) {
         let mut lives = self.lock();
-        if lives.get(chat).is_some_and(|it| std::ptr::eq(&**it, live)) {
-            lives.remove(chat);
+        let key = (live.principal.clone(), chat.to_owned());
+        if lives.get(&key).is_some_and(|it| std::ptr::eq(&**it, live)) {
+            lives.remove(&key);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn lock(&self) -> MutexGuard<'_, ByChat> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One response that is being made.
 pub(super) struct Live {
-    pub(super) principal: String,
+    principal: String,
     /// What was asked for: whoever asks for the same again is told the same.
     pub(super) request: String,
     events: Mutex<Vec<Bytes>>,

@@ -154,6 +154,11 @@ impl<'a> Making<'a> {
     async fn run(&mut self, told: &Arc<Mutex<Told>>) -> Ended {
         let agent = &self.inner.agent;
         let chat = &mut self.held.chat;
+        let place = chat.place(&lock(told).message().id);
+        if place.is_some_and(|place| place + 1 < chat.messages.len()) {
+            // What waits belongs to a later message.
+            return Ended::Nothing;
+        }
         let run = match chat.run.take() {
             Some(run) => {
                 let held = chat.asks.iter().filter_map(|ask| Some((&ask.call, ask.held.as_ref()?)));
@@ -246,6 +251,8 @@ impl<'a> Making<'a> {
                 match about_answers {
                     Some(problem) => self.finish(told, Some(&problem)),
                     None => {
+                        // What did not count because of it counts when it is sent again.
+                        self.answers.clear();
                         self.settle_asks(told, None);
                         told.last(|writer, out| writer.error(text, out))
                     }
@@ -294,8 +301,11 @@ impl<'a> Making<'a> {
     /// Whether all that wait for an approval stand above the last step. A client that sends by itself looks at that one
     /// only, and would not send their answers.
     fn waits_above(&self, requests: &DeferredToolRequests, told: &Told) -> bool {
-        let held =
-            |id: &str| self.held.chat.asks.iter().any(|ask| ask.call == id && ask.held.is_some());
+        let asks = &self.held.chat.asks;
+        if asks.iter().any(|ask| ask.open && ask.message != told.message().id) {
+            return false;
+        }
+        let held = |id: &str| asks.iter().any(|ask| ask.call == id && ask.held.is_some());
         let asked = |id: &&str| requests.kind(id) == Some(DeferralKind::Approval) && !held(id);
         let mut asked = requests.iter().map(ToolCall::id).filter(asked).peekable();
         self.inner.approvals && asked.peek().is_some() && !asked.any(|id| told.is_in_last_step(id))
