@@ -19,6 +19,9 @@ const STATE: &str = "data-countersign";
 /// What is sealed: a chat of one principal, and nothing else.
 const PURPOSE: &str = "countersign ai-sdk chat 1";
 
+/// How long a sealed chat can last: a hundred years.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Where chats are kept.
 #[derive(Debug, Clone)]
 pub(super) enum Home {
@@ -182,7 +185,7 @@ impl Sealed {
             principal: principal.to_owned(),
             state: digest(&text.as_str().into()),
         };
-        let until = SystemTime::now() + self.lasts;
+        let until = SystemTime::now() + self.lasts.min(LONGEST);
         let seal = self.keys.seal(PURPOSE, &claims, until);
         let seal = seal.map_err(|error| Refusal::internal("a chat could not be sealed", &error))?;
         Ok(Chunk::Data(DataChunk {

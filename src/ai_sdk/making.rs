@@ -153,6 +153,11 @@ impl<'a> Making<'a> {
     async fn run(&mut self, told: &Arc<Mutex<Told>>) -> Ended {
         let agent = &self.inner.agent;
         let chat = &mut self.held.chat;
+        let place = chat.place(&lock(told).message().id);
+        if place.is_some_and(|place| place + 1 < chat.messages.len()) {
+            // What waits belongs to a later message.
+            return Ended::Nothing;
+        }
         let run = match chat.run.take() {
             Some(run) => {
                 let held = chat.asks.iter().filter_map(|ask| Some((&ask.call, ask.held.as_ref()?)));
@@ -245,6 +250,8 @@ impl<'a> Making<'a> {
                 match about_answers {
                     Some(problem) => self.finish(told, Some(&problem)),
                     None => {
+                        // What did not count because of it counts when it is sent again.
+                        self.answers.clear();
                         self.settle_asks(told, None);
                         told.last(|writer, out| writer.error(text, out))
                     }

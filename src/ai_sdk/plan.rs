@@ -65,7 +65,7 @@ pub(super) fn plan(chat: &Chat, request: &ChatRequest, approvals: bool) -> Resul
     if subject.role != Role::Assistant {
         return say(chat, subject);
     }
-    if chat.message(&subject.id).is_none() {
+    if chat.message(&subject.id).is_none_or(|known| known.role != Role::Assistant) {
         return Err(Refusal::conflict("this chat has no such message: load it again"));
     }
     let mut overrides = request.override_args.clone();

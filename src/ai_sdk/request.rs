@@ -1,6 +1,7 @@
 //! What a client posts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -23,7 +24,7 @@ const LONGEST_ID: usize = 256;
 /// assert_eq!(request.messages[0].text(), "Hi");
 /// # Ok::<(), countersign::ai_sdk::Refusal>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChatRequest {
     /// The chat.
@@ -74,9 +75,9 @@ impl ChatRequest {
             rest: body,
         };
         let ids = request.messages.iter().map(|message| &message.id).chain(&request.message_id);
-        if request.id.is_empty() || ids.chain([&request.id]).any(|id| id.len() > LONGEST_ID) {
+        if ids.chain([&request.id]).any(|id| id.is_empty() || id.len() > LONGEST_ID) {
             return Err(Refusal::bad_request(format!(
-                "`id` is missing, or an id is longer than {LONGEST_ID} bytes"
+                "an `id` is missing or empty, or longer than {LONGEST_ID} bytes"
             )));
         }
         Ok(request)
@@ -92,6 +93,20 @@ impl ChatRequest {
         subject.ok_or_else(|| {
             Refusal::bad_request("there is no message: post `messages`, or `message`")
         })
+    }
+}
+
+impl fmt::Debug for ChatRequest {
+    /// What the application posts beside is named, not shown (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatRequest")
+            .field("id", &self.id)
+            .field("messages", &self.messages)
+            .field("trigger", &self.trigger)
+            .field("message_id", &self.message_id)
+            .field("override_args", &self.override_args)
+            .field("rest", &self.rest.keys())
+            .finish()
     }
 }
 

@@ -83,6 +83,12 @@ fn bodies(body: &Value) -> Vec<(u16, String)> {
             part(body)["output"] = "done".into();
         })),
         (409, changed(body, |body| part(body)["state"] = "output-error".into())),
+        (409, changed(body, |body| {
+            body["messages"][1]["id"] = body["messages"][0]["id"].clone();
+            body["messages"][1]["parts"] = json!([]);
+            body.as_object_mut().unwrap().remove("messageId");
+        })),
+        (400, changed(body, |body| body["messages"][0]["id"] = "".into())),
         (422, said(json!([]))),
         (422, said(json!([{"type": "text", "text": " \n"}]))),
         (422, said(json!([{"type": "text", "text": "see"}, {"type": "file", "mediaType": "a/b", "url": "data:,"}]))),

@@ -84,6 +84,7 @@ impl Client {
                 self.compare(&id).await;
             }
             order::does_not_loop(self.message(&id));
+            order::is_settled(self.message(&id), response.reason());
         }
         response
     }

@@ -3,12 +3,14 @@
 mod approving;
 mod bad_input;
 mod client;
+mod crashing;
 mod elsewhere;
 mod endings;
 mod order;
 mod play;
 mod repeating;
 mod sealed;
+mod secrecy;
 mod trust;
 mod wire;
 mod world;

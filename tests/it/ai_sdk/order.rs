@@ -198,3 +198,13 @@ pub(super) fn sends_answers(message: &Value) -> bool {
 pub(super) fn does_not_loop(message: &Value) {
     assert_eq!(sends(message), (false, false), "clients send again and again: {message:#}");
 }
+
+/// Every call has its outcome when the message is complete; an answer is held only while other calls wait.
+pub(super) fn is_settled(message: &Value, reason: &str) {
+    let parts = message["parts"].as_array().unwrap().iter();
+    let states: Vec<_> =
+        parts.filter_map(|part| part.get("toolCallId").and(part["state"].as_str())).collect();
+    let waits = states.iter().any(|it| matches!(*it, "approval-requested" | "input-available"));
+    let over = states.iter().all(|it| it.starts_with("output-"));
+    assert!(over || waits && reason == "tool-calls", "{reason}: {message:#}");
+}

@@ -1,5 +1,8 @@
 //! Requests that come twice: after a lost response, at the same time, or from two windows.
 
+use std::sync::atomic::Ordering;
+
+use countersign::ai_sdk::Principal;
 use serde_json::json;
 
 use super::client::{Client, chunks};
@@ -134,5 +137,69 @@ async fn another_server_goes_on_with_a_chat() {
     assert_eq!(world.ran(), ["a.txt", "b.txt"]);
     let kept = ann.chats.messages(&ann.principal, "c1").await.unwrap().unwrap();
     assert_eq!(kept.len(), ann.messages.len());
+    world.check();
+}
+
+#[tokio::test]
+async fn nobody_is_kept_from_a_chat_by_somebody_else_who_names_it() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    ann.say("hello").await;
+    let body = ann.write("read a.txt").body();
+    let bob = Client { principal: Principal::new("bob"), ..ann.clone() };
+    let (foreign, own) = futures::join!(bob.post_events(&body), ann.post_events(&body));
+    assert_eq!(foreign.map(drop).unwrap_err().status, 404);
+    assert_eq!(ann.take(own.unwrap()).await.reason(), "stop");
+}
+
+#[tokio::test]
+async fn a_window_with_an_older_message_moves_nothing_that_waits() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    ann.say("delete a.txt").await;
+    let mut old = ann.clone();
+    let ask = ann.waiting().remove(0);
+    ann.answer(true).await;
+    ann.say("delete c.txt").await;
+    let told = old.note(&ask, true, None).send().await;
+    assert_eq!(
+        told.text(),
+        r#"I heard: success: {"done":"a.txt"}"#,
+        "it hears the rest of its own"
+    );
+    assert_eq!(told.of("tool-approval-request").len(), 0);
+    let told = old.send().await;
+    assert_eq!(told.text(), "", "and has all of it then");
+
+    let mut late = ann.clone();
+    world.bot.fails.store(true, Ordering::Release);
+    late.say("hello").await;
+    assert_eq!(old.send().await.text(), "", "what has failed goes on in its own message");
+    assert_eq!(late.send().await.text(), "I heard: hello");
+    ann = late;
+    ann.say("delete b.txt").await;
+    ann.answer(true).await;
+    assert_eq!(
+        (ann.states(), world.ran()),
+        (vec!["output-available"], vec!["a.txt".into(), "b.txt".into()])
+    );
+    world.check();
+}
+
+#[tokio::test]
+async fn a_message_that_comes_while_a_response_is_being_stopped_is_told_to_wait() {
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    world.bot.hangs.store(true, Ordering::Release);
+    let body = ann.write("hello").body();
+    let events = ann.post_events(&body).await.unwrap();
+    ann.chats.stop(&ann.principal, "c1");
+    let mut next = ann.clone();
+    let busy = next.write("read a.txt").body();
+    let busy = next.post_events(&busy).await.map(drop).unwrap_err();
+    assert_eq!((busy.status, busy.retry_after.is_some()), (409, true));
+    ann.take(events).await;
+    ann.say("read a.txt").await;
+    assert_eq!(world.ran(), ["a.txt"]);
     world.check();
 }

@@ -93,6 +93,11 @@ async fn a_state_is_good_for_its_chat_its_principal_and_its_time_only() {
     let unknown = Client { chats: late, ..ann.clone() };
     assert_eq!(unknown.post_events(&body).await.map(drop).unwrap_err().status, 409);
 
+    let mut longest = sealed(&world, keys("k"));
+    longest.chats = longest.chats.sealed_for(Duration::MAX);
+    longest.say("hello").await;
+    longest.say("hello again").await;
+
     let mut brief = sealed(&world, keys("k"));
     brief.chats = brief.chats.sealed_for(Duration::ZERO);
     brief.say("delete b.txt").await;

@@ -19,6 +19,8 @@ use crate::support::{Recorder, call};
 /// One store, its tools and its model; each [`chats`](Self::chats) is a process of its own.
 #[derive(Clone)]
 pub(super) struct World {
+    /// What it keeps everything in, unless it is [`over`](Self::over) something else.
+    pub(super) store: MemoryStore,
     open: Arc<dyn Fn() -> Ledger + Send + Sync>,
     pub(super) recorder: Recorder,
     pub(super) bot: Bot,
@@ -53,8 +55,9 @@ impl World {
             let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
             i64::try_from(now).unwrap() + later.load(Ordering::Acquire)
         });
-        let open = Arc::new(move || Ledger::new(store.clone()));
-        Self { open, recorder, bot: Bot::default(), pin, ahead }
+        let kept = store.clone();
+        let open = Arc::new(move || Ledger::new(kept.clone()));
+        Self { store, open, recorder, bot: Bot::default(), pin, ahead }
     }
 
     /// Everything is kept in this store.

@@ -18,7 +18,7 @@ mod audit;
 mod checkpoints;
 mod closing;
 mod contract;
-mod failing;
+pub(crate) mod failing;
 mod kills;
 mod properties;
 mod repeating;
