@@ -14,7 +14,7 @@ use super::chunk::{Chunk, FinishReason};
 use super::home::Held;
 use super::live::Live;
 use super::message::{Role, UiMessage};
-use super::plan::{Answer, Plan};
+use super::plan::{Answer, Plan, Said};
 use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
@@ -194,12 +194,22 @@ impl<'a> Making<'a> {
         let no = self.answers.values().filter(|answer| answer.said.is_no());
         let no = no.map(|answer| (answer.call.as_str(), &answer.said)).collect();
         let no = merged(&requests, DeferredToolResults::new(), &no, &self.principal);
-        if let Err(kind) = self.inner.agent.decide(&run, no).await {
-            return Ended::Failed(Box::new(RunError::stopped(kind, run)));
-        }
+        let agent = &self.inner.agent;
+        let decided = async {
+            agent.decide(&run, no).await?;
+            agent.decisions(&run).await
+        };
+        let recorded = match decided.await {
+            Ok(recorded) => recorded,
+            Err(kind) => return Ended::Failed(Box::new(RunError::stopped(kind, run))),
+        };
         self.held.chat.run = Some(run);
         for (call, answer) in self.answers.drain() {
-            lock(told).answered(&call, &answer.said, self.principal.as_str());
+            // Somebody may have decided otherwise before, elsewhere: that stands (rule L1).
+            let earlier = recorded.approvals.get(&call).cloned().map(Said::Approval);
+            let by = recorded.answered_by.get(&call).map(String::as_str);
+            let by = by.unwrap_or(self.principal.as_str());
+            lock(told).answered(&call, earlier.as_ref().unwrap_or(&answer.said), by);
             for ask in self.held.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
                 (ask.open, ask.held) = (false, Some(answer.said.clone()));
             }

@@ -36,6 +36,27 @@ async fn a_decision_made_elsewhere_counts_and_the_chat_goes_on() {
 }
 
 #[tokio::test]
+async fn a_no_that_came_second_is_told_so_while_other_calls_wait() {
+    // L1: "each loser is told who won and what".
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    ann.say("delete a.txt").await;
+    ann.answer(false).await;
+    ann.say("delete b.txt; delete c.txt").await;
+    world.decide(Verdict::Approve { args: None }).await;
+    let approved = world.asks().await.pop().unwrap().ask.get_args()["path"].clone();
+    let place = ann.shown().iter().position(|ask| ask["input"]["path"] == approved).unwrap();
+    let asks = ann.waiting();
+    ann.note(&asks[place], false, None).send().await;
+    let told = ann.shown()[place].clone();
+    assert_eq!((&told["status"], &told["by"]), (&json!("approved"), &json!("boss")));
+    assert_eq!(world.ran(), NOTHING);
+    ann.answer(true).await;
+    assert_eq!(world.ran(), ["b.txt", "c.txt"]);
+    world.check();
+}
+
+#[tokio::test]
 async fn a_chat_without_approvals_leaves_them_to_whoever_decides_elsewhere() {
     let world = World::new();
     let mut ann = world.ann("c1");

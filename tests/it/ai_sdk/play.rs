@@ -100,7 +100,10 @@ impl Play {
         let ran = self.ran();
         for (_, asked, _) in answers.iter().filter(|(_, _, said)| *said == false) {
             let call = call_of(&asked.part);
-            if !ran.contains(&call) {
+            let given = self.given.get(asked.path.as_str().unwrap_or_default());
+            // Who decides first decides, also elsewhere (rule L1).
+            let before = given.is_some_and(|given| given.iter().any(|by| by.starts_with("boss")));
+            if !ran.contains(&call) && !before {
                 self.never.insert(call);
             }
         }

@@ -220,7 +220,7 @@ fn over(store: impl Store + Clone) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A1 to A6, L1 to L5, T3: an approval counts once, for what its owner was shown, in its chat.
     #[test]
