@@ -10,6 +10,7 @@ use super::chunk::{Chunk, DataChunk};
 use super::message::{Role, UiMessage, UiPart};
 use super::refusal::Refusal;
 use crate::args::digest;
+use crate::error::ErrorKind;
 use crate::ledger::{Ledger, LedgerError, RunWrite, Saved, Taken};
 use crate::seal::SealKeys;
 
@@ -140,11 +141,15 @@ impl Home {
     }
 
     /// Keeps what the user has said, before it is answered.
-    pub(super) async fn keep(&self, id: &str, held: &Held) -> Result<(), LedgerError> {
-        if let Self::Ledger(ledger) = self {
-            ledger.keep_chat(id, held.token, json!(held.chat)).await?;
+    pub(super) async fn keep(&self, id: &str, held: &Held) -> Result<(), ErrorKind> {
+        let Self::Ledger(ledger) = self else { return Ok(()) };
+        match ledger.keep_chat(id, held.token, json!(held.chat)).await {
+            Ok(Saved::Saved) => Ok(()),
+            Ok(Saved::StaleToken) => {
+                Err(ErrorKind::Ledger("another server has taken the chat over".into()))
+            }
+            Err(error) => Err(ErrorKind::Ledger(error.into())),
         }
-        Ok(())
     }
 
     /// Keeps a chat, with the asks of calls that have got their results closed in the same transaction, and gives it up.

@@ -79,10 +79,14 @@ impl<'a> Making<'a> {
         let message = lock(&told).message().clone();
         self.held.chat.keep(message, self.before);
         let saved = self.inner.home.save(self.id, &self.held, &self.keeper.closing.take()).await;
-        Ok(match saved {
-            Ok(state) => state.into_iter().chain(last).collect(),
-            Err(refusal) => vec![Chunk::Error { error_text: refusal.message }],
-        })
+        match saved {
+            Ok(state) => Ok(state.into_iter().chain(last).collect()),
+            Err(refusal) => {
+                // Whoever tries again need not wait for the end of the lease.
+                self.inner.home.release(self.id, &self.held).await;
+                Ok(vec![Chunk::Error { error_text: refusal.message }])
+            }
+        }
     }
 
     /// Brings the chat to where the response begins.
@@ -112,11 +116,7 @@ impl<'a> Making<'a> {
             Plan::GoOn { .. } => {}
         }
         self.before = self.held.chat.known();
-        self.inner
-            .home
-            .keep(self.id, &self.held)
-            .await
-            .map_err(|error| ErrorKind::Ledger(error.into()))?;
+        self.inner.home.keep(self.id, &self.held).await?;
         let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
         Ok(Told::new(Arc::clone(self.live), client, message))
     }

@@ -257,7 +257,7 @@ $("demo-form").addEventListener("submit", (event) => {
 });
 setInterval(() => cards.forEach((it) => it.tick()), 1000);
 // Should ever an event get lost, and while the server is away.
-setInterval(() => me && refresh(), 60000);
+setInterval(() => me && refresh(), 10000);
 document.addEventListener("visibilitychange", () => !document.hidden && me && refresh());
 setInterval(() => {
   if (!me || $("away").hidden) return;
