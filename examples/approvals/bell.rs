@@ -33,15 +33,20 @@ impl Bell {
     /// Waits for what becomes of each open run ([`Ledger::changed`]), and rings. Never ends.
     pub(crate) async fn watch(self, ledger: Ledger) {
         let mut watched: HashMap<String, AbortHandle> = HashMap::new();
+        let mut known = HashSet::new();
         let mut waiting = JoinSet::new();
         loop {
             match open(&ledger).await {
                 Ok(open) => {
+                    // Whatever became of the wait for it: a run that begins or ends rings.
+                    if open != known {
+                        self.ring();
+                        known.clone_from(&open);
+                    }
                     watched.retain(|run, waits| {
                         let stays = open.contains(run);
                         if !stays {
                             waits.abort();
-                            self.ring();
                         }
                         stays
                     });
