@@ -87,12 +87,7 @@ impl Agent {
             let keeper = Keeper::default();
             let run = self.resume(hold.state.clone(), answers).kept_by(keeper.clone());
             let run = run.output(self.output.clone().or_deferred());
-            let renew = || async {
-                if hold.renew(ledger.get_lease()).await == Some(Saved::StaleToken) {
-                    keeper.lose();
-                }
-            };
-            let mut ended = keeping(ledger.get_lease(), run.into_future(), renew).await;
+            let mut ended = hold.keeping(&keeper, run.into_future()).await;
             put_before(before_it.map(|run| run.turns).unwrap_or_default(), &mut ended);
             match hold.keep(&ended, &keeper.closing.take()).await {
                 Ok(Saved::Saved) => {}
@@ -159,6 +154,9 @@ impl Agent {
     }
 }
 
+/// What whoever goes on with a run is told that somebody else has now.
+pub(super) const LOST: &str = "another worker has taken the run over";
+
 /// Who saves a run that was taken up.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper {
@@ -169,9 +167,19 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Another worker has it now.
-    pub(crate) fn lose(&self) {
-        self.lost.store(true, Ordering::Release);
+    /// Keeps what was taken, while something goes on with it; it is told when another worker has it.
+    pub(crate) async fn keeping<T, R: Future<Output = Option<Saved>>>(
+        &self,
+        lease: Duration,
+        going: impl Future<Output = T>,
+        renew: impl Fn() -> R,
+    ) -> T {
+        let renew = async || {
+            if renew().await == Some(Saved::StaleToken) {
+                self.lost.store(true, Ordering::Release);
+            }
+        };
+        keeping(lease, going, renew).await
     }
 
     /// Whether another worker has it now: nothing more is begun here.
@@ -214,6 +222,12 @@ impl<S> Hold<'_, S> {
         let renewed = self.ledger.renew_run(run_id, self.token, lease).await;
         let failed = |error| tracing::warn!(run_id, %error, "a run could not be kept for longer");
         renewed.map_err(failed).ok()
+    }
+
+    /// Keeps the run while something goes on with it.
+    async fn keeping<T>(&self, keeper: &Keeper, going: impl Future<Output = T>) -> T {
+        let lease = self.ledger.get_lease();
+        keeper.keeping(lease, going, || self.renew(lease)).await
     }
 
     /// Nothing was resumed: whoever comes next need not wait for the end of the lease.
@@ -303,18 +317,12 @@ impl Running<'_> {
         let keeper = Keeper::default();
         self.turn = self.turn.closing_later(keeper.closing.clone());
         self.keeper = Some(keeper.clone());
-        let renew = || async {
-            if hold.renew(ledger.get_lease()).await == Some(Saved::StaleToken) {
-                keeper.lose();
-            }
-        };
         let state = self.snapshot();
-        let ended = keeping(ledger.get_lease(), self.finish(), renew).await;
+        let ended = hold.keeping(&keeper, self.finish()).await;
         match hold.keep(&ended, &keeper.closing.take()).await {
             Ok(Saved::Saved) => ended,
             Ok(Saved::StaleToken) => {
-                let told = "another worker has taken the run over";
-                Err(RunError::new(ErrorKind::Ledger(told.into()), state, turns(ended)))
+                Err(RunError::new(ErrorKind::Ledger(LOST.into()), state, turns(ended)))
             }
             Err(error) => Err(RunError::new(failed(error), state, turns(ended))),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Agent;
 use super::history::{self, Undecided};
 use super::output::Output;
-use super::parked::Keeper;
+use super::parked::{Keeper, LOST};
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{Meter, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
@@ -79,9 +79,7 @@ impl Running<'_> {
     /// Does what comes next. Gives the result when that was the last step.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
         if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
-            return Err(
-                self.stop(ErrorKind::Ledger("another worker has taken the run over".into()))
-            );
+            return Err(self.stop(ErrorKind::Ledger(LOST.into())));
         }
         match std::mem::replace(&mut self.next, Next::Over) {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::chat::tool;
 use super::message::UiMessage;
 use super::plan::{Answer, Said};
 use super::principal::Principal;
@@ -15,8 +14,8 @@ pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToo
 
 /// Writes into the server's copy what the client has in its own: the answer.
 pub(super) fn note(message: &mut UiMessage, answer: &Answer, client: &UiMessage) {
-    let part = message.tools_mut().find(|tool| tool.tool_call_id == answer.part);
-    let (Some(part), Some(theirs)) = (part, tool(client, &answer.part)) else { return };
+    let (part, theirs) = (message.tool_mut(&answer.part), client.tool(&answer.part));
+    let (Some(part), Some(theirs)) = (part, theirs) else { return };
     part.state.clone_from(&theirs.state);
     let Said::Approval(said) = &answer.said else {
         part.output.clone_from(&theirs.output);

@@ -128,7 +128,8 @@ impl Chat {
     }
 
     /// Puts a message of the assistant in its place, or at the end.
-    pub(super) fn keep(&mut self, message: UiMessage, before: usize) {
+    pub(super) fn keep(&mut self, mut message: UiMessage, before: usize) {
+        message.mend();
         match self.messages.iter_mut().find(|kept| kept.message.id == message.id) {
             Some(kept) => kept.message = message,
             None => self.messages.push(Kept { before, message }),
@@ -156,7 +157,7 @@ impl UiMessage {
 
     /// A call that has a result, or has failed, was approved or not asked about: whatever else a part says of its
     /// approval, clients do not read the message again.
-    pub(super) fn mend(&mut self) {
+    fn mend(&mut self) {
         let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
         for tool in self.tools_mut().filter(over) {
             tool.approval.take_if(|approval| approval.approved != Some(true));
@@ -164,12 +165,7 @@ impl UiMessage {
     }
 }
 
-/// The part of a message by the id of its call.
-pub(super) fn tool<'a>(message: &'a UiMessage, id: &str) -> Option<&'a ToolPart> {
-    message.tools().find(|tool| tool.tool_call_id == id)
-}
-
-/// What the user said, as text. Other parts are for models that take them, which a run's prompt does not carry.
+/// Why a message is no prompt. Other parts than text are for models that take them, which a run's prompt does not carry.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
         return Some("the last message is neither the user's nor one that goes on".to_owned());

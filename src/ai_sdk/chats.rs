@@ -15,8 +15,7 @@ use super::refusal::Refusal;
 use super::request::ChatRequest;
 use super::version::ClientVersion;
 use crate::agent::{Agent, Keeper, Run, RunError};
-use crate::call::keeping;
-use crate::ledger::{Ledger, MemoryStore, Saved};
+use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
 
 /// How long an idle stream is silent.
@@ -250,12 +249,8 @@ impl Chats {
                 let (token, keeper) = (held.token(), Keeper::default());
                 let making =
                     Making::new(&self.0, &id, principal.clone(), held, &live, keeper.clone());
-                let renew = async || {
-                    if home.keep_hold(&id, token).await == Some(Saved::StaleToken) {
-                        keeper.lose();
-                    }
-                };
-                keeping(home.lease(), making.make(plan), renew).await
+                let renew = || home.keep_hold(&id, token);
+                keeper.keeping(home.lease(), making.make(plan), renew).await
             }
             Err(refusal) => Err(refusal),
         };

@@ -254,6 +254,19 @@ pub enum Chunk {
     Other(Map<String, Value>),
 }
 
+impl Chunk {
+    pub(super) fn tool_output_error(part: &str, text: &str) -> Self {
+        Self::ToolOutputError {
+            tool_call_id: part.to_owned(),
+            error_text: text.to_owned(),
+            dynamic: None,
+            provider_executed: None,
+            provider_metadata: None,
+            tool_metadata: None,
+        }
+    }
+}
+
 /// Data of an application.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataChunk {

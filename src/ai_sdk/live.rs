@@ -125,12 +125,12 @@ impl Live {
             Replay::No => None,
             Replay::As(chunk) => Some(event(chunk)),
         };
-        self.push(Event { posted: Some(posted), replayed });
+        self.push(Event { posted: Some(posted), replayed }, State::Told);
     }
 
     /// What only whoever listens again is told.
     pub(super) fn tell_again(&self, chunk: &Chunk) {
-        self.push(Event { posted: None, replayed: Some(event(chunk)) });
+        self.push(Event { posted: None, replayed: Some(event(chunk)) }, State::Told);
     }
 
     /// The response is complete, unless it was refused.
@@ -139,18 +139,16 @@ impl Live {
             return;
         }
         let done = Some(Bytes::from_static(DONE.as_bytes()));
-        self.push(Event { posted: done.clone(), replayed: done });
-        let told = self.events().len();
-        self.state.send_replace(State::Over(told));
+        self.push(Event { posted: done.clone(), replayed: done }, State::Over);
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, event: Event, state: fn(usize) -> State) {
         let told = {
             let mut events = self.events();
             events.push(event);
             events.len()
         };
-        self.state.send_replace(State::Told(told));
+        self.state.send_replace(state(told));
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Event>> {

@@ -113,6 +113,15 @@ impl UiMessage {
         self.parts.iter().filter_map(UiPart::tool)
     }
 
+    /// The tool call of this id.
+    pub(super) fn tool(&self, id: &str) -> Option<&ToolPart> {
+        self.tools().find(|tool| tool.tool_call_id == id)
+    }
+
+    pub(super) fn tool_mut(&mut self, id: &str) -> Option<&mut ToolPart> {
+        self.tools_mut().find(|tool| tool.tool_call_id == id)
+    }
+
     pub(super) fn tools_mut(&mut self) -> impl Iterator<Item = &mut ToolPart> {
         self.parts.iter_mut().filter_map(|part| match part {
             UiPart::Tool(tool) => Some(&mut **tool),

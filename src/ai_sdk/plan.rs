@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::chat::{Chat, Shown, prompt_problem, tool};
+use super::chat::{Chat, Shown, prompt_problem};
 use super::message::{Role, ToolPart, UiMessage};
 use super::refusal::Refusal;
 use super::request::{ChatRequest, Trigger};
@@ -219,7 +219,7 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<Answer>,
 
 /// Whether a part is about the tool and the arguments that the client was shown.
 fn is_as_shown(chat: &Chat, asked: &Shown, part: &ToolPart) -> bool {
-    let shown = chat.message(&asked.message).and_then(|message| tool(message, &asked.part));
+    let shown = chat.message(&asked.message).and_then(|message| message.tool(&asked.part));
     shown.is_some_and(|shown| {
         shown.tool_name == part.tool_name
             && same(

@@ -104,17 +104,15 @@ impl UiMessage {
 
     /// The part of a call that is new, or whose arguments are known now.
     fn announce(&mut self, tool: ToolPart) {
-        let known = |part: &UiPart| {
-            part.tool().is_some_and(|known| known.tool_call_id == tool.tool_call_id)
-        };
-        match self.parts.iter().position(known).and_then(|at| self.parts.get_mut(at)) {
-            Some(known) => *known = UiPart::Tool(Box::new(tool)),
-            None => self.parts.push(UiPart::Tool(Box::new(tool))),
+        if self.tool(&tool.tool_call_id).is_none() {
+            self.parts.push(UiPart::Tool(Box::new(tool)));
+        } else if let Some(known) = self.tool_mut(&tool.tool_call_id) {
+            *known = tool;
         }
     }
 
     fn on_tool(&mut self, tool_call_id: &str, state: &str, change: impl FnOnce(&mut ToolPart)) {
-        if let Some(tool) = self.tools_mut().find(|tool| tool.tool_call_id == tool_call_id) {
+        if let Some(tool) = self.tool_mut(tool_call_id) {
             state.clone_into(&mut tool.state);
             change(tool);
         }

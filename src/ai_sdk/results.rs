@@ -9,15 +9,7 @@ use crate::message::{RequestPart, ReturnKind};
 impl ChunkWriter {
     /// Says that nothing more becomes of a call, for this reason. A call that has its result keeps it.
     pub fn fail(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
-        let failed = Chunk::ToolOutputError {
-            tool_call_id: part.to_owned(),
-            error_text: reason.to_owned(),
-            dynamic: None,
-            provider_executed: None,
-            provider_metadata: None,
-            tool_metadata: None,
-        };
-        self.outcome(part, failed, out);
+        self.outcome(part, Chunk::tool_output_error(part, reason), out);
     }
 
     pub(super) fn result(&mut self, part: &RequestPart, prefix: &str, out: &mut Vec<Chunk>) {

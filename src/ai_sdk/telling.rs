@@ -110,16 +110,10 @@ impl Told {
     /// What a client is told of a denial that it does not know of.
     fn to_whoever_was_not_asked(&self, chunk: &Chunk) -> Option<Chunk> {
         let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
-        let denied = self.message.tools().find(|tool| tool.tool_call_id == *tool_call_id);
+        let denied = self.message.tool(tool_call_id);
         let reason = denied.and_then(|tool| tool.approval.as_ref()?.reason.as_deref());
-        Some(Chunk::ToolOutputError {
-            tool_call_id: tool_call_id.clone(),
-            error_text: reason.filter(|it| !it.is_empty()).unwrap_or(DENIED).to_owned(),
-            dynamic: None,
-            provider_executed: None,
-            provider_metadata: None,
-            tool_metadata: None,
-        })
+        let reason = reason.filter(|it| !it.is_empty()).unwrap_or(DENIED);
+        Some(Chunk::tool_output_error(tool_call_id, reason))
     }
 
     /// Keeps something that is told later.
@@ -130,7 +124,6 @@ impl Told {
         let mut out = Vec::new();
         write(&mut self.writer, &mut out);
         out.iter().for_each(|chunk| self.message.apply(chunk));
-        self.message.mend();
         out
     }
 

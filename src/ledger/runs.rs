@@ -42,6 +42,33 @@ pub struct RunRecord {
     pub saved_at: Millis,
 }
 
+impl RunRecord {
+    fn new(run: &str, chat: bool, now: Millis) -> Self {
+        Self {
+            version: VERSION,
+            run: run.to_owned(),
+            saved: 0,
+            state: Value::Null,
+            over: false,
+            chat,
+            claim: None,
+            token: 0,
+            saved_at: now,
+        }
+    }
+
+    /// Gives it to a worker, unless another one has it.
+    fn take(&mut self, worker: &str, lease: Millis, now: Millis) -> Taken {
+        if let Some(claim) = self.claim.as_ref().filter(|claim| now < claim.until) {
+            return Taken::Held { by: claim.worker.clone(), until: claim.until };
+        }
+        self.token += 1;
+        let until = now.saturating_add(lease);
+        self.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
+        Taken::Taken { token: self.token, state: self.state.clone() }
+    }
+}
+
 /// Whether a worker may resume a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -124,15 +151,10 @@ impl Ledger {
             if record.over {
                 return (Taken::Over { result: record.state }, None);
             }
-            if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
-                let (by, until) = (claim.worker.clone(), claim.until);
-                return (Taken::Held { by, until }, None);
+            match record.take(worker, lease, now) {
+                taken @ Taken::Taken { .. } => (taken, Some((record, Some("run_taken")))),
+                other => (other, None),
             }
-            record.token += 1;
-            let until = now.saturating_add(lease);
-            record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
-            let taken = Taken::Taken { token: record.token, state: record.state.clone() };
-            (taken, Some((record, Some("run_taken"))))
         })
         .await
     }
@@ -190,17 +212,7 @@ impl Ledger {
         let closing = Closing { asks: closes, by: self.get_worker(), if_made: Saved::Saved };
         self.on_run(run, Some(closing), |now, record| {
             let mut record = match (record, token) {
-                (None, None) => RunRecord {
-                    version: VERSION,
-                    run: run.to_owned(),
-                    saved: 0,
-                    state: Value::Null,
-                    over: false,
-                    chat: false,
-                    claim: None,
-                    token: 0,
-                    saved_at: now,
-                },
+                (None, None) => RunRecord::new(run, false, now),
                 (Some(_), None) => return (Saved::Saved, None),
                 (Some(record), Some(token)) if record.token == token && !record.over => record,
                 (_, Some(_)) => return (Saved::StaleToken, None),

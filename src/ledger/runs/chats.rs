@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{RunRecord, RunWrite, Saved, Taken, VERSION, read, row_id};
-use crate::ledger::record::ClaimRecord;
+use super::{RunRecord, RunWrite, Saved, Taken, read, row_id};
 use crate::ledger::{Ledger, LedgerError, millis};
 
 /// A chat's name among the runs.
@@ -28,26 +27,11 @@ impl Ledger {
     ) -> Result<Taken, LedgerError> {
         let (key, lease, worker) = (key(chat), millis(lease), self.get_worker());
         self.on_run(&key, None, |now, record| {
-            let mut record = record.unwrap_or_else(|| RunRecord {
-                version: VERSION,
-                run: key.clone(),
-                saved: 0,
-                state: Value::Null,
-                over: false,
-                chat: true,
-                claim: None,
-                token: 0,
-                saved_at: now,
-            });
-            if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
-                let (by, until) = (claim.worker.clone(), claim.until);
-                return (Taken::Held { by, until }, None);
+            let mut record = record.unwrap_or_else(|| RunRecord::new(&key, true, now));
+            match record.take(worker, lease, now) {
+                taken @ Taken::Taken { .. } => (taken, Some((record, None))),
+                other => (other, None),
             }
-            record.token += 1;
-            let until = now.saturating_add(lease);
-            record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
-            let taken = Taken::Taken { token: record.token, state: record.state.clone() };
-            (taken, Some((record, None)))
         })
         .await
     }
