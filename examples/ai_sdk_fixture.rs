@@ -26,6 +26,9 @@
 //!
 //! Then it says what it was told of its calls.
 
+#[path = "chat/spoken.rs"]
+mod spoken;
+
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,6 +48,8 @@ use countersign::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+
+use spoken::since_the_user_spoke;
 
 #[derive(Parser)]
 struct Options {
@@ -207,22 +212,6 @@ async fn stream(request: &ModelRequest, text: &str) -> ResponsePart {
     tokio::task::yield_now().await;
     request.text_delta(second);
     ResponsePart::Text(text.to_owned())
-}
-
-/// What the user said last, and everything behind it.
-fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
-    let prompt = |message: &Message| match message {
-        Message::Request { parts } => parts.iter().find_map(|part| match part {
-            RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
-            _ => None,
-        }),
-        _ => None,
-    };
-    let last = history.iter().rposition(|message| prompt(message).is_some());
-    let Some((said, after)) = last.and_then(|at| history.get(at..)?.split_first()) else {
-        return (String::new(), &[]);
-    };
-    (prompt(said).unwrap_or_default(), after)
 }
 
 /// What the model was told of the calls of its last response.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::assistant::Tidy;
 use crate::assistant::real::{self, Real};
+use crate::spoken::since_the_user_spoke;
 use crate::stack;
 
 /// How long a chat waits when the server was killed in the middle of a response.
@@ -131,20 +132,4 @@ impl Model for Cleaner {
 /// Every id is new.
 fn call(tool: &str, args: Value) -> ToolCall {
     ToolCall::new(format!("call_{}", uuid::Uuid::now_v7().simple()), tool, args)
-}
-
-/// What the user said last, and everything behind it.
-fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
-    let prompt = |message: &Message| match message {
-        Message::Request { parts } => parts.iter().find_map(|part| match part {
-            RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
-            _ => None,
-        }),
-        _ => None,
-    };
-    let last = history.iter().rposition(|message| prompt(message).is_some());
-    let Some((said, since)) = last.and_then(|at| history.get(at..)?.split_first()) else {
-        return (String::new(), &[]);
-    };
-    (prompt(said).unwrap_or_default(), since)
 }

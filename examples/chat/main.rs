@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `main.rs` | the server: who may talk to it, the page, the chats |
 //! | `demo.rs` | the assistant: its tools and its permission stack are those of `examples/assistant` |
+//! | `spoken.rs` | what the scripted model goes by |
 //! | `places.rs` | a folder to tidy up for each chat |
 //! | `web/` | the page |
 //!
@@ -23,6 +24,7 @@ mod places;
 #[path = "../assistant/sandbox.rs"]
 #[expect(dead_code, reason = "the first example asks it for more")]
 mod sandbox;
+mod spoken;
 #[path = "../assistant/stack.rs"]
 mod stack;
 #[path = "../assistant/tools.rs"]

@@ -7,8 +7,8 @@ use countersign::SqliteStore;
 use countersign::ledger::{AskState, Ledger};
 use tempfile::TempDir;
 
+use crate::built::example;
 use crate::player::play;
-use crate::service::example;
 
 /// The server, and what it keeps.
 struct Chat {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::service::example;
+use crate::built::example;
 
 struct Fixture(Child, String);
 

@@ -2,6 +2,8 @@
 //! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); what became of the
 //! asks is then read from the ledger itself.
 
+#[path = "../it/support/built.rs"]
+mod built;
 #[cfg(feature = "ai-sdk")]
 mod chat;
 #[cfg(feature = "ai-sdk")]

@@ -1,7 +1,6 @@
 //! The example `approvals`: its processes, over a store of their own, and what the ledger in it says.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,16 +9,8 @@ use countersign::{PostgresStore, SqliteStore};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::built::example;
 use crate::postgres::Server;
-
-/// An example, which `cargo test` builds beside this binary.
-pub(crate) fn example(name: &str) -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
-    assert!(binary.exists(), "build it first: cargo build --example {name} --all-features");
-    binary
-}
 
 /// A store, and the file in which tools write what they have done.
 pub(crate) struct Place {

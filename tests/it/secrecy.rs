@@ -1,8 +1,6 @@
 //! S2: logs, spans, errors and `Debug` show names, types and lengths; argument values only when asked for.
 
 use std::fmt::Write as _;
-use std::io;
-use std::sync::{Arc, Mutex};
 
 use countersign::{
     Args, Decision, DeferredToolResults, FunctionToolset, ModelRetry, Outcome, ToolCall, ToolError,
@@ -10,51 +8,10 @@ use countersign::{
     handler_fn_sync, schemars, tool_fn,
 };
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::{Recorder, call};
+use crate::support::{Buffer, Recorder, call, subscriber};
 
 const MARKER: &str = "hunter2";
-
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Buffer {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-impl Buffer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-fn subscriber(buffer: &Buffer) -> impl tracing::Subscriber + Send + Sync {
-    use tracing_subscriber::fmt::format::FmtSpan;
-    // A callsite that a test without a subscriber reaches first would else be switched off for every test after it.
-    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
-    tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_span_events(FmtSpan::FULL)
-        .with_ansi(false)
-        .with_writer(buffer.clone())
-        .finish()
-}
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Typed {

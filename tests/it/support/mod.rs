@@ -1,10 +1,11 @@
 //! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
 
+mod built;
 mod kinds;
 mod layers;
+mod logs;
 mod script;
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,18 +17,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+pub(crate) use built::example;
 pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Retries, by_name};
+pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use script::{Script, results};
-
-/// An example, which `cargo test` builds beside this binary.
-pub(crate) fn example(name: &str) -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
-    assert!(binary.exists(), "build it first: cargo build --example {name}");
-    binary
-}
 
 /// What waits, as another process finds it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {

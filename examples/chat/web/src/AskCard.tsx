@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 import { Args } from './Args';
 import { headline, isRounded, same, saidBy } from './args';
 import type { Call, JsonObject } from './approval';
-import { Name } from './CallCard';
+import { WaitingHead } from './CallCard';
 import { DenyForm, EditForm } from './forms';
 import { Line, Visible } from './Visible';
 
@@ -57,15 +57,7 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
       onFocus={event => event.target === card.current && arm(true)}
       onBlur={event => event.target === card.current && arm(false)}
     >
-      <header>
-        <span className="dot" aria-hidden="true" />
-        <h3 id={`${id}name`}>
-          <Name call={call} />
-        </h3>
-        <span className="state" id={`${id}state`}>
-          Waits for you
-        </span>
-      </header>
+      <WaitingHead call={call} id={id} />
       <p className="will-run">
         <span className="label">{open === 'edit' ? 'Before your edit' : 'Will run'}</span>
         <code>

@@ -44,6 +44,21 @@ export function Name({ call }: { call: Call }) {
   );
 }
 
+/** The head of a card that waits; `id` names it for its card. */
+export function WaitingHead({ call, id }: { call: Call; id: string }) {
+  return (
+    <header>
+      <span className="dot" aria-hidden="true" />
+      <h3 id={`${id}name`}>
+        <Name call={call} />
+      </h3>
+      <span className="state" id={`${id}state`}>
+        Waits for you
+      </span>
+    </header>
+  );
+}
+
 /** What became of it and why, in a line below the call; nothing to say is nothing. */
 function remark({ stage, part, ask }: Call): ReactNode {
   const reason = ask?.reason ?? part.approval?.reason;

@@ -1,7 +1,7 @@
 import { useId } from 'react';
 
 import type { Call } from './approval';
-import { Name } from './CallCard';
+import { WaitingHead } from './CallCard';
 import { GiveForm } from './forms';
 
 /** A tool whose body is a person at this page. */
@@ -9,15 +9,7 @@ export function GiveCard({ call, onGive, onRefuse }: { call: Call; onGive: (text
   const id = useId();
   return (
     <article className="call ask" data-stage="yours" data-tool={call.name} tabIndex={0} aria-labelledby={`${id}name ${id}state`}>
-      <header>
-        <span className="dot" aria-hidden="true" />
-        <h3 id={`${id}name`}>
-          <Name call={call} />
-        </h3>
-        <span className="state" id={`${id}state`}>
-          Waits for you
-        </span>
-      </header>
+      <WaitingHead call={call} id={id} />
       <p className="note">The assistant asks, and only you can tell. It goes to the assistant as you write it.</p>
       <GiveForm onGive={onGive} onRefuse={onRefuse} />
     </article>

@@ -1,0 +1,19 @@
+//! What scripted models go by.
+
+use countersign::{Message, RequestPart};
+
+/// What the user said last, and everything behind it.
+pub(crate) fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
+    let prompt = |message: &Message| match message {
+        Message::Request { parts } => parts.iter().find_map(|part| match part {
+            RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let last = history.iter().rposition(|message| prompt(message).is_some());
+    let Some((said, since)) = last.and_then(|at| history.get(at..)?.split_first()) else {
+        return (String::new(), &[]);
+    };
+    (prompt(said).unwrap_or_default(), since)
+}
