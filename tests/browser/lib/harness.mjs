@@ -84,6 +84,7 @@ export async function scenario(play) {
   const people = [];
   try {
     browser = await launch();
+    console.log(`  browser: ${browser.browserType().name()} ${browser.version()}`);
     const person = async (name, at = url, options = {}) => {
       const context = await browser.newContext({ locale: "en-GB", ...options });
       const somebody = new Person(name, context, await context.newPage(), at);

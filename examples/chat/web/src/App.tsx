@@ -1,8 +1,9 @@
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 
 import type { ChatMessage } from './approval';
 import { addressed, forget, newId, recent, remember } from './chats';
 import { Conversation } from './Conversation';
+import { useEffect } from './effect';
 import { history, problem } from './server';
 import { Sidebar } from './Sidebar';
 

@@ -1,9 +1,10 @@
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
+import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { headline, isRounded, same, saidBy } from './args';
 import type { Call, JsonObject } from './approval';
 import { WaitingHead } from './CallCard';
+import { useEffect } from './effect';
 import { DenyForm, EditForm } from './forms';
 import { Line, Visible } from './Visible';
 

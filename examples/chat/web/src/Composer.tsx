@@ -1,4 +1,6 @@
-import { useEffect, useRef, useState, type RefObject } from 'react';
+import { useRef, useState, type RefObject } from 'react';
+
+import { useEffect } from './effect';
 
 type Props = {
   input: RefObject<HTMLTextAreaElement | null>;
@@ -14,7 +16,9 @@ type Props = {
 export function Composer({ input, draft, busy, waits, onSend, onStop }: Props) {
   const [text, setText] = useState('');
   const composing = useRef(false);
-  useEffect(() => setText(now => now || draft.text), [draft]);
+  useEffect(() => {
+    setText(now => now || draft.text);
+  }, [draft]);
   useEffect(() => {
     const box = input.current;
     if (!box) return;

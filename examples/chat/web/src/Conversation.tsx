@@ -1,10 +1,11 @@
 import { useChat } from '@ai-sdk/react';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 
 import { again } from './again';
 import type { Answer } from './AskCard';
 import { waiting, type Call, type ChatMessage, type JsonObject } from './approval';
 import { Composer } from './Composer';
+import { useEffect } from './effect';
 import { Message } from './Message';
 import { Empty, Failed, Notice, WaitBar } from './notices';
 import { halt, isConflict, problem, sender } from './server';

@@ -1,8 +1,9 @@
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
+import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { fromEdit, same, toEdit } from './args';
 import type { JsonObject } from './approval';
+import { useEffect } from './effect';
 
 function onEscape(close: () => void) {
   return (event: KeyboardEvent) => {
@@ -15,7 +16,9 @@ function onEscape(close: () => void) {
 /** A form that opens is seen as a whole, its buttons too. */
 function useSeen() {
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.scrollIntoView({ block: 'nearest' }), []);
+  useEffect(() => {
+    form.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
   return form;
 }
 

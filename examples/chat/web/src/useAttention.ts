@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState, type RefObject } from 'react';
+import { useRef, useState, type RefObject } from 'react';
 
 import type { Call } from './approval';
 import { headline } from './args';
+import { useEffect } from './effect';
 
 /** Somebody who typed this short a time ago is left alone. */
 const TYPING_MS = 1000;

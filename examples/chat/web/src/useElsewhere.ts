@@ -1,6 +1,7 @@
-import { useEffect, useRef } from 'react';
+import { useRef } from 'react';
 
 import type { ChatMessage } from './approval';
+import { useEffect } from './effect';
 import { history } from './server';
 
 type Chat = {

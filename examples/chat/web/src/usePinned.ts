@@ -1,4 +1,6 @@
-import { useEffect, useLayoutEffect, useRef } from 'react';
+import { useRef } from 'react';
+
+import { useEffect, useLayoutEffect } from './effect';
 
 /** Keeps a page that grows at its end, until somebody scrolls up. */
 export function usePinned(on: boolean) {
