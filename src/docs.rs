@@ -9,6 +9,15 @@ pub mod ordering {}
 #[doc = include_str!("../docs/pydantic.md")]
 pub mod pydantic {}
 
+#[doc = include_str!("../docs/pydantic-ai-middleware.md")]
+pub mod pydantic_ai_middleware {}
+
+/// With the feature `ai-sdk`.
+#[cfg(feature = "ai-sdk")]
+#[doc = ""]
+#[doc = include_str!("../docs/vercel-ai-adapter.md")]
+pub mod vercel_ai_adapter {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

@@ -122,7 +122,7 @@ pub enum UserError {
         /// The type that was asked for.
         type_name: &'static str,
     },
-    /// A call reached a layer or the gate without the record of what was decided about it (DESIGN §1).
+    /// A call reached a layer or the gate without the record of what was decided about it.
     #[error(
         "call `{}` of tool `{}` was not made by a turn: send calls through `Turn` or `Agent`, and let layers change a call with `with_args` instead of building a new one",
         id.escape_debug(),

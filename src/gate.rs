@@ -22,7 +22,7 @@ pub(crate) const MAY_HAVE_RUN: &str =
     "The tool was started and its end was not seen: it may have run.";
 
 /// Stands directly around a [`Toolset`]: exactly one per leaf, made by `Tools::from`. Everything above it decides;
-/// only what it lets through is executed, at most once per pass (DESIGN §1).
+/// only what it lets through is executed, at most once per pass.
 ///
 /// A call is refused here that has no pass, whose pass is closed, or that was denied; whose arguments were changed
 /// after somebody decided on them, or do not fit the tool; that has an open question which no approval covers; and

@@ -76,8 +76,9 @@
 //! - Tools: [`FunctionToolset`], [`Toolset`], and the wrappers on the [`tools`] page.
 //! - Running: [`Turn`] around your own loop, or [`Agent`] with a [`Model`].
 //! - Answering: the [`handler`] page, [`DeferredToolRequests`], [`SuspendedRun`].
-//! - [What is promised](docs::rules), [where to put which layer](docs::ordering), and
-//!   [what those who know PydanticAI should know](docs::pydantic).
+//! - [What is promised](docs::rules), and [where to put which layer](docs::ordering).
+//! - Coming from [PydanticAI](docs::pydantic), from [pydantic-ai-middleware](docs::pydantic_ai_middleware), or from
+//!   PydanticAI's `VercelAIAdapter` (`docs::vercel_ai_adapter`, with the feature `ai-sdk`).
 //!
 //! # Features
 //!

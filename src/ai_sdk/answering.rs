@@ -25,9 +25,12 @@ pub(super) fn note(message: &mut UiMessage, answer: &Answer, client: &UiMessage)
     if let Some(approval) = &mut part.approval {
         match said {
             ToolApproval::Approved(_) => approval.approved = Some(true),
-            ToolApproval::Denied(denied) => {
+            ToolApproval::Denied(_) => {
                 approval.approved = Some(false);
-                approval.reason = Some(denied.message.clone());
+                // The user's own words: without any, the model is told a default message, which is not the user's.
+                let reason = theirs.approval.as_ref().and_then(|theirs| theirs.reason.as_deref());
+                let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+                approval.reason = reason.map(str::to_owned);
             }
         }
     }

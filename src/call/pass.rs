@@ -1,4 +1,4 @@
-//! The pass: one private record per walk, made by the turn and shared by every clone of the call (DESIGN §1).
+//! The pass: one private record per walk, made by the turn and shared by every clone of the call.
 //!
 //! It only grows. Whatever a layer clones, rebuilds, restores or retries, a question stays asked, a denial stays
 //! denied, and what was started stays started.

@@ -1,4 +1,4 @@
-//! The record of a call's execution: at most once per pass (DESIGN §1).
+//! The record of a call's execution: at most once per pass.
 
 use std::fmt;
 use std::pin::pin;

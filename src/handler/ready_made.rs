@@ -6,8 +6,8 @@ use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
 
-/// Denies every call; one that is executed elsewhere fails. With it an ASK that nobody answers is a denial, as in
-/// seed 002.
+/// Denies every call; one that is executed elsewhere fails. With it an ASK is a denial, as in middleware that has no
+/// handler.
 ///
 /// ```
 /// use countersign::DenyAll;

@@ -387,7 +387,7 @@ async fn an_after_hook_that_panics_withholds_the_result() {
 
 #[tokio::test]
 async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question() {
-    // DESIGN §1: a question stays asked. But nobody is asked about what was denied or failed further inside.
+    // A question stays asked. But nobody is asked about what was denied or failed further inside.
     let answers =
         |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
     let recorder = Recorder::new(["read"]);

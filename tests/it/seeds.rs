@@ -306,7 +306,7 @@ async fn the_requests_have_the_shape_of_pydantic_ai() {
     );
 }
 
-/// DESIGN §6 and the mission: a handler that does not exist cannot be forgotten silently, so this is all it takes.
+/// Seed 000, "Fail-Closed Defaults": a gap in a handler's answers is a denial.
 #[tokio::test]
 async fn fail_closed_defaults_are_one_word() {
     // Seed 000, "Fail-Closed Defaults".

@@ -1,4 +1,4 @@
-//! What becomes of the errors of layers: rule T8, and what runs again (DESIGN §1, M2, M3).
+//! What becomes of the errors of layers: rule T8, and what runs again.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};

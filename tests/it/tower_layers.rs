@@ -306,7 +306,7 @@ async fn below_a_buffer_a_layer_that_passes_readiness_on_keeps_the_slot_of_a_den
 
 // --- people
 
-// "No layer ever measures or blocks on a person": DESIGN §1.
+// "No layer ever waits for a person" (`docs/ordering.md`).
 #[tokio::test(start_paused = true)]
 async fn no_layer_measures_the_person_who_is_asked() {
     let recorder = Recorder::new(["ask"]).taking(SECOND / 2);

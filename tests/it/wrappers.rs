@@ -625,7 +625,7 @@ async fn a_filter_outside_sees_the_metadata_and_one_inside_does_not() {
     assert!(names(&inside).await.is_empty());
 }
 
-// DESIGN §1: a stack that is called around the turn is refused; `UserError` says what to do.
+// A stack that is called around the turn is refused; `UserError` says what to do.
 #[tokio::test]
 async fn tools_that_are_called_without_a_turn_execute_nothing() {
     use tower::ServiceExt as _;

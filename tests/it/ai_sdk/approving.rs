@@ -37,6 +37,27 @@ async fn a_call_that_is_approved_runs_once_and_one_that_is_denied_never() {
 }
 
 #[tokio::test]
+async fn the_reason_of_a_denial_is_kept_as_the_user_gave_it() {
+    // The reason in an approval is optional: the server's copy of the message has none that the user did not write.
+    let world = World::new();
+    let mut ann = world.ann("c1");
+    for (reason, kept) in [(None, Value::Null), (Some("not today"), json!("not today"))] {
+        ann.say("delete a.txt").await;
+        let ask = ann.waiting().remove(0);
+        ann.note(&ask, false, reason).send().await;
+        let messages = ann.at_the_server().await;
+        let parts = messages.last().unwrap()["parts"].as_array().unwrap();
+        let part = parts.iter().find(|part| part["approval"]["id"] == ask.as_str()).unwrap();
+        assert_eq!(
+            (&part["approval"]["approved"], &part["approval"]["reason"]),
+            (&json!(false), &kept)
+        );
+    }
+    assert_eq!(world.ran(), NOTHING);
+    world.check();
+}
+
+#[tokio::test]
 async fn two_calls_of_a_response_are_answered_in_one_request() {
     let world = World::new();
     let mut ann = world.ann("c1");

@@ -100,12 +100,20 @@ impl Client {
         }
     }
 
+    /// The messages of the chat as the server keeps them; none for a chat that the client keeps.
+    pub(super) async fn at_the_server(&self) -> Vec<Value> {
+        let server = self.chats.messages(&self.principal, &self.chat).await.unwrap();
+        let messages = server.into_iter().flatten();
+        messages.map(|message| serde_json::to_value(message).unwrap()).collect()
+    }
+
     /// The server has the same messages.
     async fn compare(&self, id: &Value) {
-        let server = self.chats.messages(&self.principal, &self.chat).await.unwrap();
-        let Some(server) = server else { return };
-        let server = serde_json::to_value(server).unwrap();
-        let ours = server.as_array().unwrap().iter().find(|message| message["id"] == *id);
+        let server = self.at_the_server().await;
+        if server.is_empty() {
+            return;
+        }
+        let ours = server.iter().find(|message| message["id"] == *id);
         assert_eq!(plain(ours.unwrap()), plain(self.message(id)), "the server's, and the client's");
     }
 

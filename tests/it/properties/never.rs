@@ -233,7 +233,7 @@ fn ran_once(calls: &[(Ends, u8)], executions: &[Execution]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // DESIGN §1: "A pass is executed at most once"; D1, D3, A1, A3, T3, T6, T9.
+    // "A pass is executed at most once"; D1, D3, A1, A3, T3, T6, T9.
     #[test]
     fn nothing_runs_that_was_not_allowed_by_all_or_approved_and_nothing_runs_twice(
         levels in model::levels(),
