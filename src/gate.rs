@@ -309,7 +309,22 @@ fn ended(error: ToolError, pass: &Pass, tool: &str) -> Result<Outcome, SharedErr
             Ok(Outcome::Deferred(Deferral::external(it.kind, it.metadata)))
         }
         ToolError::Fatal(error) => Err(SharedError(Arc::new(error))),
+        ToolError::Other(error) if pass.context().run().tool_errors_end_run => {
+            Err(SharedError(Arc::new(error)))
+        }
+        ToolError::Other(error) => {
+            tracing::warn!(tool, "a tool failed with an error, which the model is told");
+            let outcome = Outcome::failed(told(&error));
+            pass.failed(SharedError(Arc::new(error)));
+            Ok(outcome)
+        }
     }
+}
+
+/// What the model is told of an error: its `Display`, and nothing of its sources.
+fn told(error: &BoxError) -> String {
+    let text = catch_unwind(AssertUnwindSafe(|| error.to_string())).unwrap_or_default();
+    if text.trim().is_empty() { "The tool failed without saying why.".to_owned() } else { text }
 }
 
 fn own_question(required: ApprovalRequired, tool: &str) -> Question {

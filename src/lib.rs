@@ -170,8 +170,8 @@ pub use middleware::{
 };
 pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
 pub use outcome::{
-    ApprovalRequired, CallDeferred, Deferral, DeferralKind, ModelRetry, Outcome, ToolDenied,
-    ToolError, ToolFailed, ToolReturn, ToolUnknown,
+    ApprovalRequired, CallDeferred, Deferral, DeferralKind, FatalError, ModelRetry, Outcome,
+    ToolDenied, ToolError, ToolFailed, ToolReturn, ToolUnknown,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
@@ -183,7 +183,8 @@ pub use tools::{Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;
 pub use toolset::{
-    ExternalToolset, FunctionToolset, IntoToolFn, Permit, Tool, Toolset, blocking_tool_fn, tool_fn,
+    ExternalToolset, FunctionToolset, IntoToolFn, Permit, Tool, ToolArgs, Toolset,
+    blocking_tool_fn, tool_fn,
 };
 pub use turn::{
     Answered, CallReport, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError, TurnReport, admit,

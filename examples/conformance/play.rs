@@ -45,6 +45,8 @@ pub(crate) async fn play(scenario: Scenario) -> Result<Value, BoxError> {
 fn agent(scenario: &Arc<Scenario>, run: usize, log: &Log) -> Result<Agent, BoxError> {
     let model = Script { scenario: Arc::clone(scenario), log: log.clone() };
     let agent = Agent::new(model, tools(scenario, run, log)?).max_retries(scenario.max_retries);
+    // As in PydanticAI.
+    let agent = agent.tool_errors_end_run();
     let deferred = scenario.output.iter().any(|output| output == "deferred");
     let agent = agent.output(if deferred { text().or_deferred() } else { text() });
     Ok(match scenario.handlers.as_slice() {

@@ -94,7 +94,7 @@ fn raised(raise: Raise, step: &Step) -> ToolError {
         }
         Raise::ModelRetry => ModelRetry::new(message).into(),
         Raise::ToolFailed => ToolFailed::new(message).into(),
-        Raise::Error => ToolError::fatal(message),
+        Raise::Error => ToolError::from(message.to_owned()),
     }
 }
 

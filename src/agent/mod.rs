@@ -146,6 +146,11 @@ impl Agent {
         self
     }
 
+    /// Ends a run with every error of a tool, as PydanticAI does; see [`Turn::tool_errors_end_run`].
+    pub fn tool_errors_end_run(self) -> Self {
+        self.turns(Turn::tool_errors_end_run)
+    }
+
     /// Writes down what waits and what runs, over all processes and crashes; see [`Turn::ledger`]. Its sub-agents
     /// use the same ledger, unless they have their own.
     pub fn ledger(self, ledger: Ledger) -> Self {

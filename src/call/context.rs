@@ -43,6 +43,8 @@ pub(crate) struct RunInfo {
     pub(crate) path: Vec<String>,
     pub(crate) deps: Extensions,
     pub(crate) explain: bool,
+    /// Every error of a tool ends the run.
+    pub(crate) tool_errors_end_run: bool,
     pub(crate) usage: Arc<Meter>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
 }

@@ -56,6 +56,8 @@ pub(crate) struct Closed {
     pub(crate) args: Args,
     pub(crate) execution: Execution,
     pub(crate) ended: Option<Result<Outcome, SharedError>>,
+    /// The error that the model is told of, for the host.
+    pub(crate) error: Option<SharedError>,
 }
 
 impl Pass {
@@ -241,7 +243,13 @@ impl Pass {
             args: args.unwrap_or_else(|| self.valid.clone()),
             execution: self.record.execution(),
             ended: self.record.ended(),
+            error: self.record.error(),
         }
+    }
+
+    /// The tool failed with an error that the model is told of.
+    pub(crate) fn failed(&self, error: SharedError) {
+        self.record.failed(error);
     }
 
     pub(crate) fn execution(&self) -> Execution {

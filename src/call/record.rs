@@ -88,13 +88,15 @@ pub(super) struct Record {
 
 struct Inner {
     state: State,
+    /// The error of the latest execution that the model is told of.
+    error: Option<SharedError>,
     closed: bool,
 }
 
 impl Record {
     pub(super) fn new() -> Self {
         Self {
-            inner: Mutex::new(Inner { state: State::NotStarted, closed: false }),
+            inner: Mutex::new(Inner { state: State::NotStarted, error: None, closed: false }),
             changed: Notify::new(),
             bodies: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -134,6 +136,14 @@ impl Record {
             State::Finished(ended) => Some(ended.clone()),
             State::NotStarted | State::Running | State::Unknown => None,
         }
+    }
+
+    pub(super) fn error(&self) -> Option<SharedError> {
+        self.lock().error.clone()
+    }
+
+    pub(super) fn failed(&self, error: SharedError) {
+        self.lock().error = Some(error);
     }
 
     fn end(&self, state: State) {

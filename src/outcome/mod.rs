@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use deferral::{Deferral, DeferralKind};
-pub use tool_error::{ApprovalRequired, CallDeferred, ToolError};
+pub use tool_error::{ApprovalRequired, CallDeferred, FatalError, ToolError};
 
 /// The default text of a denial.
 pub const DENIED: &str = "The tool call was denied.";

@@ -1,28 +1,45 @@
 //! What a tool body may return instead of a value.
 
+use std::any::Any;
+use std::error::Error;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::{DeferralKind, ModelRetry, ToolFailed};
-use crate::error::BoxError;
+use crate::error::{BoxError, UserError};
 
-/// What a tool body returns instead of a value. `?` makes one of any error: [`ModelRetry`], [`ToolFailed`],
-/// [`ApprovalRequired`] and [`CallDeferred`] become what they say, every other error is fatal and ends the run.
+/// What a tool body returns instead of a value. `?` makes one of every error that converts into a [`BoxError`]: any
+/// [`std::error::Error`], `anyhow::Error`, a `BoxError`, a `String` or a `&'static str`.
+///
+/// - [`ModelRetry`], [`ToolFailed`], [`ApprovalRequired`], [`CallDeferred`] and [`FatalError`] become what they say. They
+///   are found by their type, also inside of an `anyhow::Error` or a `BoxError`.
+/// - A [`UserError`] is fatal: the host wired something wrong, and the model cannot help it.
+/// - Every other error fails the call, and the run goes on. The model is told the error's `Display` and nothing
+///   else; the host finds the error with its sources in [`CallReport::error`](crate::CallReport::error).
 ///
 /// ```
 /// use countersign::{ModelRetry, ToolError};
 ///
 /// fn parse(text: &str) -> Result<u32, ToolError> {
-///     let number: u32 = text.parse()?; // fatal: the run ends, saying which call failed
+///     let number: u32 = text.parse()?; // the call fails: "invalid digit found in string"
 ///     if number > 9 {
 ///         return Err(ModelRetry::new("one digit, please").into()); // the model tries again
 ///     }
-///     Ok(number)
+///     let squares = [0, 1, 4].get(number as usize).ok_or("no square that large")?; // the call fails
+///     if *squares == 4 {
+///         return Err(ToolError::fatal("the table is broken")); // the run ends
+///     }
+///     Ok(*squares)
 /// }
+/// assert!(matches!(parse("x"), Err(ToolError::Other(_))));
 /// assert!(matches!(parse("42"), Err(ToolError::Retry(_))));
-/// assert!(matches!(parse("x"), Err(ToolError::Fatal(_))));
+/// assert!(matches!(parse("3"), Err(ToolError::Other(_))));
+/// assert!(matches!(parse("2"), Err(ToolError::Fatal(_))));
 /// ```
+///
+/// A tool may as well return `anyhow::Result<T>`, `Result<T, BoxError>` or `Result<T, String>`; see
+/// [`tool_fn`](crate::tool_fn).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -36,29 +53,105 @@ pub enum ToolError {
     CallDeferred(CallDeferred),
     /// Not for the model: the other calls of the response finish, then the run ends with this error.
     Fatal(BoxError),
+    /// An ordinary error: the call failed, the model is told its `Display`, and the run goes on. With
+    /// [`Turn::tool_errors_end_run`](crate::Turn::tool_errors_end_run) it is fatal.
+    Other(BoxError),
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
+impl<E: Into<BoxError> + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self::from_box(Box::new(error))
+        Self::of(boxed(error))
     }
 }
 
 impl ToolError {
-    /// A fatal error of something that is not a [`std::error::Error`].
+    /// An error that ends the run: the other calls of the response finish first, and the model is not told.
     #[must_use]
     pub fn fatal(error: impl Into<BoxError>) -> Self {
-        Self::from_box(error.into())
+        Self::Fatal(error.into())
     }
 
-    fn from_box(error: BoxError) -> Self {
-        error
-            .downcast()
-            .map(|it| Self::Retry(*it))
-            .or_else(|error| error.downcast().map(|it| Self::Failed(*it)))
-            .or_else(|error| error.downcast().map(|it| Self::ApprovalRequired(*it)))
-            .or_else(|error| error.downcast().map(|it| Self::CallDeferred(*it)))
-            .unwrap_or_else(Self::Fatal)
+    /// What an error says by its type, or by the type of one of its sources.
+    fn of(error: BoxError) -> Self {
+        let error = match error.downcast::<FatalError>() {
+            Ok(fatal) => return Self::Fatal(fatal.0),
+            Err(error) => error,
+        };
+        let first: &(dyn Error + 'static) = &*error;
+        match std::iter::successors(Some(first), |&error| error.source()).find_map(control) {
+            Some(Control::Says(error)) => error,
+            Some(Control::Fatal) => Self::Fatal(error),
+            None => Self::Other(error),
+        }
+    }
+}
+
+/// An error as a box that can be downcast: the `From` of `anyhow::Error` gives one that hides what it holds.
+fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
+    let mut error = Some(error);
+    let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();
+    match held.and_then(Option::take) {
+        Some(held) => held.reallocate_into_boxed_dyn_error_without_backtrace(),
+        None => error.map_or_else(|| "the tool failed".into(), Into::into),
+    }
+}
+
+/// What the type of an error says about the call.
+enum Control {
+    Says(ToolError),
+    Fatal,
+}
+
+fn control(error: &(dyn Error + 'static)) -> Option<Control> {
+    fn is<T: Error + Clone + 'static>(error: &(dyn Error + 'static)) -> Option<T> {
+        error.downcast_ref::<T>().cloned()
+    }
+    let says = is(error)
+        .map(ToolError::Retry)
+        .or_else(|| is(error).map(ToolError::Failed))
+        .or_else(|| is(error).map(ToolError::ApprovalRequired))
+        .or_else(|| is(error).map(ToolError::CallDeferred))
+        .or_else(|| is::<UserError>(error).map(|error| ToolError::Fatal(error.into())));
+    let fatal = || error.is::<FatalError>().then_some(Control::Fatal);
+    says.map(Control::Says).or_else(fatal)
+}
+
+/// An error of a tool that ends the run, for functions that return another error than [`ToolError`]; there is also
+/// [`ToolError::fatal`].
+///
+/// ```
+/// use countersign::{BoxError, FatalError, ToolError};
+///
+/// fn balance(account: u32) -> Result<i64, BoxError> {
+///     match account {
+///         0 => Err(FatalError::new("the books are closed").into()), // the run ends
+///         1 => Err("no such account".into()), // the call fails
+///         _ => Ok(100),
+///     }
+/// }
+/// assert!(matches!(balance(0).map_err(ToolError::from), Err(ToolError::Fatal(_))));
+/// assert!(matches!(balance(1).map_err(ToolError::from), Err(ToolError::Other(_))));
+/// ```
+#[derive(Debug)]
+pub struct FatalError(BoxError);
+
+impl FatalError {
+    /// Ends the run with this error.
+    #[must_use]
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Display for FatalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for FatalError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 }
 

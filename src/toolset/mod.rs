@@ -6,6 +6,7 @@
 mod external;
 mod function;
 mod permit;
+mod signature;
 mod tool;
 
 use std::future::Future;
@@ -13,9 +14,10 @@ use std::future::Future;
 pub use external::ExternalToolset;
 pub use function::FunctionToolset;
 pub use permit::Permit;
+pub use signature::{IntoToolError, IntoToolFn, IntoToolReturn, ToolArgs, WithArgs, WithContext};
 #[cfg(feature = "schema")]
 pub use tool::schema_tool_fn;
-pub use tool::{IntoToolFn, Tool, WithArgs, WithContext, blocking_tool_fn, tool_fn};
+pub use tool::{Tool, blocking_tool_fn, tool_fn};
 
 use crate::args::Args;
 use crate::call::{RunContext, ToolDefinition};

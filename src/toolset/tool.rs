@@ -4,15 +4,12 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::Permit;
+use super::signature::{IntoToolFn, IntoToolReturn, ToolArgs};
 use crate::args::Args;
 use crate::call::{Behind, RunContext, ToolDefinition, ToolKind, Validate};
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
+use futures::future::BoxFuture;
 
 /// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and what is known about it.
 #[derive(Clone)]
@@ -73,7 +70,7 @@ impl Tool {
     }
 
     /// A tool that is an agent: it has no body, as the turn runs the agent outside of the stack (rule T7).
-    pub(crate) fn of_agent<A: DeserializeOwned + JsonSchema + Send + 'static>(
+    pub(crate) fn of_agent<A: ToolArgs>(
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,
         agent: Behind,
@@ -104,8 +101,8 @@ impl fmt::Debug for Tool {
 /// A tool from an async function: `async fn(Args) -> Result<T, E>`, or with the context in front:
 /// `async fn(RunContext, Args) -> Result<T, E>`.
 ///
-/// `Args` implements `serde::Deserialize` and [`schemars::JsonSchema`]; `T` is anything that serialises;
-/// `E` converts into [`ToolError`], as every error does.
+/// `Args` implements `serde::Deserialize` and [`schemars::JsonSchema`]; `T` is anything that serialises; `E` is
+/// [`ToolError`], `anyhow::Error`, [`BoxError`](crate::BoxError), `String` or any [`std::error::Error`].
 ///
 /// ```
 /// use countersign::{RunContext, ToolError, schemars, tool_fn};
@@ -118,50 +115,65 @@ impl fmt::Debug for Tool {
 ///     Ok(args.amount)
 /// }
 ///
-/// let tool = tool_fn("pay", "Pays an amount", pay);
-/// # let _ = tool;
+/// async fn balance(args: Pay) -> anyhow::Result<u32> {
+///     anyhow::ensure!(args.amount < 100, "the account holds 100"); // the model is told, and the run goes on
+///     Ok(100 - args.amount)
+/// }
+///
+/// let tools = [tool_fn("pay", "Pays an amount", pay), tool_fn("balance", "What would be left", balance)];
+/// # let _ = tools;
 /// ```
-pub fn tool_fn<M, F: IntoToolFn<M>>(
+///
+/// An error fails the call: the model is told the error's `Display`, and the run goes on. What else a tool can say by an
+/// error (to try again, to ask for an approval, to end the run) is at [`ToolError`].
+pub fn tool_fn<M, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
     function: F,
-) -> Tool {
+) -> Tool
+where
+    F: IntoToolFn<M>,
+    F::Args: ToolArgs,
+    F::Output: IntoToolReturn,
+    F::Future: Send + 'static,
+{
     let function = Arc::new(function);
     typed::<F::Args>(name, description, move |args, permit| {
         let called = function.call(permit.context().clone(), args);
         Box::pin(async move {
             // The permit lives as long as the body.
             let _permit = permit;
-            called.await
+            called.await.into_tool_return()
         })
     })
 }
 
 /// A tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. It runs on tokio's blocking threads, so
 /// that other calls go on; when its call is given up (a timeout, a dropped run) it still runs to its end, and is
-/// reported as "may have run".
-pub fn blocking_tool_fn<A, T, E, F>(
+/// reported as "may have run". Its result and its errors are as with [`tool_fn`].
+pub fn blocking_tool_fn<A, R, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
     function: F,
 ) -> Tool
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
-    T: Serialize + Send + 'static,
-    E: Into<ToolError> + Send + 'static,
-    F: Fn(RunContext, A) -> Result<T, E> + Send + Sync + 'static,
+    A: ToolArgs,
+    R: IntoToolReturn,
+    F: Fn(RunContext, A) -> R + Send + Sync + 'static,
 {
     let function = Arc::new(function);
     typed::<A>(name, description, move |args, permit| {
         let function = Arc::clone(&function);
         Box::pin(async move {
             let span = tracing::Span::current();
-            let body =
-                move || span.in_scope(|| to_return(function(permit.context().clone(), args)));
+            let body = move || {
+                span.in_scope(|| function(permit.context().clone(), args).into_tool_return())
+            };
             match tokio::task::spawn_blocking(body).await {
                 Ok(result) => result,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Err(error.into()),
+                // The runtime shuts down.
+                Err(error) => Err(ToolError::fatal(error)),
             }
         })
     })
@@ -172,15 +184,14 @@ where
 /// # Errors
 /// When the schema is not a valid JSON Schema.
 #[cfg(feature = "schema")]
-pub fn schema_tool_fn<F, Fut, T, E>(
+pub fn schema_tool_fn<F, Fut>(
     definition: ToolDefinition,
     function: F,
 ) -> Result<Tool, crate::error::BoxError>
 where
     F: Fn(RunContext, Args) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
-    T: Serialize + 'static,
-    E: Into<ToolError> + 'static,
+    Fut: Future + Send + 'static,
+    Fut::Output: IntoToolReturn,
 {
     let validator = jsonschema::validator_for(definition.get_parameters())
         .map_err(|error| error.to_string())?;
@@ -200,7 +211,7 @@ where
             let called = function(permit.context().clone(), permit.args().clone());
             Box::pin(async move {
                 let _permit = permit;
-                to_return(called.await)
+                called.await.into_tool_return()
             })
         }),
     })
@@ -208,7 +219,7 @@ where
 
 type Body<A> = dyn Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync;
 
-fn typed<A: DeserializeOwned + JsonSchema + Send + 'static>(
+fn typed<A: ToolArgs>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
     body: impl Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>>
@@ -225,73 +236,5 @@ fn typed<A: DeserializeOwned + JsonSchema + Send + 'static>(
             Ok(args) => body(args, permit),
             Err(problem) => Box::pin(std::future::ready(Err(ModelRetry::new(problem).into()))),
         }),
-    }
-}
-
-/// What a body gave, as the model will see it. A [`ToolReturn`] stays what it is.
-fn to_return<T: Serialize + 'static, E: Into<ToolError>>(
-    result: Result<T, E>,
-) -> Result<ToolReturn, ToolError> {
-    let value = result.map_err(Into::into)?;
-    match (&value as &dyn std::any::Any).downcast_ref::<ToolReturn>() {
-        Some(value) => Ok(value.clone()),
-        None => Ok(ToolReturn::new(serde_json::to_value(value)?)),
-    }
-}
-
-/// The functions that [`tool_fn`] takes. Not for implementing: the parameter tells the two shapes apart.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a tool",
-    note = "a tool is `async fn(A) -> Result<T, E>` or `async fn(RunContext, A) -> Result<T, E>`, where `A` implements `serde::Deserialize` and `schemars::JsonSchema`, `T` implements `Serialize`, and `E` converts into `ToolError`"
-)]
-pub trait IntoToolFn<M>: Send + Sync + 'static {
-    /// The arguments.
-    type Args: DeserializeOwned + JsonSchema + Send + 'static;
-
-    /// Calls the function.
-    fn call(
-        &self,
-        cx: RunContext,
-        args: Self::Args,
-    ) -> BoxFuture<'static, Result<ToolReturn, ToolError>>;
-}
-
-/// Marks functions of the arguments only.
-#[derive(Debug)]
-pub struct WithArgs<A>(std::marker::PhantomData<A>);
-
-/// Marks functions of the context and the arguments.
-#[derive(Debug)]
-pub struct WithContext<A>(std::marker::PhantomData<A>);
-
-impl<F, Fut, A, T, E> IntoToolFn<WithArgs<A>> for F
-where
-    F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
-    A: DeserializeOwned + JsonSchema + Send + 'static,
-    T: Serialize + 'static,
-    E: Into<ToolError> + 'static,
-{
-    type Args = A;
-
-    fn call(&self, _: RunContext, args: A) -> BoxFuture<'static, Result<ToolReturn, ToolError>> {
-        let called = self(args);
-        Box::pin(async move { to_return(called.await) })
-    }
-}
-
-impl<F, Fut, A, T, E> IntoToolFn<WithContext<A>> for F
-where
-    F: Fn(RunContext, A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
-    A: DeserializeOwned + JsonSchema + Send + 'static,
-    T: Serialize + 'static,
-    E: Into<ToolError> + 'static,
-{
-    type Args = A;
-
-    fn call(&self, cx: RunContext, args: A) -> BoxFuture<'static, Result<ToolReturn, ToolError>> {
-        let called = self(cx, args);
-        Box::pin(async move { to_return(called.await) })
     }
 }

@@ -67,7 +67,8 @@ impl Turn {
     /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).
     pub(crate) fn inside(mut self, task: &Task) -> Self {
         let explain = self.info.explain || task.info.explain;
-        self.info = RunInfo { explain, ..task.info.clone() };
+        let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
+        self.info = RunInfo { explain, tool_errors_end_run, ..task.info.clone() };
         self.trace_args |= task.trace_args;
         // Of a ledger of its own and its parent's, its own is the one that it is written down in.
         let shared = |own: &Ledger| task.ledger.as_ref().is_some_and(|it| it.is_beside(own));

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::call::{Execution, Said, ToolCall};
+use crate::call::{Execution, Said, SharedError, ToolCall};
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
 use crate::error::ErrorKind;
@@ -34,9 +34,20 @@ pub struct CallReport {
     answered: Option<Answered>,
     execution: Execution,
     denied_by: Option<String>,
+    error: Option<BodyError>,
     settled_before: bool,
     skipped: bool,
     turns: Vec<TurnReport>,
+}
+
+/// The error of a tool body. `Debug` does not show it, as it may quote arguments (rule S2).
+#[derive(Clone)]
+struct BodyError(SharedError);
+
+impl fmt::Debug for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BodyError")
+    }
 }
 
 /// How a call that waited was answered, and by whom as far as the answers say.
@@ -154,6 +165,7 @@ impl From<Slot> for CallReport {
             answered: slot.answered,
             execution: slot.execution,
             denied_by: slot.denied_by,
+            error: slot.error.map(BodyError),
             settled_before: slot.settled_before,
             skipped: slot.skipped,
             turns: slot.child.turns,
@@ -202,6 +214,13 @@ impl CallReport {
     #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.execution
+    }
+
+    /// The error with which the body of its tool failed, where the model was told of it (its `Display`) and the run went
+    /// on. It is not part of what is stored.
+    #[must_use]
+    pub fn error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.as_ref().map(|error| &**error.0.0 as _)
     }
 
     /// Whether it had its outcome already when the response was taken up again.

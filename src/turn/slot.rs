@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::call::{Approval, Execution, Said, ToolCall, is_about_repeating};
+use crate::call::{Approval, Execution, Said, SharedError, ToolCall, is_about_repeating};
 use crate::decision::Question;
 use crate::error::{BoxError, ErrorKind};
 use crate::gate::MAY_HAVE_RUN;
@@ -31,6 +31,8 @@ pub(super) struct Slot {
     pub(super) execution: Execution,
     /// The layer that denied it, if one did.
     pub(super) denied_by: Option<String>,
+    /// The error of its body, where the model was told of it.
+    pub(super) error: Option<SharedError>,
     /// It had its outcome when the response was taken up again.
     pub(super) settled_before: bool,
     /// It would have waited, beside a final answer.
@@ -92,6 +94,7 @@ impl Slot {
             answered: None,
             execution: Execution::NotStarted,
             denied_by: None,
+            error: None,
             settled_before: false,
             skipped: false,
             child: Child::default(),

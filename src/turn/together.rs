@@ -231,11 +231,11 @@ impl<'a> Together<'a> {
     }
 
     fn settle(&self, slot: &mut Slot, origin: Args, deferrals: u32, walked: Walked) {
-        let Walked { end, questions, said, args, execution, denied_by, pass, .. } = walked;
+        let Walked { end, questions, said, args, execution, denied_by, error, pass, .. } = walked;
         slot.remember(questions);
         slot.said.extend(said);
         slot.args = args;
-        slot.denied_by = denied_by;
+        (slot.denied_by, slot.error) = (denied_by, error);
         let ran = execution.started();
         if execution.started() || !slot.execution.started() {
             slot.execution = execution;

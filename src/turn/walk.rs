@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use crate::args::Args;
 use crate::call::{
     Approval, CallInfo, Closed, Execution, Inherited, Pass, Phase, RunContext, RunInfo, Said,
-    ToolCall, ToolDefinition, ToolKind, is_about_repeating, name_rewriters,
+    SharedError, ToolCall, ToolDefinition, ToolKind, is_about_repeating, name_rewriters,
 };
 use crate::decision::Question;
 use crate::error::BoxError;
@@ -46,6 +46,8 @@ pub(super) struct Walked {
     pub(super) args: Args,
     pub(super) execution: Execution,
     pub(super) denied_by: Option<String>,
+    /// The error of its body, where the model is told of it.
+    pub(super) error: Option<SharedError>,
     /// The call goes to an agent, which inherits these layers.
     pub(super) delegated: Option<Vec<Inherited>>,
     /// To wait for bodies that run on.
@@ -140,6 +142,7 @@ impl Walker {
             args: closed.args,
             execution: closed.execution,
             denied_by,
+            error: closed.error,
             delegated: handed_on.then_some(closed.inherited),
             pass,
         }

@@ -35,6 +35,7 @@ mod seeds;
 mod sub_agents;
 mod terminal;
 mod testing;
+mod tool_errors;
 mod tower_errors;
 mod tower_layers;
 mod turn;

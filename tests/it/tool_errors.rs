@@ -1,0 +1,295 @@
+//! What becomes of the errors of tools: by default an ordinary one fails its call, and the run goes on (rule T8).
+
+use std::error::Error as _;
+use std::fmt;
+
+use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::{
+    Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, ErrorKind,
+    FatalError, FunctionToolset, ModelRetry, RunContext, Tool, ToolError, ToolFailed, ToolsExt,
+    Turn, blocking_tool_fn, schemars, tool_fn,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Recorder, Script, call, content, results, words};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct What {
+    says: String,
+}
+
+/// An error with a source, as applications have them.
+#[derive(Debug)]
+struct Outage(std::io::Error);
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bank cannot be reached")
+    }
+}
+
+impl std::error::Error for Outage {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+fn outage() -> Outage {
+    Outage(std::io::Error::other("secret-host.internal: connection refused"))
+}
+
+/// What a body says, as an error of the application's own kind.
+fn said(what: &str) -> Result<Value, BoxError> {
+    match what {
+        "retry" => Err(ModelRetry::new("one digit, please").into()),
+        "failed" => Err(ToolFailed::new("the account is closed").into()),
+        "ask" => Err(ApprovalRequired::because("spends money").into()),
+        "defer" => Err(CallDeferred::question().into()),
+        "fatal" => Err(FatalError::new(outage()).into()),
+        "deps" => Err(RunContext::default().deps::<u8>().unwrap_err().into()),
+        "outage" => Err(outage().into()),
+        "text" => Err("no such account".into()),
+        _ => Ok(json!("done")),
+    }
+}
+
+fn as_anyhow(error: BoxError) -> anyhow::Error {
+    let error = match error.downcast::<ModelRetry>() {
+        Ok(error) => return anyhow::Error::new(*error).context("while paying"),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<ApprovalRequired>() {
+        Ok(error) => return anyhow::Error::new(*error),
+        Err(error) => error,
+    };
+    match error.downcast::<FatalError>() {
+        Ok(error) => anyhow::Error::new(*error).context("while paying"),
+        Err(error) => anyhow::anyhow!("{error}"),
+    }
+}
+
+/// The same tool in each of the forms that a tool may have.
+fn tools() -> Vec<(&'static str, Tool)> {
+    async fn own(args: What) -> Result<Value, ToolError> {
+        Ok(said(&args.says)?)
+    }
+    async fn boxed(_: RunContext, args: What) -> Result<Value, BoxError> {
+        said(&args.says)
+    }
+    async fn any(args: What) -> anyhow::Result<Value> {
+        said(&args.says).map_err(as_anyhow)
+    }
+    let blocking = |_: RunContext, args: What| said(&args.says);
+    vec![
+        ("ToolError", tool_fn("say", "", own)),
+        ("BoxError", tool_fn("say", "", boxed)),
+        ("anyhow", tool_fn("say", "", any)),
+        ("blocking", blocking_tool_fn("say", "", blocking)),
+    ]
+}
+
+async fn say(tool: &Tool, says: &str) -> Result<CallReport, ErrorKind> {
+    let turn = Turn::new(FunctionToolset::new().tool(tool.clone()));
+    let report = turn.run(vec![call("c1", "say", json!({"says": says}))]).await;
+    match report {
+        Ok(report) => Ok(report.calls()[0].clone()),
+        Err(error) => {
+            let report = error.report().calls()[0].clone();
+            assert!(report.error().is_none(), "the error of the run says it");
+            assert_eq!(report.outcome().text().unwrap(), "The tool failed with an internal error.");
+            let kind = match error.kind() {
+                ErrorKind::Tool { id, tool, source } => {
+                    let source = source.to_string().into();
+                    ErrorKind::Tool { id: id.clone(), tool: tool.clone(), source }
+                }
+                other => panic!("{other:?}"),
+            };
+            Err(kind)
+        }
+    }
+}
+
+// T8: "An ordinary error of a tool fails its call: the model is told its `Display`, without its sources, and the run
+// goes on. An error that says by its type what is to become of the call (to try again, to ask) is found in every form."
+#[tokio::test]
+async fn an_ordinary_error_fails_its_call_and_control_values_keep_their_meaning_in_every_form() {
+    for (form, tool) in tools() {
+        for (says, word, told) in [
+            ("nothing", "returned", "done"),
+            ("outage", "failed", "the bank cannot be reached"),
+            ("text", "failed", "no such account"),
+            ("failed", "failed", "the account is closed"),
+            ("retry", "retry", "one digit, please"),
+        ] {
+            let report = say(&tool, says).await.unwrap();
+            assert_eq!(
+                (report.outcome().word(), report.outcome().text().unwrap().as_str()),
+                (word, told),
+                "{form} {says}"
+            );
+            assert!(report.execution().started());
+        }
+        let asks = say(&tool, "ask").await.unwrap();
+        assert_eq!(asks.outcome().word(), "deferred", "{form}");
+        assert_eq!(asks.asked()[0].reason(), "spends money", "{form}");
+
+        let fatal = say(&tool, "fatal").await.unwrap_err();
+        let says = |source: &dyn std::error::Error| source.to_string();
+        assert!(
+            fatal
+                .source()
+                .is_some_and(|it| says(it).ends_with("the bank cannot be reached")
+                    || says(it) == "while paying"),
+            "{form}: {fatal:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_deferred_call_and_a_missing_dependency_are_found_in_a_box() {
+    for (form, tool) in tools().into_iter().filter(|(form, _)| *form != "anyhow") {
+        let defers = say(&tool, "defer").await.unwrap();
+        let countersign::Outcome::Deferred(deferral) = defers.outcome() else { panic!("{form}") };
+        assert_eq!(deferral.kind(), DeferralKind::Question);
+        // What the host wired wrong is the host's to mend.
+        let deps = say(&tool, "deps").await.unwrap_err();
+        let says = deps.source().map(ToString::to_string).unwrap_or_default();
+        assert!(says.starts_with("the run has no dependency of type `u8`"), "{form}: {says}");
+    }
+}
+
+// "Its `Display`, no chain, no `Debug`": the host has the rest.
+#[tokio::test]
+async fn the_host_finds_the_error_with_its_sources_and_no_debug_shows_it() {
+    let tool = tool_fn("say", "", async |_: What| -> anyhow::Result<()> {
+        Err(anyhow::Error::new(outage()).context("the refund failed"))
+    });
+    let report = say(&tool, "").await.unwrap();
+    assert_eq!(report.outcome().text().unwrap(), "the refund failed");
+    let chain = std::iter::successors(report.error(), |&error| error.source());
+    let chain: Vec<_> = chain.map(ToString::to_string).collect();
+    assert_eq!(
+        chain,
+        [
+            "the refund failed",
+            "the bank cannot be reached",
+            "secret-host.internal: connection refused"
+        ]
+    );
+    let debug = format!("{report:?}");
+    assert!(!debug.contains("refund failed") && !debug.contains("secret-host"), "{debug}");
+
+    let report = say(&tools()[0].1, "outage").await.unwrap();
+    assert!(report.error().is_some_and(|error| error.is::<Outage>()));
+}
+
+// An application's own error can hold what a tool says.
+#[tokio::test]
+async fn what_a_tool_says_is_found_among_the_sources_of_its_error() {
+    #[derive(Debug)]
+    struct Own(ApprovalRequired);
+    impl fmt::Display for Own {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("not allowed yet")
+        }
+    }
+    impl std::error::Error for Own {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    let tool = tool_fn("say", "", async |cx: RunContext, _: What| {
+        cx.approved_for("spends money").map_err(Own)
+    });
+    assert_eq!(say(&tool, "").await.unwrap().outcome().word(), "deferred");
+}
+
+#[tokio::test]
+async fn text_is_an_error_too_and_an_error_without_words_says_so() {
+    let owned = tool_fn("say", "", async |_: What| Err::<(), _>(String::from("not today")));
+    assert_eq!(say(&owned, "").await.unwrap().outcome().text().unwrap(), "not today");
+    let fixed = tool_fn("say", "", async |_: What| Err::<(), &'static str>("not today"));
+    assert_eq!(say(&fixed, "").await.unwrap().outcome().text().unwrap(), "not today");
+    let silent = tool_fn("say", "", async |_: What| Err::<(), _>(String::new()));
+    let report = say(&silent, "").await.unwrap();
+    assert_eq!(report.outcome().text().unwrap(), "The tool failed without saying why.");
+}
+
+#[tokio::test]
+async fn a_value_that_is_no_json_fails_its_call_and_says_that_the_tool_ran() {
+    let tool = tool_fn("say", "", async |_: What| {
+        Ok::<_, ToolError>(std::collections::BTreeMap::from([((1, 2), 3)]))
+    });
+    let told = say(&tool, "").await.unwrap().outcome().text().unwrap();
+    assert!(
+        told.starts_with("The tool ran, and what it gave cannot be written as JSON:"),
+        "{told}"
+    );
+}
+
+// T8: "`Turn::tool_errors_end_run` has every error of a tool end the run, as PydanticAI does."
+#[tokio::test]
+async fn every_error_ends_the_run_where_that_was_asked_for() {
+    let say = tools().remove(0).1;
+    let turn = Turn::new(FunctionToolset::new().tool(say));
+    let calls = || {
+        vec![
+            call("c1", "say", json!({"says": "outage"})),
+            call("c2", "say", json!({"says": "retry"})),
+            call("c3", "say", json!({"says": "nothing"})),
+        ]
+    };
+    let report = turn.run(calls()).await.unwrap();
+    assert_eq!(words(&report), ["failed", "retry", "returned"]);
+
+    let error = turn.tool_errors_end_run().run(calls()).await.unwrap_err();
+    let ErrorKind::Tool { id, source, .. } = error.kind() else { panic!("{error}") };
+    assert_eq!((id.as_str(), source.to_string().as_str()), ("c1", "the bank cannot be reached"));
+    assert_eq!(words(error.report()), ["failed", "retry", "returned"]);
+    assert_eq!(content(error.report(), 0), "The tool failed with an internal error.");
+    assert!(error.into_suspended().is_none_or(|state| state.calls().all(|(_, it)| it.is_some())));
+}
+
+fn broken() -> Recorder {
+    Recorder::new(["broken"]).body(|_, _| Err(outage().into()))
+}
+
+// T8: "it is no retry": a model may go on however often its tools fail.
+#[tokio::test]
+async fn an_ordinary_error_costs_no_retry() {
+    let script = Script::calls([call("c1", "broken", json!({}))]);
+    let run = Agent::new(script.clone(), broken()).max_retries(0).run("go").await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    let told = results(&script.heard()[1].messages);
+    assert_eq!(told[0].2, "the bank cannot be reached");
+}
+
+#[tokio::test]
+async fn what_a_root_says_about_errors_holds_for_its_sub_agents() {
+    let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
+    let root = |child: &Agent| {
+        let tools = FunctionToolset::new().tool(child.as_tool("child", "Works"));
+        Agent::new(Script::calls([call("r1", "child", json!({"prompt": "work"}))]), tools)
+    };
+    assert_eq!(root(&child).run("go").await.unwrap().text(), Some("done"));
+
+    let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
+    let error = root(&child).tool_errors_end_run().run("go").await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Agent { agent, .. } if agent == "child"), "{error}");
+}
+
+#[tokio::test]
+async fn a_ledger_records_what_the_model_is_told_of_an_error() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let turn = Turn::new(broken().approval_required()).ledger(ledger.clone());
+    let report = turn.run(vec![call("c1", "broken", json!({}))]).await.unwrap();
+    let suspended = report.into_suspended().unwrap();
+    let answers = || suspended.requests().answer().approve("c1").build().unwrap();
+    for _ in 0..2 {
+        // The second one finds it in the ledger.
+        let report = turn.resume(suspended.clone(), answers()).await.unwrap();
+        assert_eq!(content(&report, 0), "the bank cannot be reached");
+    }
+    let [record] = &ledger.list(None, 10).await.unwrap()[..] else { panic!("one ask") };
+    assert_eq!(record.state, AskState::Executed);
+}
