@@ -140,14 +140,16 @@ pub use agent::{
     Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
     TakeUp, structured, text,
 };
-pub use args::{Args, ArgsError};
+pub use args::{Args, ArgsError, IntoArgs};
 pub use call::{
     Execution, Extensions, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind, Usage,
     UsageLimits,
 };
 #[cfg(feature = "cli")]
 pub use cli::TerminalHandler;
-pub use decision::{Decision, Denial, Question, QuestionId, ToolBlocked, ToolDecision};
+pub use decision::{
+    Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
+};
 pub use deferred::{
     Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,
     metadata,
@@ -179,7 +181,7 @@ pub use postgres::PostgresStore;
 pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
-pub use tools::{Tools, ToolsExt};
+pub use tools::{ToolLayer, ToolService, Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;
 pub use toolset::{

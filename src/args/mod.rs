@@ -63,6 +63,41 @@ impl Args {
         self.get(name).and_then(Value::as_str)
     }
 
+    /// The integer under `name`, if there is one and it fits.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// let args = Args::parse(r#"{"amount": 12.5, "count": 3, "urgent": true}"#)?;
+    /// assert_eq!(args.f64("amount"), Some(12.5));
+    /// assert_eq!((args.i64("count"), args.u64("count"), args.f64("count")), (Some(3), Some(3), Some(3.0)));
+    /// assert_eq!(args.bool("urgent"), Some(true));
+    /// assert_eq!((args.i64("amount"), args.bool("count"), args.u64("nothing")), (None, None, None));
+    /// # Ok::<(), countersign::ArgsError>(())
+    /// ```
+    #[must_use]
+    pub fn i64(&self, name: &str) -> Option<i64> {
+        self.get(name).and_then(Value::as_i64)
+    }
+
+    /// The non-negative integer under `name`, if there is one and it fits.
+    #[must_use]
+    pub fn u64(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(Value::as_u64)
+    }
+
+    /// The number under `name`, if there is one; of an integer beyond 2^53, the nearest `f64`.
+    #[must_use]
+    pub fn f64(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(Value::as_f64)
+    }
+
+    /// The boolean under `name`, if there is one.
+    #[must_use]
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        self.get(name).and_then(Value::as_bool)
+    }
+
     /// The names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
@@ -147,6 +182,37 @@ impl Index<&str> for Args {
 impl From<Map<String, Value>> for Args {
     fn from(map: Map<String, Value>) -> Self {
         Self(Arc::new(map))
+    }
+}
+
+/// What [`ToolCall::with_args`](crate::ToolCall::with_args) and the like take: [`Args`], or a JSON object as a `Map`.
+///
+/// A [`Value`] is none, as it may be something else than an object. [`Args::try_from`] reads one, and
+/// [`Args::with`] builds or changes arguments without a failure to handle:
+///
+/// ```
+/// use countersign::{Args, Decision};
+/// use serde_json::json;
+///
+/// let built = Decision::allow().with_args(Args::new().with("amount", 5));
+/// let read = Decision::allow().with_args(Args::try_from(json!({"amount": 5}))?);
+/// assert_eq!(built, read);
+/// # Ok::<(), countersign::ArgsError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the arguments of a call",
+    note = "a JSON value may be something else than an object: write `Args::try_from(value)?`, or build the arguments with `Args::new().with(\"amount\", 5)`",
+    note = "to change some of a call's arguments: `call.args().clone().with(\"amount\", 5)`"
+)]
+pub trait IntoArgs {
+    /// The arguments.
+    fn into_args(self) -> Args;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<Args>> IntoArgs for T {
+    fn into_args(self) -> Args {
+        self.into()
     }
 }
 

@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{Args, ArgsError, unique};
+use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
@@ -102,8 +102,8 @@ impl ToolCall {
 
     /// The same call with other arguments. Layers inside see them; layers outside decide again (rule D3).
     #[must_use]
-    pub fn with_args(mut self, args: impl Into<Args>) -> Self {
-        self.args = args.into();
+    pub fn with_args(mut self, args: impl IntoArgs) -> Self {
+        self.args = args.into_args();
         self
     }
 

@@ -115,7 +115,7 @@ impl Pass {
         let name = layer();
         let decision = decision.named(|| name.clone());
         match decision.verdict {
-            Verdict::Allow => {}
+            Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => self.ask(questions),
             Verdict::Deny(denial) => return Err(self.deny(*denial)),
         }

@@ -1,14 +1,15 @@
 //! What a middleware says about a call: ALLOW, ASK or DENY, with changed arguments if need be.
 
+mod conversion;
 mod question;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::args::Args;
-use crate::error::BoxError;
+use crate::args::{Args, IntoArgs};
+pub use conversion::IntoDecision;
 pub use question::{Question, QuestionId};
 
 /// The three answers, from the mildest to the strictest: of several, the greatest wins (rule D1).
@@ -47,15 +48,18 @@ pub enum ToolDecision {
 /// ```compile_fail
 /// let decision = countersign::Decision::default(); // error: no function `default`
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 #[must_use = "a decision does nothing until the middleware returns it"]
 pub struct Decision {
     pub(crate) verdict: Verdict,
     pub(crate) args: Option<Args>,
 }
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub(crate) enum Verdict {
+    /// An ALLOW that no middleware decided on: a hook that was left out, a call of another tool, plain arguments. Only
+    /// `danger_first_decision_wins` tells it from an ALLOW.
+    Undecided,
     Allow,
     Ask(Vec<Question>),
     /// Boxed, as decisions are passed around much more often than they deny.
@@ -99,6 +103,11 @@ impl Decision {
         Self { verdict: Verdict::Allow, args: None }
     }
 
+    /// An ALLOW of a middleware that has not decided about the call.
+    pub(crate) const fn undecided() -> Self {
+        Self { verdict: Verdict::Undecided, args: None }
+    }
+
     /// Somebody has to approve the call. The approver sees `reason`, the final arguments, and who asks.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Ask(vec![Question::new(reason)]), args: None }
@@ -126,8 +135,8 @@ impl Decision {
     ///
     /// A middleware that changes arguments must be deterministic and leave its own result alone (rule D3);
     /// [`testing::rewrites_once`](crate::testing::rewrites_once) checks that.
-    pub fn with_args(mut self, args: impl Into<Args>) -> Self {
-        self.args = Some(args.into());
+    pub fn with_args(mut self, args: impl IntoArgs) -> Self {
+        self.args = Some(args.into_args());
         self
     }
 
@@ -169,7 +178,7 @@ impl Decision {
     #[must_use]
     pub fn decision(&self) -> ToolDecision {
         match self.verdict {
-            Verdict::Allow => ToolDecision::Allow,
+            Verdict::Undecided | Verdict::Allow => ToolDecision::Allow,
             Verdict::Ask(_) => ToolDecision::Ask,
             Verdict::Deny(_) => ToolDecision::Deny,
         }
@@ -180,7 +189,7 @@ impl Decision {
     pub fn questions(&self) -> &[Question] {
         match &self.verdict {
             Verdict::Ask(questions) => questions,
-            Verdict::Allow | Verdict::Deny(_) => &[],
+            Verdict::Undecided | Verdict::Allow | Verdict::Deny(_) => &[],
         }
     }
 
@@ -189,7 +198,7 @@ impl Decision {
     pub fn denied(&self) -> Option<&Denial> {
         match &self.verdict {
             Verdict::Deny(denial) => Some(denial),
-            Verdict::Allow | Verdict::Ask(_) => None,
+            Verdict::Undecided | Verdict::Allow | Verdict::Ask(_) => None,
         }
     }
 
@@ -207,7 +216,7 @@ impl Decision {
     /// Whether it is an ALLOW that says nothing about the arguments, as most decisions are.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self, Self { verdict: Verdict::Allow, args: None })
+        matches!(self, Self { verdict: Verdict::Undecided | Verdict::Allow, args: None })
     }
 
     /// The decision, or `None` for a plain ALLOW: a small value where many decisions are handed on.
@@ -219,7 +228,7 @@ impl Decision {
     /// The reasons, for logs and explanations.
     pub(crate) fn reason(&self) -> String {
         match &self.verdict {
-            Verdict::Allow => String::new(),
+            Verdict::Undecided | Verdict::Allow => String::new(),
             Verdict::Ask(questions) => questions
                 .iter()
                 .map(Question::reason)
@@ -233,7 +242,7 @@ impl Decision {
     /// Puts the layer's name where none is yet, and its words where the layer had none.
     pub(crate) fn named(mut self, layer: impl FnOnce() -> Cow<'static, str>) -> Self {
         match &mut self.verdict {
-            Verdict::Allow => {}
+            Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => {
                 if questions.iter().any(|question| question.layer.is_empty()) {
                     let layer = layer();
@@ -260,6 +269,16 @@ impl Decision {
     }
 }
 
+impl PartialEq for Decision {
+    /// Same decision, reason, questions and arguments.
+    fn eq(&self, other: &Self) -> bool {
+        self.decision() == other.decision()
+            && self.questions() == other.questions()
+            && self.denied() == other.denied()
+            && self.args == other.args
+    }
+}
+
 impl fmt::Debug for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct(match self.decision() {
@@ -268,7 +287,7 @@ impl fmt::Debug for Decision {
             ToolDecision::Deny => "Deny",
         });
         match &self.verdict {
-            Verdict::Allow => {}
+            Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => drop(out.field("questions", questions)),
             Verdict::Deny(denial) => drop(out.field("reason", &denial.reason)),
         }
@@ -291,40 +310,5 @@ impl ToolBlocked {
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
-    }
-}
-
-impl From<ToolBlocked> for Decision {
-    fn from(blocked: ToolBlocked) -> Self {
-        Self::deny(blocked.reason)
-    }
-}
-
-impl From<Args> for Decision {
-    fn from(args: Args) -> Self {
-        Self::allow().with_args(args)
-    }
-}
-
-impl From<Map<String, Value>> for Decision {
-    fn from(args: Map<String, Value>) -> Self {
-        Self::allow().with_args(args)
-    }
-}
-
-impl<D: Into<Self>, E: Into<BoxError>> From<Result<D, E>> for Decision {
-    /// An `Err` is a DENY. A [`ToolBlocked`] gives the model its reason; of any other error the model learns only
-    /// which layer failed, and the host learns the rest (rule D4).
-    fn from(result: Result<D, E>) -> Self {
-        match result {
-            Ok(decision) => decision.into(),
-            Err(error) => {
-                let error = error.into();
-                match error.downcast::<ToolBlocked>() {
-                    Ok(blocked) => (*blocked).into(),
-                    Err(error) => Self::failed(error),
-                }
-            }
-        }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::check::check_answers;
 use super::{CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved};
-use crate::args::Args;
+use crate::args::IntoArgs;
 use crate::error::UserError;
 use crate::outcome::ToolDenied;
 
@@ -32,7 +32,7 @@ impl<'a> Answers<'a> {
     }
 
     /// Approves a call with other arguments.
-    pub fn approve_with(self, id: impl Into<String>, args: impl Into<Args>) -> Self {
+    pub fn approve_with(self, id: impl Into<String>, args: impl IntoArgs) -> Self {
         self.approval(id, ToolApproved::with_args(args))
     }
 

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::args::{Args, unique};
+use crate::args::{Args, IntoArgs, unique};
 use crate::outcome::ToolDenied;
 
 /// The answer to a call that needs an approval. `true` and `false` convert, and nothing else counts as a yes.
@@ -39,8 +39,8 @@ impl ToolApproved {
 
     /// Approved with other arguments.
     #[must_use]
-    pub fn with_args(args: impl Into<Args>) -> Self {
-        Self { override_args: Some(args.into()) }
+    pub fn with_args(args: impl IntoArgs) -> Self {
+        Self { override_args: Some(args.into_args()) }
     }
 }
 

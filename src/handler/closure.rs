@@ -104,6 +104,9 @@ where
 /// one call after the other. The reasons of several askers come as one text. Calls that are executed elsewhere are
 /// left.
 ///
+/// After `false` the model is told that the call was denied, and the reason of the question: `The tool call was denied:
+/// delete a.log?`.
+///
 /// ```
 /// use countersign::{Args, permission_handler};
 ///
@@ -145,8 +148,14 @@ where
                 .filter(|reason| !reason.is_empty())
                 .collect::<Vec<_>>()
                 .join("; ");
-            let yes = self.0(call.name().to_owned(), call.args().clone(), reason).await;
-            answers = answers.approval(call.id(), yes);
+            let denied = match reason.as_str() {
+                "" => String::new(),
+                reason => format!("The tool call was denied: {reason}"),
+            };
+            answers = match self.0(call.name().to_owned(), call.args().clone(), reason).await {
+                true => answers.approve(call.id()),
+                false => answers.deny(call.id(), denied),
+            };
         }
         Ok(answers.answered_by("permission handler").leave_rest().build()?)
     }

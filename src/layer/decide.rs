@@ -13,7 +13,7 @@ use tower::Service;
 use tracing::level_filters::LevelFilter;
 
 use crate::call::{Inherited, Pass, ToolCall};
-use crate::decision::{Decision, ToolDecision};
+use crate::decision::{Decision, IntoDecision, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
@@ -39,7 +39,7 @@ impl<F, S> DecideService<F, S> {
 impl<F, D, S> Service<ToolCall> for DecideService<F, S>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision> + 'static,
+    D: IntoDecision + 'static,
     S: Service<ToolCall, Response = Outcome>,
     S::Error: Into<BoxError>,
 {
@@ -66,7 +66,7 @@ fn decide<F, D>(
 ) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision>,
+    D: IntoDecision,
 {
     let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
     if pass.is_inherited() {

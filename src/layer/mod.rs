@@ -14,7 +14,7 @@ use tower::Layer;
 pub use decide::{DecideFuture, DecideService};
 pub use service::{MiddlewareLayer, MiddlewareService};
 
-use crate::middleware::{Adjusted, DecideFn, FromFn, ToolMiddleware};
+use crate::middleware::{Adjusted, Chain, DecideFn, FirstDecision, FromFn, ToolMiddleware, When};
 
 /// What every middleware can do.
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
@@ -59,13 +59,20 @@ where
     }
 }
 
-impl<F, S> Layer<S> for FromFn<F>
-where
-    Self: ToolMiddleware + Clone,
-{
-    type Service = MiddlewareService<Self, S>;
+/// Middleware of the library's own that is a layer as it is. What cannot be cloned becomes one by `into_layer`.
+macro_rules! layers {
+    ($($middleware:ident<$($parameter:ident),*>),* $(,)?) => {$(
+        impl<S, $($parameter),*> Layer<S> for $middleware<$($parameter),*>
+        where
+            Self: ToolMiddleware + Clone,
+        {
+            type Service = MiddlewareService<Self, S>;
 
-    fn layer(&self, inner: S) -> Self::Service {
-        MiddlewareLayer::new(self.clone()).layer(inner)
-    }
+            fn layer(&self, inner: S) -> Self::Service {
+                MiddlewareLayer::new(self.clone()).layer(inner)
+            }
+        }
+    )*};
 }
+
+layers!(Adjusted<M>, Chain<>, FirstDecision<>, FromFn<F>, When<P, A, B>);

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::args::Args;
+use crate::args::{Args, IntoArgs};
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, Pending, fingerprint};
@@ -123,8 +123,8 @@ impl Ask {
 
     /// The arguments it will run with.
     #[must_use]
-    pub fn args(mut self, args: impl Into<Args>) -> Self {
-        self.args = args.into();
+    pub fn args(mut self, args: impl IntoArgs) -> Self {
+        self.args = args.into_args();
         self
     }
 

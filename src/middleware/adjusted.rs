@@ -52,7 +52,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Adjusted<M> {
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         if !self.applies(call) {
-            return Decision::allow();
+            return Decision::undecided();
         }
         let deciding = self.inner.before_tool_call(cx, call);
         let Some(limit) = self.limit else { return deciding.await };

@@ -2,15 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::erased::{Erased, Slot};
-use super::{ToolCallError, ToolMiddleware, told};
+use super::members::{Members, ask};
+use super::{ToolCallError, ToolMiddleware};
 use crate::args::Args;
-use crate::call::{Execution, RunContext, ToolCall};
-use crate::caught::{Caught, caught};
+use crate::call::{RunContext, ToolCall};
 use crate::decision::{Decision, Question, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -33,7 +31,7 @@ use crate::outcome::Outcome;
 /// ```
 #[derive(Clone, Default)]
 pub struct Chain {
-    members: Vec<Arc<dyn Erased>>,
+    members: Members,
     parallel: bool,
 }
 
@@ -47,7 +45,7 @@ impl Chain {
     /// Adds a member inside the ones that are there.
     #[must_use]
     pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {
-        self.members.push(Arc::new(middleware));
+        self.members.push(middleware);
         self
     }
 
@@ -59,26 +57,9 @@ impl Chain {
         self
     }
 
-    /// What one member says; `None` for a plain ALLOW.
-    async fn one<'a>(
-        member: &'a dyn Erased,
-        cx: &'a RunContext,
-        call: &'a ToolCall,
-        slot: &mut Slot<'a, Option<Box<Decision>>>,
-    ) -> Option<Box<Decision>> {
-        let decision = match caught(|| member.before(cx, call, slot)).await {
-            Ok(None) if !cx.explains() => return None,
-            Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
-            Err(Caught(what)) => Decision::failed(what),
-        };
-        let decision = decision.named(|| member.name());
-        cx.note(|| member.name(), &decision, call.args());
-        Some(Box::new(decision))
-    }
-
     async fn in_parallel(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let decisions = join_all(
-            self.members.iter().map(async |member| Self::one(&**member, cx, call, &mut None).await),
+            self.members.iter().map(async |member| ask(&**member, cx, call, &mut None).await),
         )
         .await;
         let mut sum = Sum::default();
@@ -126,7 +107,7 @@ impl Chain {
     ) -> Option<(usize, Args)> {
         let mut slot = None;
         for (at, member) in self.members.iter().enumerate().skip(first) {
-            let Some(mut decision) = Self::one(&**member, cx, call, &mut slot).await else {
+            let Some(mut decision) = ask(&**member, cx, call, &mut slot).await else {
                 continue;
             };
             let changed = decision.args.take().filter(|args| !args.equal(call.args()));
@@ -159,7 +140,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, decision: Decision) {
         match decision.verdict {
-            Verdict::Allow => {}
+            Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => self.questions.extend(questions),
             Verdict::Deny(_) => drop(self.denied.get_or_insert(decision)),
         }
@@ -168,7 +149,7 @@ impl Sum {
     fn into_decision(self, args: Option<Args>) -> Decision {
         match self.denied {
             Some(denied) => denied,
-            None if self.questions.is_empty() => Decision { verdict: Verdict::Allow, args },
+            None if self.questions.is_empty() => Decision { verdict: Verdict::Undecided, args },
             None => Decision { verdict: Verdict::Ask(self.questions), args },
         }
     }
@@ -186,17 +167,8 @@ impl ToolMiddleware for Chain {
         }
     }
 
-    async fn after_tool_call(
-        &self,
-        cx: &RunContext,
-        call: &ToolCall,
-        mut outcome: Outcome,
-    ) -> Outcome {
-        let mut slot = None;
-        for member in self.members.iter().rev() {
-            outcome = told(member.after(cx, call, outcome, &mut slot).await);
-        }
-        outcome
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        self.members.after(cx, call, outcome).await
     }
 
     async fn on_tool_error(
@@ -205,31 +177,12 @@ impl ToolMiddleware for Chain {
         call: &ToolCall,
         error: ToolCallError,
     ) -> Result<Outcome, BoxError> {
-        let execution = error.execution;
-        let mut result = Err(error.error);
-        let (mut afters, mut on_errors) = (None, None);
-        for member in self.members.iter().rev() {
-            result = match result {
-                // As in a stack: once a member inside has made an outcome of the error, the others see the outcome of
-                // an execution, or nothing if there was none.
-                Ok(outcome) if execution == Execution::NotStarted => Ok(outcome),
-                Ok(outcome) => Ok(told(member.after(cx, call, outcome, &mut afters).await)),
-                Err(error) => {
-                    let error = ToolCallError { error, execution: execution.clone() };
-                    member.on_error(cx, call, error, &mut on_errors).await
-                }
-            };
-        }
-        result
+        self.members.on_error(cx, call, error).await
     }
 }
 
 impl fmt::Debug for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.parallel { "Chain(parallel)[" } else { "Chain[" })?;
-        for (i, member) in self.members.iter().enumerate() {
-            write!(f, "{}{}", if i > 0 { ", " } else { "" }, member.name())?;
-        }
-        f.write_str("]")
+        write!(f, "Chain{}{:?}", if self.parallel { "(parallel)" } else { "" }, self.members)
     }
 }

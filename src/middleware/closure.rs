@@ -6,7 +6,7 @@ use std::future::Future;
 
 use super::ToolMiddleware;
 use crate::call::{RunContext, ToolCall};
-use crate::decision::Decision;
+use crate::decision::{Decision, IntoDecision};
 
 /// Decides by a sync closure that sees the call by reference: the cheapest layer there is, without allocation. The
 /// context is [`call.context()`](ToolCall::context). An `Err` is a DENY.
@@ -26,7 +26,7 @@ use crate::decision::Decision;
 pub fn decide_fn<F, D>(decide: F) -> DecideFn<F>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision>,
+    D: IntoDecision,
 {
     DecideFn { decide, name: None }
 }
@@ -54,17 +54,17 @@ impl<F> DecideFn<F> {
 impl<F, D> DecideFn<F>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision>,
+    D: IntoDecision,
 {
     pub(crate) fn decide(&self, call: &ToolCall) -> Decision {
-        (self.decide)(call).into()
+        (self.decide)(call).into_decision()
     }
 }
 
 impl<F, D> ToolMiddleware for DecideFn<F>
 where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
-    D: Into<Decision>,
+    D: IntoDecision,
 {
     fn name(&self) -> Cow<'static, str> {
         self.layer_name()
@@ -104,10 +104,52 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// });
 /// # let _ = limit;
 /// ```
+///
+/// State that the closure owns, such as a client, is cloned for each call, as the future may outlive the closure:
+///
+/// ```
+/// use countersign::{Decision, FunctionToolset, ToolCall, ToolsExt, from_fn};
+///
+/// #[derive(Clone)]
+/// struct Client; // as most clients are, a handle that is cheap to clone
+///
+/// impl Client {
+///     async fn may_call(&self, tool: &str) -> Result<bool, std::io::Error> { Ok(tool == "search") }
+/// }
+///
+/// let client = Client;
+/// let policy = from_fn(move |call: ToolCall| {
+///     let client = client.clone();
+///     async move {
+///         Ok::<_, std::io::Error>(match client.may_call(call.name()).await? {
+///             true => Decision::allow(),
+///             false => Decision::deny("not for this user"),
+///         })
+///     }
+/// });
+/// let tools = FunctionToolset::new().layered(policy);
+/// # let _ = tools;
+/// ```
+///
+/// Where the state is not `Clone`, share it in an `Arc`. The closure itself is `Clone` then; one that captures something
+/// else that is not becomes a layer by [`into_layer`](crate::ToolMiddlewareExt::into_layer), which shares it:
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use countersign::{Decision, FunctionToolset, ToolMiddlewareExt, ToolsExt, decide_fn};
+///
+/// let frozen = AtomicBool::new(false); // not `Clone`, and captured by value
+/// let freeze = decide_fn(move |_| match frozen.load(Ordering::Relaxed) {
+///     true => Decision::deny("nothing is changed before the release"),
+///     false => Decision::allow(),
+/// });
+/// let tools = FunctionToolset::new().layered(freeze.into_layer());
+/// # let _ = tools;
+/// ```
 pub fn from_fn<F, Fut>(decide: F) -> FromFn<F>
 where
     F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: Into<Decision>> + Send,
+    Fut: Future<Output: IntoDecision> + Send,
 {
     FromFn { decide, name: None }
 }
@@ -131,14 +173,14 @@ impl<F> FromFn<F> {
 impl<F, Fut> ToolMiddleware for FromFn<F>
 where
     F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: Into<Decision>> + Send + 'static,
+    Fut: Future<Output: IntoDecision> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
         self.name.clone().unwrap_or_else(super::type_name::<F>)
     }
 
     async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        (self.decide)(call.clone()).await.into()
+        (self.decide)(call.clone()).await.into_decision()
     }
 }
 

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use futures::future::BoxFuture;
-
-use super::ToolMiddleware;
+use super::members::{Members, ask};
+use super::{ToolCallError, ToolMiddleware};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
-use crate::caught::{Caught, caught};
-use crate::decision::Decision;
+use crate::decision::{Decision, Verdict};
+use crate::error::BoxError;
+use crate::outcome::Outcome;
 
 /// What a member of [`danger_first_decision_wins`] says: a decision, which ends the chain, or not.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,59 +40,88 @@ impl From<Args> for Opinion {
     }
 }
 
+impl Opinion {
+    fn into_decision(self) -> Decision {
+        match self {
+            Self::None => Decision::undecided(),
+            Self::Args(args) => args.into(),
+            Self::Decision(decision) => decision,
+        }
+    }
+}
+
 /// A chain in which the first decision wins: an ALLOW switches off the members after it, which is what makes it
 /// dangerous. It ends this chain only; the other layers of the stack still decide.
 ///
+/// A member is a [middleware](Self::with), or a closure that gives an [`Opinion`]. A middleware does not decide about
+/// a call, so that the next member is asked, where it has no `before_tool_call`, returns plain arguments
+/// (`call.args().clone().into()`), is [for other tools](crate::ToolMiddlewareExt::for_tools), stands under a
+/// condition that does not hold, or is absent. A [`Chain`](crate::Chain) without an objection does not decide either.
+///
 /// ```
-/// use countersign::{Decision, danger_first_decision_wins};
+/// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware, danger_first_decision_wins};
+///
+/// struct FileAccess;
+///
+/// impl ToolMiddleware for FileAccess {
+///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+///         match call.name() {
+///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+///             "read_file" => Decision::allow(),
+///             _ => call.args().clone().into(), // does not decide
+///         }
+///     }
+/// }
 ///
 /// let rules = danger_first_decision_wins()
-///     .member("reads", |call| call.name().starts_with("read_").then(Decision::allow))
+///     .member("lists", |call| call.name().starts_with("list_").then(Decision::allow))
+///     .with(FileAccess)
 ///     .member("rest", |_| Decision::ask("is this all right?"));
 /// # let _ = rules;
 /// ```
 #[must_use]
 pub fn danger_first_decision_wins() -> FirstDecision {
-    FirstDecision { members: Vec::new() }
+    FirstDecision { members: Members::default() }
 }
 
 /// A chain in which the first decision wins; see [`danger_first_decision_wins`].
+#[derive(Clone)]
 pub struct FirstDecision {
-    members: Vec<(Cow<'static, str>, Member)>,
+    members: Members,
 }
 
-type Member = Box<dyn Fn(ToolCall) -> BoxFuture<'static, Opinion> + Send + Sync>;
-
 impl FirstDecision {
-    /// Adds a member.
+    /// Adds a middleware. Its other hooks run as those of a [`Chain`](crate::Chain)'s members do, whichever member
+    /// decided.
+    #[must_use]
+    pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {
+        self.members.push(Member(middleware));
+        self
+    }
+
+    /// Adds a closure.
     #[must_use]
     pub fn member<F, O>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
         F: Fn(&ToolCall) -> O + Send + Sync + 'static,
         O: Into<Opinion>,
     {
-        self.push(name, Box::new(move |call| Box::pin(std::future::ready(decide(&call).into()))))
+        let decide = move |call: ToolCall| std::future::ready(decide(&call).into());
+        self.with(Closure { name: name.into(), decide })
     }
 
-    /// Adds a member that has to wait for its answer.
+    /// Adds an async closure.
     #[must_use]
     pub fn member_async<F, Fut>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Into<Opinion>> + Send + 'static,
     {
-        self.push(
-            name,
-            Box::new(move |call| {
-                let opinion = decide(call);
-                Box::pin(async move { opinion.await.into() })
-            }),
-        )
-    }
-
-    fn push(mut self, name: impl Into<Cow<'static, str>>, member: Member) -> Self {
-        self.members.push((name.into(), member));
-        self
+        let decide = move |call| {
+            let opinion = decide(call);
+            async move { opinion.await.into() }
+        };
+        self.with(Closure { name: name.into(), decide })
     }
 }
 
@@ -103,28 +132,88 @@ impl ToolMiddleware for FirstDecision {
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let mut current = call.clone();
-        for (name, member) in &self.members {
-            let opinion = caught(|| member(current.clone())).await;
-            let decision = match opinion {
-                Ok(Opinion::None) => continue,
-                Ok(Opinion::Args(args)) => {
-                    current = current.with_args(args);
-                    continue;
-                }
-                Ok(Opinion::Decision(decision)) => decision,
-                Err(Caught(what)) => Decision::failed(what),
+        for member in self.members.iter() {
+            let Some(mut decision) = ask(&**member, cx, &current, &mut None).await else {
+                continue;
             };
-            let mut decision = decision.named(|| name.clone());
-            cx.note(|| name.clone(), &decision, current.args());
-            decision.args = decision.args.or_else(|| Some(current.args().clone()));
-            return decision;
+            match (&decision.verdict, decision.args.take()) {
+                (Verdict::Undecided, None) => {}
+                (Verdict::Undecided, Some(args)) => current = current.with_args(args),
+                (_, args) => {
+                    return decision.with_args(args.unwrap_or_else(|| current.args().clone()));
+                }
+            }
         }
-        Decision::allow().with_args(current.args().clone())
+        current.args().clone().into()
+    }
+
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        self.members.after(cx, call, outcome).await
+    }
+
+    async fn on_tool_error(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        self.members.on_error(cx, call, error).await
+    }
+}
+
+/// A member, whose plain ALLOW is told from saying nothing.
+struct Member<M>(M);
+
+impl<M: ToolMiddleware> ToolMiddleware for Member<M> {
+    fn name(&self) -> Cow<'static, str> {
+        self.0.name()
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        match self.0.before_tool_call(cx, call).await {
+            Decision { verdict: Verdict::Allow, args: None } => {
+                Decision::allow().with_args(call.args().clone())
+            }
+            decision => decision,
+        }
+    }
+
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        self.0.after_tool_call(cx, call, outcome).await
+    }
+
+    async fn on_tool_error(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        self.0.on_tool_error(cx, call, error).await
+    }
+}
+
+/// A closure as a member.
+struct Closure<F> {
+    name: Cow<'static, str>,
+    decide: F,
+}
+
+impl<F, Fut> ToolMiddleware for Closure<F>
+where
+    F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Opinion> + Send + 'static,
+{
+    fn name(&self) -> Cow<'static, str> {
+        self.name.clone()
+    }
+
+    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+        (self.decide)(call.clone()).await.into_decision()
     }
 }
 
 impl fmt::Debug for FirstDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.members.iter().map(|(name, _)| name)).finish()
+        write!(f, "danger_first_decision_wins{:?}", self.members)
     }
 }

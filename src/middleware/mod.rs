@@ -19,6 +19,7 @@ mod conditional;
 mod erased;
 mod first;
 mod inherited;
+mod members;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -82,7 +83,7 @@ pub trait ToolMiddleware: Send + Sync + 'static {
         call: &ToolCall,
     ) -> impl Future<Output = Decision> + Send {
         let _ = (cx, call);
-        async { Decision::allow() }
+        async { Decision::undecided() }
     }
 
     /// Sees what became of an execution, and may change what the model is told.
@@ -168,7 +169,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Option<M> {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match self {
             Some(middleware) => middleware.before_tool_call(cx, call).await,
-            None => Decision::allow(),
+            None => Decision::undecided(),
         }
     }
 

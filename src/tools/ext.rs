@@ -3,17 +3,14 @@
 use std::future::Future;
 
 use serde_json::Value;
-use tower::{Layer, Service};
 
-use super::Tools;
 use super::approval::{AskAll, AskIf, AskIfAsync};
 use super::definitions::Redefined;
 use super::layered::Layered;
 use super::names::{Naming, Renamed};
+use super::{ToolLayer, ToolService, Tools};
 use crate::call::{RunContext, ToolCall, ToolDefinition};
-use crate::error::BoxError;
 use crate::layer::ToolMiddlewareExt;
-use crate::outcome::Outcome;
 
 /// The wrappers, on every toolset and on [`Tools`].
 pub trait ToolsExt: Into<Tools> + Sized {
@@ -36,10 +33,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// ```
     fn layered<L>(self, layer: L) -> Tools
     where
-        L: Layer<Tools> + Send + Sync + 'static,
-        L::Service: Service<ToolCall, Response = Outcome> + Clone + Send + Sync + 'static,
-        <L::Service as Service<ToolCall>>::Error: Into<BoxError>,
-        <L::Service as Service<ToolCall>>::Future: Send + 'static,
+        L: ToolLayer<Service: ToolService> + Send + Sync + 'static,
     {
         Tools::new(Layered::new(self.into(), layer))
     }

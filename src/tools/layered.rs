@@ -5,21 +5,21 @@ use std::sync::OnceLock;
 
 use futures::TryFutureExt as _;
 use futures::future::BoxFuture;
-use tower::{Layer, Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
-use super::{Stack, Tools};
+use super::{Stack, ToolLayer, ToolService, Tools};
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-pub(super) struct Layered<L: Layer<Tools>> {
+pub(super) struct Layered<L: ToolLayer> {
     inner: Tools,
     layer: L,
     /// Applied at the first call: `buffer` spawns its worker when it is layered.
     service: OnceLock<L::Service>,
 }
 
-impl<L: Layer<Tools>> Layered<L> {
+impl<L: ToolLayer> Layered<L> {
     pub(super) fn new(inner: Tools, layer: L) -> Self {
         Self { inner, layer, service: OnceLock::new() }
     }
@@ -27,10 +27,7 @@ impl<L: Layer<Tools>> Layered<L> {
 
 impl<L> Stack for Layered<L>
 where
-    L: Layer<Tools> + Send + Sync + 'static,
-    L::Service: Service<ToolCall, Response = Outcome> + Clone + Send + Sync + 'static,
-    <L::Service as Service<ToolCall>>::Error: Into<BoxError>,
-    <L::Service as Service<ToolCall>>::Future: Send + 'static,
+    L: ToolLayer<Service: ToolService> + Send + Sync + 'static,
 {
     fn definitions<'a>(
         &'a self,
@@ -40,7 +37,7 @@ where
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
-        let service = self.service.get_or_init(|| self.layer.layer(self.inner.clone()));
+        let service = self.service.get_or_init(|| self.layer.around(self.inner.clone()));
         Box::pin(service.clone().oneshot(call).map_err(Into::into))
     }
 

@@ -16,6 +16,7 @@ mod approval;
 mod combined;
 mod definitions;
 mod ext;
+mod layer;
 mod layered;
 mod names;
 
@@ -28,6 +29,7 @@ use futures::future::BoxFuture;
 use tower::Service;
 
 pub use ext::ToolsExt;
+pub use layer::{ToolLayer, ToolService};
 
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::{BoxError, UserError};

@@ -268,6 +268,64 @@ async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn any_middleware_can_be_a_member_where_the_first_decision_wins() {
+    // D6: a member that has not decided passes the call on to the next one; a decision ends the chain, an ALLOW too.
+    let hooks = Hooks::default();
+    let only_a_result_hook = ResultHook(hooks.clone());
+    let absent: Option<Hangs> = None;
+    let rules = danger_first_decision_wins()
+        .with(only_a_result_hook)
+        .with(absent)
+        .with(decide_fn(|_| Decision::deny("for writes")).for_tools(["write"]))
+        .with(when(|_, call| call.name() == "list", decide_fn(|_| Decision::deny("for lists"))))
+        .with(Chain::new().with(decide_fn(|_| Decision::allow()).named("no objection")))
+        .with(decide_fn(|call: &ToolCall| call.args().clone().with("seen", true)).named("plain"))
+        .with(decide_fn(|_| Decision::allow()).named("allows").for_tools(["read"]))
+        .with(decide_fn(|_| Decision::deny("the rest")).named("denies"));
+    let recorder = Recorder::new(["read", "write", "list", "delete"]);
+    let turn = Turn::new(recorder.clone().layered(rules.into_layer()));
+    let calls = ["read", "write", "list", "delete"].map(|name| call(name, name, json!({})));
+    let report = turn.run(calls.to_vec()).await.unwrap();
+    assert_eq!(words(&report), ["returned", "denied", "denied", "denied"]);
+    let told: Vec<_> = (1..4).map(|n| content(&report, n)).collect();
+    assert_eq!(told, ["for writes", "for lists", "the rest"]);
+    assert_eq!(report.calls()[3].denied_by(), Some("denies"));
+    assert_eq!(recorder.ran()[0].args, Args::new().with("seen", true));
+    assert_eq!(hooks.take(), ["after returned"], "the other hooks of a member run, too");
+}
+
+#[tokio::test]
+async fn composites_are_layers_as_they_are() {
+    let deny = |name: &'static str| {
+        decide_fn(move |call: &ToolCall| match call.name() == name {
+            true => Decision::deny(name),
+            false => Decision::allow(),
+        })
+    };
+    let stack = tower::ServiceBuilder::new()
+        .layer(Chain::new().with(deny("chained")))
+        .layer(when(|_, call| call.name() == "when", deny("when")))
+        .layer(decide_fn(|_| Decision::deny("for")).for_tools(["for"]))
+        .layer(danger_first_decision_wins().with(deny("first").named("first")))
+        .timeout(Duration::from_secs(1));
+    let names = ["chained", "when", "for", "first", "read"];
+    let tools = Recorder::new(names).layered(stack).layered(Chain::new());
+    let calls = names.map(|name| call(name, name, json!({})));
+    let report = Turn::new(tools).run(calls.to_vec()).await.unwrap();
+    assert_eq!(words(&report), ["denied", "denied", "denied", "denied", "returned"]);
+}
+
+/// Middleware without `before_tool_call`.
+struct ResultHook(Hooks);
+
+impl ToolMiddleware for ResultHook {
+    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+        let _ = self.0.after_tool_call(cx, call, outcome.clone()).await;
+        outcome
+    }
+}
+
+#[tokio::test]
 async fn a_condition_picks_the_branch_and_tools_can_be_picked_by_name() {
     let by_args = |_: &RunContext, call: &ToolCall| call.args()["n"] == 1;
     let policy = || {

@@ -4,8 +4,8 @@ use countersign::{
     Agent, Answers, ApprovalRequired, Args, CallDeferred, Decision, DeferredToolHandler,
     DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, RunContext,
     ToolApproved, ToolCall, ToolDenied, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
-    Turn, UserError, handler_fn, handler_fn_sync, metadata, permission_handler, schemars, text,
-    tool_fn,
+    Turn, UserError, danger_first_decision_wins, decide_fn, handler_fn, handler_fn_sync, metadata,
+    permission_handler, schemars, text, tool_fn,
 };
 use serde_json::{Map, json};
 
@@ -206,6 +206,11 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
     };
     let report = Turn::new(tools.clone()).handler(approval_callback).run(calls()).await.unwrap();
     assert_eq!(words(&report), ["denied", "returned", "returned"]);
+    assert_eq!(
+        content(&report, 0),
+        "The tool call was denied: Delete \"a\"?",
+        "D6: the ASK's reason"
+    );
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
     let report = Turn::new(tools)
@@ -215,6 +220,23 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
         .unwrap();
     assert_eq!(content(&report, 0), "Permission required");
     assert_eq!(recorder.ids(), ["list", "list", "read_file", "read_file"]);
+}
+
+#[tokio::test]
+async fn seed_002_a_chain_ends_at_the_first_permission_result() {
+    // "MiddlewareChain -- if any middleware returns ToolPermissionResult, it short-circuits the chain"; "plain dict
+    // still works", and is no such result.
+    let chain = danger_first_decision_wins()
+        .with(FileAccessControl)
+        .with(decide_fn(|_| Decision::deny("not by the file rules")));
+    let recorder = Recorder::new(["delete_file", "read_file", "list"]);
+    let turn = Turn::new(recorder.clone().layered(chain.into_layer()));
+    let calls = ["delete_file", "read_file", "list"]
+        .map(|name| call(name, name, json!({"path": "a"})))
+        .to_vec();
+    let report = turn.run(calls).await.unwrap();
+    assert_eq!(words(&report), ["deferred", "returned", "denied"]);
+    assert_eq!(recorder.ids(), ["read_file"]);
 }
 
 #[tokio::test]

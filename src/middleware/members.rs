@@ -1,0 +1,93 @@
+//! The members of a composite, and its hooks over them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::erased::{Erased, Slot};
+use super::{ToolCallError, ToolMiddleware, told};
+use crate::call::{Execution, RunContext, ToolCall};
+use crate::caught::{Caught, caught};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// The members of a composite, outermost first.
+#[derive(Clone, Default)]
+pub(super) struct Members(Vec<Arc<dyn Erased>>);
+
+/// What one member decides, noted under its name; `None` for a plain ALLOW.
+pub(super) async fn ask<'a>(
+    member: &'a dyn Erased,
+    cx: &'a RunContext,
+    call: &'a ToolCall,
+    slot: &mut Slot<'a, Option<Box<Decision>>>,
+) -> Option<Box<Decision>> {
+    let decision = match caught(|| member.before(cx, call, slot)).await {
+        Ok(None) if !cx.explains() => return None,
+        Ok(decision) => decision.map_or_else(Decision::undecided, |decision| *decision),
+        Err(Caught(what)) => Decision::failed(what),
+    };
+    let decision = decision.named(|| member.name());
+    cx.note(|| member.name(), &decision, call.args());
+    Some(Box::new(decision))
+}
+
+impl Members {
+    pub(super) fn push(&mut self, member: impl ToolMiddleware) {
+        self.0.push(Arc::new(member));
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<dyn Erased>> {
+        self.0.iter()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&Arc<dyn Erased>> {
+        self.0.get(at)
+    }
+
+    /// Gives the outcome of an execution to all members, innermost first.
+    pub(super) async fn after(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        mut outcome: Outcome,
+    ) -> Outcome {
+        let mut slot = None;
+        for member in self.iter().rev() {
+            outcome = told(member.after(cx, call, outcome, &mut slot).await);
+        }
+        outcome
+    }
+
+    /// Gives an error to the members, innermost first, and the outcome that one of them makes of it to the others.
+    pub(super) async fn on_error(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        error: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        let execution = error.execution;
+        let mut result = Err(error.error);
+        let (mut afters, mut on_errors) = (None, None);
+        for member in self.iter().rev() {
+            result = match result {
+                // As in a stack: once a member inside has made an outcome of the error, the others see the outcome of
+                // an execution, or nothing if there was none.
+                Ok(outcome) if execution == Execution::NotStarted => Ok(outcome),
+                Ok(outcome) => Ok(told(member.after(cx, call, outcome, &mut afters).await)),
+                Err(error) => {
+                    let error = ToolCallError { error, execution: execution.clone() };
+                    member.on_error(cx, call, error, &mut on_errors).await
+                }
+            };
+        }
+        result
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.iter().map(|member| member.name()).collect();
+        write!(f, "[{}]", names.join(", "))
+    }
+}

@@ -1,0 +1,58 @@
+//! What can be put around tools, with compile errors that say how.
+
+use tower::{Layer, Service};
+
+use super::Tools;
+use crate::call::ToolCall;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+
+/// What [`layered`](crate::ToolsExt::layered) takes: every [`tower::Layer`] over [`Tools`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no `tower::Layer` around tools",
+    label = "no layer",
+    note = "a `ToolMiddleware` becomes a layer by `.into_layer()`, here and in a `ServiceBuilder`: `.layered(MyMiddleware.into_layer())`, `.layer(MyMiddleware.into_layer())`"
+)]
+pub trait ToolLayer {
+    /// The service around the tools.
+    type Service;
+
+    /// Puts the layer around tools.
+    fn around(&self, tools: Tools) -> Self::Service;
+}
+
+#[diagnostic::do_not_recommend]
+impl<L: Layer<Tools>> ToolLayer for L {
+    type Service = L::Service;
+
+    fn around(&self, tools: Tools) -> Self::Service {
+        self.layer(tools)
+    }
+}
+
+/// What the layers of [`layered`](crate::ToolsExt::layered) make of [`Tools`]: a service that can be cloned for each
+/// call, from tool calls to outcomes.
+#[diagnostic::on_unimplemented(
+    message = "these layers make `{Self}` of the tools, which cannot be called as tools are",
+    label = "not a service for tool calls",
+    note = "it has to be a `Service<ToolCall, Response = Outcome>` with an error that converts into `BoxError`, which is `Clone + Send + Sync + 'static`, and whose future is `Send + 'static`",
+    note = "tower's `RateLimit` and `Hedge` are not `Clone`: put `buffer` outside of them, as in `ServiceBuilder::new().buffer(64).rate_limit(10, second)`; `ToolRateLimit` limits each tool without one"
+)]
+pub trait ToolService:
+    Service<ToolCall, Response = Outcome, Error: Into<BoxError>, Future: Send + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+#[diagnostic::do_not_recommend]
+impl<S> ToolService for S where
+    S: Service<ToolCall, Response = Outcome, Error: Into<BoxError>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}

@@ -1,0 +1,9 @@
+//! An async closure belongs in `from_fn`, and what a closure returns is a decision.
+
+use countersign::{Decision, ToolCall, decide_fn, from_fn};
+
+fn main() {
+    let _ = decide_fn(async |_: &ToolCall| Decision::allow());
+    let _ = decide_fn(|call: &ToolCall| call.name() == "read_file");
+    let _ = from_fn(async |call: ToolCall| call.name() == "read_file");
+}
