@@ -167,8 +167,8 @@ pub use handler::{
 pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};
 pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
 pub use middleware::{
-    Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware, When,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware,
+    ToolRateLimit, When, danger_first_decision_wins, decide_fn, from_fn, when,
 };
 pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
 pub use outcome::{

@@ -18,9 +18,10 @@ use crate::outcome::ApprovalRequired;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The first walk, as the model made the call.
+    /// The first pass, on the call as the model made it. It is made again, and is still the first, when a layer inside
+    /// has changed the arguments (rule D3): [`RunContext::is_repeat`] tells.
     First,
-    /// The walk after an approval. Every middleware runs again (rule A1).
+    /// The pass after an approval. Every middleware runs again (rule A1).
     Approved,
 }
 
@@ -32,6 +33,8 @@ pub enum Phase {
 pub struct RunContext {
     run: Arc<RunInfo>,
     call: Option<Arc<CallInfo>>,
+    /// A composite asks its members again, within one pass.
+    repeat: bool,
 }
 
 #[derive(Clone, Default)]
@@ -104,11 +107,16 @@ pub struct Said {
 
 impl RunContext {
     pub(crate) fn of_run(run: Arc<RunInfo>) -> Self {
-        Self { run, call: None }
+        Self { run, call: None, repeat: false }
     }
 
     pub(crate) fn of_call(run: Arc<RunInfo>, call: CallInfo) -> Self {
-        Self { run, call: Some(Arc::new(call)) }
+        Self { run, call: Some(Arc::new(call)), repeat: false }
+    }
+
+    /// The context for a member of a composite that is asked about the call again.
+    pub(crate) fn repeated(&self) -> Self {
+        Self { repeat: true, ..self.clone() }
     }
 
     /// The same context with a dependency more, for tests of middleware and handlers; a run gets its dependencies from
@@ -174,6 +182,34 @@ impl RunContext {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.call.as_ref().map_or(Phase::First, |call| call.phase)
+    }
+
+    /// Whether the middleware that is asked has decided this call before: the call comes again after an approval, or
+    /// because a layer inside has changed its arguments (rule D3).
+    ///
+    /// What is counted once for each call (a rate limit, a budget, a metric) is counted where this is `false`. Attempts
+    /// that a retry layer outside makes are no repeats, as each of them may run the tool.
+    ///
+    /// ```
+    /// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// struct Budget(AtomicU32);
+    ///
+    /// impl ToolMiddleware for Budget {
+    ///     async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
+    ///         let take = |left: u32| left.checked_sub(1);
+    ///         if cx.is_repeat() || self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+    ///             return Decision::allow();
+    ///         }
+    ///         Decision::deny("the budget is used up")
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn is_repeat(&self) -> bool {
+        let again = |call: &Arc<CallInfo>| call.walk > 1 || call.phase == Phase::Approved;
+        self.repeat || self.call.as_ref().is_some_and(again)
     }
 
     /// How often the call has reached its gate in this pass, counting this time; more than 1 only below a layer that

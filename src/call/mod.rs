@@ -66,6 +66,8 @@ struct Head {
     /// What the model sent, when it is not the arguments of a call.
     unreadable: Option<(Value, ArgsError)>,
     pass: Option<Arc<Pass>>,
+    /// The context in place of the pass's own, where a composite asks its members again.
+    cx: Option<RunContext>,
 }
 
 impl ToolCall {
@@ -78,7 +80,7 @@ impl ToolCall {
             Ok(args) => (args, None),
             Err(error) => (Args::new(), Some((sent, error))),
         };
-        let head = Head { id: id.into(), name: name.into(), unreadable, pass: None };
+        let head = Head { id: id.into(), name: name.into(), unreadable, pass: None, cx: None };
         Self { head: Arc::new(head), args, extensions: Extensions::default() }
     }
 
@@ -121,9 +123,10 @@ impl ToolCall {
     /// The run, the pass and the approval of this call; an empty context outside a turn.
     #[must_use]
     pub fn context(&self) -> &RunContext {
-        match &self.head.pass {
-            Some(pass) => pass.context(),
-            None => RunContext::empty(),
+        match (&self.head.cx, &self.head.pass) {
+            (Some(cx), _) => cx,
+            (None, Some(pass)) => pass.context(),
+            (None, None) => RunContext::empty(),
         }
     }
 
@@ -147,6 +150,12 @@ impl ToolCall {
     pub(crate) fn walking(&self, args: Args, pass: Arc<Pass>) -> Self {
         let head = Head { pass: Some(pass), unreadable: None, ..Head::clone(&self.head) };
         Self { head: Arc::new(head), args, extensions: self.extensions.clone() }
+    }
+
+    /// The call for a member of a composite that is asked about it again.
+    pub(crate) fn repeated(&self) -> Self {
+        let cx = Some(self.context().repeated());
+        Self { head: Arc::new(Head { cx, ..Head::clone(&self.head) }), ..self.clone() }
     }
 
     /// The call under the name its tool has further inside.

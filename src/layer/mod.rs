@@ -14,7 +14,9 @@ use tower::Layer;
 pub use decide::{DecideFuture, DecideService};
 pub use service::{MiddlewareLayer, MiddlewareService};
 
-use crate::middleware::{Adjusted, Chain, DecideFn, FirstDecision, FromFn, ToolMiddleware, When};
+use crate::middleware::{
+    Adjusted, Chain, DecideFn, FirstDecision, FromFn, ToolMiddleware, ToolRateLimit, When,
+};
 
 /// What every middleware can do.
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
@@ -75,4 +77,4 @@ macro_rules! layers {
     )*};
 }
 
-layers!(Adjusted<M>, Chain<>, FirstDecision<>, FromFn<F>, When<P, A, B>);
+layers!(Adjusted<M>, Chain<>, FirstDecision<>, FromFn<F>, ToolRateLimit<>, When<P, A, B>);

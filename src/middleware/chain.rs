@@ -79,9 +79,11 @@ impl Chain {
     async fn in_order(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let mut sum = Sum::default();
         let mut current = call.clone();
-        for walk in 0..2 {
+        let repeated = cx.repeated();
+        for round in 0..2 {
             let mut mixed = None;
             let mut next = 0;
+            let cx = if round == 0 { cx } else { &repeated };
             while let Some((at, args)) = self.until_changed(next, cx, &current, &mut sum).await {
                 current = current.with_args(args);
                 mixed = self.members.get(at).filter(|_| at > 0).or(mixed);
@@ -89,8 +91,8 @@ impl Chain {
             }
             match mixed.filter(|_| sum.denied.is_none()) {
                 None => break,
-                Some(member) if walk == 1 => return changes_again(&member.name()),
-                Some(_) => {}
+                Some(member) if round == 1 => return changes_again(&member.name()),
+                Some(_) => current = current.repeated(),
             }
         }
         let args = (!current.args().same(call.args())).then(|| current.args().clone());

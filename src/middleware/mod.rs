@@ -9,6 +9,7 @@
 //! | [`when`] | one middleware or another, by a predicate |
 //! | [`for_tools`](crate::ToolMiddlewareExt::for_tools) | only for some tools |
 //! | [`deciding_within`](crate::ToolMiddlewareExt::deciding_within) | a time limit on the decision, and only on it |
+//! | [`ToolRateLimit`] | so many calls of each tool in a span of time |
 //! | `Option<M>` | perhaps no middleware; what is absent still shows in an explanation |
 //! | [`danger_first_decision_wins`] | the first decision ends the chain, an ALLOW too |
 
@@ -20,6 +21,7 @@ mod erased;
 mod first;
 mod inherited;
 mod members;
+mod rate_limit;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -30,6 +32,7 @@ pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
 pub(crate) use inherited::Ancestor;
+pub use rate_limit::ToolRateLimit;
 
 use crate::call::{RunContext, ToolCall};
 use crate::decision::Decision;
@@ -70,9 +73,10 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 
     /// Decides about a call.
     ///
-    /// - **When**: on every walk: the first one, the one after an approval, the one after a layer inside has changed
-    ///   the arguments, and each time a retry layer sends the call again. [`RunContext::phase`] tells the pass. Not for
-    ///   calls that the model made wrong: unknown tools and invalid arguments never reach the stack.
+    /// - **When**: on every pass: the first one, the one after an approval, the one after a layer inside has changed
+    ///   the arguments, and each time a retry layer sends the call again. [`RunContext::phase`] tells the first and the
+    ///   approved pass apart, [`RunContext::is_repeat`] whether the call has been decided here before. Not for calls
+    ///   that the model made wrong: unknown tools and invalid arguments never reach the stack.
     /// - **Sees**: the call with the arguments that the layers outside have left it.
     /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call go on inward; DENY ends
     ///   the walk. Keep effects out of it: the call may be denied further inside, and decided again.

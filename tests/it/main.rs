@@ -28,6 +28,7 @@ mod outputs;
 mod postgres;
 mod properties;
 mod pydantic;
+mod rate_limit;
 mod retries;
 mod seal;
 mod secrecy;
