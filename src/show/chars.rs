@@ -1,72 +1,49 @@
 //! Which characters a reader cannot see, or which change how others are seen.
 
-/// Invisible, moving or acting characters, as inclusive ranges in order: controls, format characters, blanks other
-/// than the space, fillers, variation selectors, tags, private use and noncharacters.
-const HIDDEN: &[(u32, u32)] = &[
-    (0x0000, 0x001f),
-    (0x007f, 0x00a0),
-    (0x00ad, 0x00ad),
-    (0x034f, 0x034f),
-    (0x0600, 0x0605),
-    (0x061c, 0x061c),
-    (0x06dd, 0x06dd),
-    (0x070f, 0x070f),
-    (0x0890, 0x0891),
-    (0x08e2, 0x08e2),
-    (0x115f, 0x1160),
-    (0x1680, 0x1680),
-    (0x17b4, 0x17b5),
-    (0x180b, 0x180f),
-    (0x2000, 0x200f),
-    (0x2028, 0x202f),
-    (0x205f, 0x206f),
-    (0x2800, 0x2800),
-    (0x3000, 0x3000),
-    (0x3164, 0x3164),
-    (0xe000, 0xf8ff),
-    (0xfdd0, 0xfdef),
-    (0xfe00, 0xfe0f),
-    (0xfeff, 0xfeff),
-    (0xffa0, 0xffa0),
-    (0xfff0, 0xfffb),
-    (0xfffe, 0xffff),
-    (0x110bd, 0x110bd),
-    (0x110cd, 0x110cd),
-    (0x13430, 0x1343f),
-    (0x1bca0, 0x1bca3),
-    (0x1d159, 0x1d159),
-    (0x1d173, 0x1d17a),
-    (0x1fffe, 0x1ffff),
-    (0x2fffe, 0x2ffff),
-    (0x3fffe, 0x3ffff),
-    // Planes without printed characters, tags and selectors, private use.
-    (0x40000, 0x10ffff),
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+/// Letters, signs and marks without ink, as inclusive ranges in order. Their category does not tell.
+const BLANK: &[(char, char)] = &[
+    ('\u{34f}', '\u{34f}'),   // combining grapheme joiner
+    ('\u{115f}', '\u{1160}'), // fillers of Hangul
+    ('\u{17b4}', '\u{17b5}'), // vowels of Khmer that are not written
+    ('\u{180b}', '\u{180f}'), // variation selectors of Mongolian
+    ('\u{2800}', '\u{2800}'), // Braille without dots
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'), // variation selectors
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{1d159}', '\u{1d159}'), // a note without a head
+    ('\u{e0100}', '\u{e01ef}'),
 ];
 
-/// Marks that are drawn over the character before them.
-const MARKS: &[(u32, u32)] = &[
-    (0x0300, 0x036f),
-    (0x0483, 0x0489),
-    (0x1ab0, 0x1aff),
-    (0x1dc0, 0x1dff),
-    (0x20d0, 0x20ff),
-    (0xfe20, 0xfe2f),
-];
-
-fn within(table: &[(u32, u32)], c: char) -> bool {
-    let c = u32::from(c);
-    let after = table.partition_point(|(first, _)| *first <= c);
-    table.iter().take(after).next_back().is_some_and(|(_, last)| c <= *last)
-}
-
-/// Whether a reader cannot see it, or it moves what stands around it.
+/// Whether a reader cannot see it, or it moves what stands around it: controls, format characters, blanks other than
+/// the space, private use, and what Unicode has not assigned.
 pub(super) fn is_hidden(c: char) -> bool {
-    c != ' ' && within(HIDDEN, c)
+    use GeneralCategory::{
+        Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, SpaceSeparator, Surrogate,
+        Unassigned,
+    };
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let category = get_general_category(c);
+    matches!(
+        category,
+        Control
+            | Format
+            | LineSeparator
+            | ParagraphSeparator
+            | PrivateUse
+            | SpaceSeparator
+            | Surrogate
+            | Unassigned
+    ) || BLANK.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
 /// Whether it is drawn over the character before it.
 pub(super) fn is_mark(c: char) -> bool {
-    within(MARKS, c)
+    let over = [GeneralCategory::NonspacingMark, GeneralCategory::EnclosingMark];
+    !c.is_ascii() && over.contains(&get_general_category(c))
 }
 
 /// Whether it could be taken for a backslash, with which this module begins what it writes itself.
@@ -86,10 +63,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_in_order() {
-        for table in [HIDDEN, MARKS] {
-            assert!(table.iter().all(|(first, last)| first <= last));
-            assert!(table.windows(2).all(|pair| pair[0].1 < pair[1].0));
+    fn marks_of_every_script_are_known() {
+        for c in "\u{301}\u{5b0}\u{64b}\u{e49}\u{94d}\u{20dd}\u{1ab0}".chars() {
+            assert!(is_mark(c) && !is_hidden(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_hidden() {
+        for c in "\u{0}\u{7f}\u{a0}\u{ad}\u{34f}\u{115f}\u{180e}\u{200b}\u{202e}\u{2028}\u{2800}\u{3000}\u{3164}\u{e000}\u{feff}\u{fe0f}\u{ffff}\u{e0041}\u{e0101}\u{10ffff}\u{378}".chars() {
+            assert!(is_hidden(c), "{c:?}");
         }
     }
 

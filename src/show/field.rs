@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::keys::{Rule, rule};
+use super::keys::{Rule, names_script, rule};
 use super::mask::masked;
-use super::piece::{Piece, Style, counted, elide, join, left_out, pieces};
+use super::piece::{Omitted, Piece, Style, counted, elide, join, left_out, pieces};
 use crate::args::canonical;
 
 /// How much of a long text is shown before it is elided. Commands, paths, addresses and hosts are always whole.
@@ -19,20 +19,38 @@ pub struct Limits {
     pub lines: usize,
     /// Values of one call.
     pub values: usize,
+    /// Whether secrets are masked.
+    pub masked: bool,
 }
 
 impl Limits {
-    /// Nothing is left out.
+    /// Nothing is left out; secrets are masked.
     #[must_use]
     pub const fn none() -> Self {
-        Self { chars: usize::MAX, lines: usize::MAX, values: usize::MAX }
+        Self { chars: usize::MAX, lines: usize::MAX, values: usize::MAX, masked: true }
+    }
+
+    /// Nothing is left out, and secrets are shown.
+    #[must_use]
+    pub const fn unmasked() -> Self {
+        Self { masked: false, ..Self::none() }
+    }
+
+    /// How a value is treated within these limits.
+    pub(super) fn treat(self, rule: Rule) -> Rule {
+        if self.masked { rule } else { Rule::Script }
+    }
+
+    /// How long a name may be, where a line of it has at least so many characters.
+    pub(super) fn name(self, least: usize) -> usize {
+        self.chars.max(least)
     }
 }
 
 impl Default for Limits {
     /// What fits on a screen: 300 characters of 16 lines, 40 values.
     fn default() -> Self {
-        Self { chars: 300, lines: 16, values: 40 }
+        Self { chars: 300, lines: 16, values: 40, masked: true }
     }
 }
 
@@ -46,19 +64,38 @@ pub struct Field {
     pub note: String,
     /// The value: one line, or the lines of a longer text.
     pub lines: Vec<String>,
+    /// Whether a part of the value was left out: it has to be opened before the call is approved (rule S4).
+    pub left_out: bool,
+    /// Whether something in it is masked.
+    pub masked: bool,
 }
 
 impl Field {
     pub(super) fn of(leaf: &Leaf<'_>, limits: Limits) -> Self {
-        let name = leaf.name.clone();
         match leaf.value {
-            Value::String(text) if text.contains('\n') && leaf.rule != Rule::Secret => {
+            Value::String(text) if text.contains('\n') => {
                 let chars = counted(text.chars().count(), "character");
                 let note = format!("{}, {chars}", counted(text.lines().count(), "line"));
-                Self { name, note, lines: block(text, leaf.rule, limits) }
+                Self { note, ..Self::block(leaf.name.clone(), text, leaf.rule, limits) }
             }
-            _ => Self { name, note: String::new(), lines: vec![leaf.inline(limits.chars)] },
+            _ => {
+                let mut omitted = Omitted::default();
+                let lines = vec![leaf.inline(limits, &mut omitted)];
+                Self::new(leaf.name.clone(), lines, omitted)
+            }
         }
+    }
+
+    pub(super) fn new(name: String, lines: Vec<String>, omitted: Omitted) -> Self {
+        let Omitted { left_out, masked } = omitted;
+        Self { name, note: String::new(), lines, left_out, masked }
+    }
+
+    /// A text of several lines.
+    pub(super) fn block(name: String, text: &str, rule: Rule, limits: Limits) -> Self {
+        let mut omitted = Omitted::default();
+        let lines = block(text, rule, limits, &mut omitted);
+        Self::new(name, lines, omitted)
     }
 
     /// The value on one line.
@@ -76,15 +113,20 @@ pub(super) struct Leaf<'a> {
 }
 
 impl Leaf<'_> {
-    /// The value on one line, elided to about this many characters if it may be.
-    pub(super) fn inline(&self, most: usize) -> String {
-        let all = inline(self.value, self.rule);
-        join(&if self.rule.whole() { all } else { elide(all, most) })
+    /// The value on one line, elided if it may be.
+    fn inline(&self, limits: Limits, omitted: &mut Omitted) -> String {
+        let all = inline(self.value, self.rule, limits);
+        omitted.join(&if self.rule.whole() { all } else { elide(all, limits.chars) })
     }
 
     /// The value on one line for a headline, which the whole value stands below.
-    pub(super) fn short(&self, most: usize) -> String {
-        join(&elide(inline(self.value, self.rule), most))
+    pub(super) fn short(&self, most: usize, limits: Limits) -> String {
+        join(&elide(inline(self.value, self.rule, limits), most))
+    }
+
+    fn names_script(&self) -> bool {
+        let text = self.value.as_str().filter(|text| !text.contains('\n'));
+        names_script(self.name.trim_end_matches('"')) || text.is_some_and(names_script)
     }
 }
 
@@ -93,6 +135,11 @@ pub(super) fn leaves(map: &Map<String, Value>) -> Vec<Leaf<'_>> {
     let mut out = Vec::new();
     collect_map(&mut out, map, "", Rule::Free);
     out.sort_by_key(|leaf| !leaf.rule.whole());
+    // Where a script is named, any text may be what is written into it.
+    if out.iter().any(Leaf::names_script) {
+        let texts = out.iter_mut().filter(|leaf| leaf.rule == Rule::Free);
+        texts.for_each(|leaf| leaf.rule = Rule::Script);
+    }
     out
 }
 
@@ -129,7 +176,7 @@ fn fits_one_line(value: &Value) -> bool {
 /// A name as it is, or in quotes when it could be taken for something else.
 fn shown_name(name: &str) -> String {
     let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let name_pieces = elide(pieces(name, Style::ADDRESS), 120);
+    let name_pieces = pieces(name, Style::ADDRESS);
     match !name.is_empty() && name.chars().all(simple) {
         true => join(&name_pieces),
         false => format!("\"{}\"", join(&name_pieces)),
@@ -140,19 +187,21 @@ fn style(rule: Rule) -> Style {
     match rule {
         // A host of letters that only look like another one's.
         Rule::Url => Style::ADDRESS,
-        Rule::Place | Rule::Command | Rule::Free | Rule::Secret => Style::VALUE,
+        Rule::Place => Style::PLACE,
+        Rule::Command | Rule::Script | Rule::Free | Rule::Password | Rule::Token => Style::VALUE,
     }
 }
 
-fn inline(value: &Value, rule: Rule) -> Vec<Piece> {
+fn inline(value: &Value, rule: Rule, limits: Limits) -> Vec<Piece> {
     let plain = |text: &str| Piece::Plain(text.to_owned());
     match value {
-        Value::String(text) if rule == Rule::Secret && !text.is_empty() => {
-            masked(text, rule, style(rule))
-        }
         Value::String(text) => {
+            let shown = masked(text, limits.treat(rule), style(rule));
+            if let [Piece::Masked(..)] = &shown[..] {
+                return shown;
+            }
             let mut out = vec![plain("\"")];
-            out.extend(masked(text, rule, style(rule)));
+            out.extend(shown);
             out.push(plain("\""));
             out
         }
@@ -160,7 +209,7 @@ fn inline(value: &Value, rule: Rule) -> Vec<Piece> {
             let mut out = vec![plain("[")];
             for (i, item) in items.iter().enumerate() {
                 out.extend((i > 0).then(|| plain(", ")));
-                out.extend(inline(item, rule));
+                out.extend(inline(item, rule, limits));
             }
             out.push(plain("]"));
             out
@@ -170,17 +219,17 @@ fn inline(value: &Value, rule: Rule) -> Vec<Piece> {
     }
 }
 
-/// A text of several lines.
-pub(super) fn block(text: &str, rule: Rule, limits: Limits) -> Vec<String> {
+fn block(text: &str, rule: Rule, limits: Limits, omitted: &mut Omitted) -> Vec<String> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
-    for piece in masked(text.strip_suffix('\n').unwrap_or(text), rule, style(rule).unquoted()) {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    for piece in masked(text, limits.treat(rule), style(rule).unquoted()) {
         match (piece.text() == "\\n", lines.last_mut()) {
             (false, Some(line)) => line.push(piece),
             _ => lines.push(Vec::new()),
         }
     }
     if rule.whole() {
-        return lines.iter().map(|line| join(line)).collect();
+        return lines.iter().map(|line| omitted.join(line)).collect();
     }
     let all = lines.len();
     let (head, tail) = match all > limits.lines {
@@ -190,9 +239,9 @@ pub(super) fn block(text: &str, rule: Rule, limits: Limits) -> Vec<String> {
     let mut out = Vec::new();
     for (i, line) in lines.into_iter().enumerate() {
         if i < head || i >= all - tail {
-            out.push(join(&elide(line, limits.chars)));
+            out.push(omitted.join(&elide(line, limits.chars)));
         } else if i == head {
-            out.push(left_out(all - head - tail, "line").text().to_owned());
+            out.push(omitted.join(&[left_out(all - head - tail, "line")]));
         }
     }
     out

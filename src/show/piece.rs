@@ -1,6 +1,10 @@
 //! Text as pieces that may be cut and units that may not: the one place where characters are made visible.
 
+use std::iter::Peekable;
+use std::str::CharIndices;
+
 use super::chars::{is_hidden, is_mark, like_backslash, like_quote};
+use super::look_alikes::{Names, look_alikes};
 
 /// Longer runs of spaces are written as their number: they could push text out of sight.
 const SPACES: usize = 16;
@@ -16,13 +20,16 @@ pub(super) struct Style {
     quoted: bool,
     /// Everything that is not ASCII.
     ascii: bool,
+    /// Letters that could be taken for other ones.
+    names: Names,
 }
 
 impl Style {
-    pub(super) const PROSE: Self = Self { quoted: false, ascii: false };
-    pub(super) const NAME: Self = Self { quoted: false, ascii: true };
-    pub(super) const VALUE: Self = Self { quoted: true, ascii: false };
-    pub(super) const ADDRESS: Self = Self { quoted: true, ascii: true };
+    pub(super) const PROSE: Self = Self { quoted: false, ascii: false, names: Names::InText };
+    pub(super) const NAME: Self = Self { ascii: true, ..Self::PROSE };
+    pub(super) const VALUE: Self = Self { quoted: true, ..Self::PROSE };
+    pub(super) const PLACE: Self = Self { names: Names::Alone, ..Self::VALUE };
+    pub(super) const ADDRESS: Self = Self { quoted: true, ..Self::NAME };
 
     /// The same for a line in a block, which has no quotes around it.
     pub(super) const fn unquoted(self) -> Self {
@@ -42,14 +49,21 @@ impl Style {
 pub(super) enum Piece {
     /// Characters that stand for themselves; may be cut anywhere.
     Plain(String),
-    /// An escape or a mark, and how many characters it stands for; never cut.
+    /// An escape, and how many characters it stands for; never cut.
     Unit(String, usize),
+    /// The same for a secret.
+    Masked(String, usize),
+    /// The same for what was left out.
+    LeftOut(String, usize),
 }
 
 impl Piece {
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Plain(text) | Self::Unit(text, _) => text,
+            Self::Plain(text)
+            | Self::Unit(text, _)
+            | Self::Masked(text, _)
+            | Self::LeftOut(text, _) => text,
         }
     }
 
@@ -57,13 +71,34 @@ impl Piece {
     pub(super) fn stands_for(&self) -> usize {
         match self {
             Self::Plain(text) => text.chars().count(),
-            Self::Unit(_, chars) => *chars,
+            Self::Unit(_, chars) | Self::Masked(_, chars) | Self::LeftOut(_, chars) => *chars,
         }
     }
 }
 
 pub(super) fn join(pieces: &[Piece]) -> String {
     pieces.iter().map(Piece::text).collect()
+}
+
+/// What a shown text does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Omitted {
+    pub(super) left_out: bool,
+    pub(super) masked: bool,
+}
+
+impl Omitted {
+    /// Joins the pieces, and notes what they do not show.
+    pub(super) fn join(&mut self, pieces: &[Piece]) -> String {
+        self.left_out |= pieces.iter().any(|piece| matches!(piece, Piece::LeftOut(..)));
+        self.masked |= pieces.iter().any(|piece| matches!(piece, Piece::Masked(..)));
+        join(pieces)
+    }
+
+    pub(super) fn add(&mut self, left_out: bool, masked: bool) {
+        self.left_out |= left_out;
+        self.masked |= masked;
+    }
 }
 
 /// How many characters the pieces take on a screen, counting a wide one as one.
@@ -74,32 +109,39 @@ pub(super) fn shown_chars(pieces: &[Piece]) -> usize {
 /// Makes the text visible.
 pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
     let mut out = Pieces::default();
-    let mut chars = text.chars().peekable();
+    let mut doubtful = look_alikes(text, style.names).into_iter().peekable();
+    let mut chars = text.char_indices().peekable();
     let mut marks = MARKS; // At the start there is nothing that a mark belongs to.
-    while let Some(c) = chars.next() {
+    while let Some((at, c)) = chars.next() {
         if is_mark(c) && !style.ascii && !style.escapes(c) {
             marks += 1;
-            match marks > MARKS {
-                true => out.unit(name(c), 1),
-                false => out.plain(c),
+            if marks <= MARKS {
+                out.plain(c);
+            } else {
+                out.run(c, 1 + repeated(&mut chars, c));
             }
             continue;
         }
         marks = 0;
+        while doubtful.next_if(|word| word.end <= at).is_some() {}
+        let doubt = !c.is_ascii() && doubtful.peek().is_some_and(|word| word.contains(&at));
         match c {
             '\\' => out.unit("\\\\".into(), 1),
             '"' if style.quoted => out.unit("\\\"".into(), 1),
-            c if c == ' ' || style.escapes(c) => {
-                let mut run = 1;
-                while chars.next_if_eq(&c).is_some() {
-                    run += 1;
-                }
-                out.run(c, run);
-            }
+            c if c == ' ' || doubt || style.escapes(c) => out.run(c, 1 + repeated(&mut chars, c)),
             c => out.plain(c),
         }
     }
     out.0
+}
+
+/// Takes more of the same character, and says how many there were.
+fn repeated(chars: &mut Peekable<CharIndices<'_>>, c: char) -> usize {
+    let mut count = 0;
+    while chars.next_if(|(_, next)| *next == c).is_some() {
+        count += 1;
+    }
+    count
 }
 
 #[derive(Default)]
@@ -180,7 +222,7 @@ fn take<'a>(pieces: impl Iterator<Item = &'a Piece>, most: usize, end: bool) -> 
 
 /// The mark for what was left out.
 pub(super) fn left_out(count: usize, what: &str) -> Piece {
-    Piece::Unit(format!("\\{{{} left out}}", counted(count, what)), count)
+    Piece::LeftOut(format!("\\{{{} left out}}", counted(count, what)), count)
 }
 
 /// `1 line`, `2 lines`.
@@ -220,6 +262,9 @@ mod tests {
             ("a\u{301}", "a\u{301}"),
             ("a\u{301}\u{302}\u{303}\u{304}", "a\u{301}\u{302}\\u{303}\\u{304}"),
             ("\u{338}ok", r"\u{338}ok"),
+            (&format!("a{}b", "\u{e49}".repeat(400)), "a\u{e49}\u{e49}\\{398 times \\u{e49}}b"),
+            ("\u{5d0}\u{5b0}\u{5b1}\u{5b2}", "\u{5d0}\u{5b0}\u{5b1}\\u{5b2}"),
+            ("g\u{43e}\u{43e}gle", r"g\u{43e}\u{43e}gle"),
             (r"C:\new", r"C:\\new"),
             (r"\u{202e}", r"\\u{202e}"),
             ("\u{ff3c}{2 spaces}", r"\u{ff3c}{2 spaces}"),

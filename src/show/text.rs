@@ -1,6 +1,7 @@
 //! A view as lines of text, wrapped by us: a terminal that wraps would let a long value begin a line of its own.
 
 use super::field::Field;
+use super::piece::counted;
 use super::view::CallView;
 use crate::outcome::DeferralKind;
 
@@ -16,7 +17,9 @@ pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
         }
     }
     if view.args_left_out > 0 {
-        out.row("  ", &format!("\\{{{} more left out}}", view.args_left_out));
+        let more = counted(view.args_left_out, "more argument");
+        let are = if view.args_left_out == 1 { "is" } else { "are" };
+        out.row("  ! ", &format!("{more} {are} left out"));
     }
     match view.kind {
         DeferralKind::Approval => {}
@@ -82,22 +85,45 @@ impl Lines {
         }
     }
 
-    /// One row, and the rows it goes on in.
+    /// One row, and the rows it goes on in. It breaks behind a space where one is near, and else within a word.
     fn row(&mut self, prefix: &str, text: &str) {
         let indent = " ".repeat(prefix.len().max(2));
-        let mut line = prefix.to_owned();
-        let mut room = self.width.saturating_sub(prefix.len());
-        for c in text.chars() {
-            // Most of what is not ASCII is as wide as a letter, but no line may be too long.
-            let columns = if c.is_ascii() { 1 } else { 2 };
-            if columns > room {
-                let next = format!("{indent}: ");
-                room = self.width.saturating_sub(next.len());
-                self.lines.push(std::mem::replace(&mut line, next));
+        let next = format!("{indent}: ");
+        let mut begins = prefix.to_owned();
+        let mut rest = text;
+        loop {
+            let room = self.width.saturating_sub(begins.len());
+            let (row, behind) = rest.split_at(fitting(rest, room));
+            self.lines.push(begins + row);
+            if behind.is_empty() {
+                return;
             }
-            line.push(c);
-            room = room.saturating_sub(columns);
+            begins = next.clone();
+            rest = behind;
         }
-        self.lines.push(line);
     }
+}
+
+/// How much of a text, in bytes, stands on a row of so many columns.
+fn fitting(text: &str, room: usize) -> usize {
+    let mut columns = 0;
+    let mut space = None;
+    // What this module writes, as `\{9 characters left out}`, is one word.
+    let mut within = false;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        within = before == '\\' && c == '{' || within && before != '}';
+        before = c;
+        // Most of what is not ASCII is as wide as a letter, but no line may be too long.
+        columns += if c.is_ascii() { 1 } else { 2 };
+        if columns > room {
+            let near = space.filter(|(_, before)| *before * 2 > room);
+            // At least one character: no screen is so narrow that nothing fits.
+            return near.map_or(at.max(c.len_utf8() * usize::from(at == 0)), |(end, _)| end);
+        }
+        if c == ' ' && !within {
+            space = Some((at + 1, columns));
+        }
+    }
+    text.len()
 }

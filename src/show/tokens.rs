@@ -1,6 +1,7 @@
 //! Finding secrets in a text by their shape.
 
-use super::keys::names_secret;
+use super::keys::{Rule, names_secret, rule};
+use super::random::{follows_prefix, is_key_body, is_password, is_token};
 
 /// The beginnings of tokens that services give out, and how many letters have to follow. Only letters, digits, `_`
 /// and `-` follow, so that no token hides a space, a separator or a path.
@@ -29,6 +30,8 @@ const PREFIXES: &[(&str, usize)] = &[
     ("pypi-", 24),
 ];
 
+/// No value of a setting is longer, in bytes.
+const LONGEST_VALUE: usize = 1024;
 /// No key is longer, in bytes.
 const LONGEST: usize = 16 * 1024;
 
@@ -55,7 +58,14 @@ pub(super) fn service_token(text: &str) -> Option<Found> {
     PREFIXES.iter().find_map(|(prefix, least)| {
         let rest = text.strip_prefix(prefix)?;
         let length = span(rest, word_char);
-        (length >= *least).then_some(Found { shown: prefix.len(), length: prefix.len() + length })
+        let token = rest.get(..length)?;
+        let made = match *prefix {
+            "AKIA" | "ASIA" => {
+                length == 16 && token.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+            }
+            _ => length >= *least && follows_prefix(token),
+        };
+        made.then_some(Found { shown: prefix.len(), length: prefix.len() + length })
     })
 }
 
@@ -75,39 +85,60 @@ fn json_web_token(text: &str) -> Option<Found> {
     (token.matches('.').count() == 2).then_some(Found { shown: 3, length })
 }
 
-/// `Bearer …` and `Basic …`, as in a header.
-pub(super) fn header_token(text: &str) -> Option<Found> {
-    let scheme = ["bearer ", "basic "].into_iter().find(|scheme| {
+/// `Bearer …` and `Basic …`, as in a header: behind a colon or a quote, or alone. In a sentence only a token that is
+/// plainly one.
+pub(super) fn header_token(before: &str, text: &str) -> Option<Found> {
+    let scheme = ["bearer ", "basic ", "token "].into_iter().find(|scheme| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     })?;
     let rest = text.get(scheme.len()..)?;
     let shown = scheme.len() + span(rest, |c| c == ' ');
     let token = text.get(shown..)?;
-    let length = span(token, |c| word_char(c) || matches!(c, '.' | '~' | '+' | '='));
-    let random = token.get(..length).is_some_and(|token| length >= 8 && looks_random(token));
-    random.then_some(Found { shown, length: shown + length })
+    let length = span(token, |c| word_char(c) || "./~+=".contains(c));
+    let token = token.get(..length)?;
+    let header = before.trim_end().is_empty() || before.trim_end().ends_with([':', '"', '\'']);
+    let digits = |c: char| c.is_ascii_digit();
+    let made = service_token(token).is_some()
+        || is_token(token)
+        || header && length >= 8 && !token.contains('/') && token.contains(digits);
+    made.then_some(Found { shown, length: shown + length })
 }
 
-/// `PASSWORD=…`, as in a settings file, when the value looks like no word.
+/// `PASSWORD=…`, as in a settings file, when the value looks random.
 pub(super) fn setting(text: &str) -> Option<Found> {
     let name = span(text, word_char);
-    if !names_secret(text.get(..name)?) {
+    let kind = text.get(..name)?;
+    if !names_secret(kind) {
         return None;
     }
     let rest = text.get(name..)?.strip_prefix('=')?;
     let quote = usize::from(rest.starts_with(['"', '\'']));
     let shown = name + 1 + quote;
-    let value = text.get(shown..)?;
-    let length = span(value, |c| word_char(c) || "+=.~!@%^*".contains(c));
-    let random = value.get(..length).is_some_and(|value| length >= 6 && looks_random(value));
+    let (length, random) = value(text.get(shown..)?, rule(kind, Rule::Free));
     random.then_some(Found { shown, length: shown + length })
 }
 
-/// Words have no digits, and upper case only at their beginning.
-fn looks_random(token: &str) -> bool {
-    token.len() >= 32
-        || token.contains(|c: char| c.is_ascii_digit() || c == '=')
-        || token.chars().skip(1).any(char::is_uppercase) && token.contains(char::is_lowercase)
+/// The value that the text begins with, as behind the `=` of a cookie.
+pub(super) fn plain_value(text: &str) -> Option<Found> {
+    let (length, random) = value(text, Rule::Token);
+    random.then_some(Found { shown: 0, length })
+}
+
+fn value(text: &str, rule: Rule) -> (usize, bool) {
+    let within = |c: u8| word_char(char::from(c)) || b"+=./~!@#$%^*&".contains(&c);
+    let length = text.bytes().take(LONGEST_VALUE + 1).take_while(|c| within(*c)).count();
+    let value = text.get(..length).unwrap_or_default();
+    (length, length <= LONGEST_VALUE && is_secret(value, rule))
+}
+
+/// Whether a value under a secret's name is one.
+pub(super) fn is_secret(value: &str, rule: Rule) -> bool {
+    let whole = |found: Found| found.length == value.len();
+    match rule {
+        Rule::Password => is_password(value) || service_token(value).is_some_and(whole),
+        Rule::Token => is_token(value) || service_token(value).is_some_and(whole),
+        Rule::Place | Rule::Url | Rule::Command | Rule::Script | Rule::Free => false,
+    }
 }
 
 /// A private key: its first and last line are shown, and of what is between only what is key material is not.
@@ -121,12 +152,5 @@ pub(super) fn private_key(text: &str) -> Option<Found> {
     let body = text.get(shown..)?;
     let near = if body.len() > LONGEST { body.get(..LONGEST)? } else { body };
     let length = near.find("-----END ")?;
-    let material = |line: &str| {
-        let line = line.trim_end_matches('\r');
-        line.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='))
-            && !line.starts_with('/')
-    };
-    // Written on one line, as in JSON that was escaped twice, it has `\n` in it.
-    let fits = body.get(..length)?.replace("\\n", "\n").lines().all(material);
-    fits.then_some(Found { shown, length: shown + length })
+    is_key_body(body.get(..length)?).then_some(Found { shown, length: shown + length })
 }

@@ -5,16 +5,17 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::{Field, Leaf, Limits, block, leaves};
+use super::field::{Field, Leaf, Limits, leaves};
 use super::keys::Rule;
-use super::piece::{Style, elide, join, pieces};
+use super::mask::masked;
+use super::piece::{Omitted, Style, counted, elide, pieces};
 use super::text;
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
 use crate::outcome::DeferralKind;
 
-/// How long a headline's value, and a name, may be.
+/// How long a headline's value may be, and how long a name at least.
 const SHORT: usize = 80;
 /// How many values a headline has.
 const IN_HEADLINE: usize = 3;
@@ -42,6 +43,12 @@ pub struct CallView {
     pub args: Vec<Field>,
     /// How many more arguments there are.
     pub args_left_out: usize,
+    /// Whether anything was left out of the view: an argument, or a part of one, of a name, of a question or of a note.
+    /// A surface lets such a call be approved, alone or with others, once it was opened whole, as with
+    /// [`Limits::none`] (rule S4).
+    pub left_out: bool,
+    /// Whether anything in the view is masked; [`Limits::unmasked`] shows it.
+    pub masked: bool,
     /// Every open question, with the layer that asks it.
     pub questions: Vec<QuestionView>,
     /// What is not as it was when the call was approved before.
@@ -78,17 +85,23 @@ impl CallView {
     pub fn of(requests: &DeferredToolRequests, id: &str, limits: Limits) -> Option<Self> {
         let call = requests.get(id)?;
         let mut view = Self::of_call(call, limits);
+        let mut omitted = Omitted::default();
         if let Some(agent) = requests.agent(id) {
-            let agent = name(agent);
+            let agent = name(agent, limits, &mut omitted);
             view.headline = format!("{agent}/{}", view.headline);
             view.agent = Some(agent);
         }
         view.kind = requests.kind(id)?;
         view.blocked = requests.is_blocked(id);
         let questions = requests.questions(id);
-        view.questions = questions.iter().map(|question| asked(question, limits)).collect();
-        view.changed = requests.changed(id).map(|changed| prose(changed, limits));
+        view.questions = questions.iter().map(|it| asked(it, limits, &mut omitted)).collect();
+        view.changed = requests.changed(id).map(|changed| prose(changed, limits, &mut omitted));
         view.notes = notes(requests, call, view.kind, limits);
+        for field in view.notes.iter().map(|note| &note.field) {
+            omitted.add(field.left_out, field.masked);
+        }
+        view.left_out |= omitted.left_out;
+        view.masked |= omitted.masked;
         Some(view)
     }
 
@@ -99,19 +112,28 @@ impl CallView {
         let shown = leaves.iter().filter(|leaf| leaf.rule.whole()).count().max(limits.values);
         let mut args: Vec<_> =
             leaves.iter().take(shown).map(|leaf| Field::of(leaf, limits)).collect();
+        let mut omitted = Omitted::default();
         if let Some(error) = call.unreadable() {
-            let lines = vec![prose(&error.to_string(), limits)];
-            args.push(Field { name: "unreadable arguments".into(), note: String::new(), lines });
+            let mut omitted = Omitted::default();
+            let lines = vec![prose(&error.to_string(), limits, &mut omitted)];
+            args.push(Field::new("unreadable arguments".into(), lines, omitted));
         }
+        for field in &args {
+            omitted.add(field.left_out, field.masked);
+        }
+        let tool = name(call.name(), limits, &mut omitted);
+        let args_left_out = leaves.len().saturating_sub(shown);
         Self {
-            headline: headline(call.name(), &leaves),
-            id: name(call.id()),
-            tool: name(call.name()),
+            headline: headline(&tool, &leaves, limits),
+            id: name(call.id(), limits, &mut omitted),
+            tool,
             agent: None,
             kind: DeferralKind::Approval,
             blocked: false,
             args,
-            args_left_out: leaves.len().saturating_sub(shown),
+            args_left_out,
+            left_out: omitted.left_out || args_left_out > 0,
+            masked: omitted.masked,
             questions: Vec::new(),
             changed: None,
             notes: Vec::new(),
@@ -138,42 +160,43 @@ impl fmt::Display for CallView {
     }
 }
 
-fn name(text: &str) -> String {
-    join(&elide(pieces(text, Style::NAME), SHORT))
+fn name(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
+    omitted.join(&elide(pieces(text, Style::NAME), limits.name(SHORT)))
 }
 
-fn prose(text: &str, limits: Limits) -> String {
-    let masked = super::mask::masked(text, Rule::Free, Style::PROSE);
-    join(&elide(masked, limits.chars))
+fn prose(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
+    let shown = masked(text, limits.treat(Rule::Free), Style::PROSE);
+    omitted.join(&elide(shown, limits.chars))
 }
 
-/// `tool(path: "a.log", \{2 more})`: what must be seen, or else the first arguments.
-fn headline(tool: &str, leaves: &[Leaf<'_>]) -> String {
+/// `tool(path: "a.log", and 2 more arguments)`: what must be seen, or else the first arguments.
+fn headline(tool: &str, leaves: &[Leaf<'_>], limits: Limits) -> String {
     let whole = leaves.iter().filter(|leaf| leaf.rule.whole()).count();
     let count = if whole == 0 { leaves.len() } else { whole }.min(IN_HEADLINE);
     let mut parts: Vec<_> = leaves
         .iter()
         .take(count)
-        .map(|leaf| format!("{}: {}", leaf.name, leaf.short(SHORT)))
+        .map(|leaf| format!("{}: {}", leaf.name, leaf.short(SHORT, limits)))
         .collect();
     if leaves.len() > count {
-        parts.push(format!("\\{{{} more}}", leaves.len() - count));
+        // Names with a space stand in quotes, so that no argument looks like this.
+        parts.push(format!("and {}", counted(leaves.len() - count, "more argument")));
     }
-    format!("{}({})", name(tool), parts.join(", "))
+    format!("{tool}({})", parts.join(", "))
 }
 
-fn asked(question: &Question, limits: Limits) -> QuestionView {
+fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> QuestionView {
     let reason = if question.reason().is_empty() { question.key() } else { question.reason() };
-    let pins = question
-        .pins()
-        .iter()
-        .map(|(what, digest)| Field {
-            name: name(what),
-            note: String::new(),
-            lines: vec![name(digest)],
-        })
-        .collect();
-    QuestionView { asked_by: name(question.layer()), reason: prose(reason, limits), pins }
+    let mut pins = Vec::new();
+    for (what, digest) in question.pins() {
+        let digest = name(digest, limits, omitted);
+        pins.push(Field::new(name(what, limits, omitted), vec![digest], Omitted::default()));
+    }
+    QuestionView {
+        asked_by: name(question.layer(), limits, omitted),
+        reason: prose(reason, limits, omitted),
+        pins,
+    }
 }
 
 /// What was written about the call: by each asker, then what no asker has signed.
@@ -185,6 +208,7 @@ fn notes(
 ) -> Vec<NoteView> {
     let questions = requests.questions(call.id());
     let mut out = Vec::new();
+    let name = |text: &str| name(text, limits, &mut Omitted::default());
     for question in questions {
         written(&mut out, &name(question.layer()), question.metadata(), limits);
     }
@@ -212,17 +236,23 @@ fn written(out: &mut Vec<NoteView>, author: &str, metadata: &Map<String, Value>,
     for (key, value) in metadata {
         let field = match value {
             // A description is a text, whatever its key is called: nothing in it is what runs.
-            Value::String(text) => Field {
-                name: name(key),
-                note: String::new(),
-                lines: block(text, Rule::Free, limits),
-            },
+            Value::String(text) => {
+                let mut omitted = Omitted::default();
+                let mut field =
+                    Field::block(name(key, limits, &mut omitted), text, Rule::Free, limits);
+                field.left_out |= omitted.left_out;
+                field
+            }
             value => {
                 let map = Map::from_iter([(key.clone(), value.clone())]);
-                out.extend(leaves(&map).iter().take(limits.values).map(|leaf| NoteView {
-                    author: author.to_owned(),
-                    field: Field::of(leaf, limits),
-                }));
+                let leaves = leaves(&map);
+                let mut fields: Vec<_> =
+                    leaves.iter().take(limits.values).map(|leaf| Field::of(leaf, limits)).collect();
+                if let Some(last) = fields.last_mut() {
+                    last.left_out |= leaves.len() > limits.values;
+                }
+                let note = |field| NoteView { author: author.to_owned(), field };
+                out.extend(fields.into_iter().map(note));
                 continue;
             }
         };
@@ -279,7 +309,7 @@ mod tests {
         assert_eq!(
             view.text(100).lines().collect::<Vec<_>>(),
             [
-                r#"write_file(path: "a.log", \{3 more})"#,
+                r#"write_file(path: "a.log", and 3 more arguments)"#,
                 r#"  path: "a.log""#,
                 "  content: 2 lines, 8 characters",
                 "    | one",
@@ -351,27 +381,82 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_where_they_are_and_commands_in_them_are_not() {
+    fn secrets_are_masked_where_they_are_and_what_is_decided_about_is_not() {
         let args = json!({
-            "headers": {"Authorization": "Bearer abc"},
-            "password": ["a", "b c"],
+            "headers": {"Authorization": "Bearer 9f8e7d6c5b4a"},
+            "password": ["hunter2", "b c"],
             "token": "line\nline",
-            "secret": {"command": "rm -rf ~", "value": "v"},
+            "secret": {"command": "rm -rf ~", "value": "9f8e7d6c5b4a3928", "action": "drop database"},
+            "auth": {"iban": "DE89370400440532013000", "account": "9f8e7d6c5b4a3928"},
             "max_tokens": 500,
+            "tokens": ["grant admin to mallory", true],
+            "auth_mode": "none",
+            "env": {"GIT_AUTH": "!sh evil"},
         });
-        let view = view(args);
+        let view = view(args.clone());
         let shown: Vec<_> = view.args.iter().map(|f| format!("{}={}", f.name, f.value())).collect();
         assert_eq!(
             shown,
             [
                 r#"secret.command="rm -rf ~""#,
-                r"headers.Authorization=\{masked: 10 characters}",
+                r#"auth.account="9f8e7d6c5b4a3928""#,
+                r#"auth.iban="DE89370400440532013000""#,
+                r#"auth_mode="none""#,
+                r#"env.GIT_AUTH="!sh evil""#,
+                r#"headers.Authorization="Bearer \{masked: 12 characters}""#,
                 "max_tokens=500",
-                r"password=[\{masked: 1 character}, \{masked: 3 characters}]",
-                r"secret.value=\{masked: 1 character}",
-                r"token=\{masked: 9 characters}",
+                r#"password=[\{masked: 7 characters}, "b c"]"#,
+                r#"secret.action="drop database""#,
+                r"secret.value=\{masked: 16 characters}",
+                "token=line\\nline",
+                r#"tokens=["grant admin to mallory", true]"#,
             ]
         );
+        assert!(view.masked && !view.left_out);
+        let whole = CallView::of_call(&call(args), Limits::unmasked());
+        assert!(!whole.masked && !whole.text(100).contains("masked"));
+        assert!(whole.text(100).contains("hunter2"));
+    }
+
+    /// S4: masking never hides a script line, whatever the script is called.
+    #[test]
+    fn nothing_is_masked_in_a_script() {
+        let line = "export API_KEY=ghp_a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+        let masked = |args: Value| view(args).masked;
+        assert!(masked(json!({"path": "notes.txt", "content": line})));
+        for args in [
+            json!({"path": "run.sh", "content": line}),
+            json!({"name": "Makefile", "text": format!("x\n{line}")}),
+            json!({"path": "notes.txt", "content": format!("#!/bin/sh\n{line}")}),
+            json!({"files": {"deploy.py": line}}),
+        ] {
+            assert!(!masked(args));
+        }
+    }
+
+    /// S4: "Text that was left out of the view has to be opened before the call can be approved".
+    #[test]
+    fn a_view_says_whether_anything_was_left_out() {
+        let long = "x".repeat(5000);
+        let left_out = |args: Value| view(args).left_out;
+        assert!(!left_out(json!({"path": "a", "command": long.clone()})));
+        assert!(left_out(json!({"input": long.clone()})));
+        assert!(left_out(json!({"items": vec!["abcdefghij"; 100]})));
+        assert!(left_out(json!({"text": "x\n".repeat(100)})));
+        for decision in [
+            Decision::ask(long.clone()),
+            Decision::ask("sure?").key("k").pin("file", long.clone()),
+            Decision::ask("sure?").metadata("note", long.clone()),
+            Decision::ask("sure?").metadata("note", vec![json!({"a": [1]}); 50]),
+        ] {
+            let requests = requests(call(json!({"path": "a"})), &[decision], None);
+            assert!(CallView::of(&requests, "c1", Limits::default()).unwrap().left_out);
+            assert!(!CallView::of(&requests, "c1", Limits::none()).unwrap().left_out);
+        }
+        let named = ToolCall::new(long.as_str(), long.as_str(), json!({"input": long}));
+        assert!(CallView::of_call(&named, Limits::default()).left_out);
+        let whole = CallView::of_call(&named, Limits::none());
+        assert!(!whole.left_out && whole.tool == long && whole.args[0].lines[0].len() == 5002);
     }
 
     #[test]
@@ -382,8 +467,9 @@ mod tests {
         let view = view(Value::Object(args));
         assert_eq!((view.args.len(), view.args_left_out), (40, 61));
         assert_eq!(view.args[0].name, "z_path");
-        assert_eq!(view.headline, r#"write_file(z_path: "/etc", \{100 more})"#);
-        assert!(view.text(80).ends_with(r"  \{61 more left out}"));
+        assert_eq!(view.headline, r#"write_file(z_path: "/etc", and 100 more arguments)"#);
+        assert!(view.text(80).ends_with("  ! 61 more arguments are left out"));
+        assert!(view.left_out);
     }
 
     #[test]
@@ -397,6 +483,15 @@ mod tests {
         assert!(text.contains(r#"url: "https://\u{430}pple.com""#));
         assert!(text.contains(r#""p\u{430}th": "x""#));
         assert!(text.contains(r#"text: "a\u{201d}, b""#));
+    }
+
+    /// S1, for a name in whatever argument.
+    #[test]
+    fn names_of_mixed_scripts_are_shown_in_every_argument() {
+        for key in ["host", "path", "url", "command", "bucket", "content", "password"] {
+            let view = view(json!({key: "g\u{43e}\u{43e}gle.com/\u{435}tc"}));
+            assert_eq!(view.args[0].value(), r#""g\u{43e}\u{43e}gle.com/\u{435}tc""#, "{key}");
+        }
     }
 
     #[test]

@@ -1,0 +1,143 @@
+//! Words whose letters could be taken for other ones: of mixed scripts, as in `gооgle` with two Cyrillic letters, or
+//! all of letters that look like ASCII ones (Unicode Technical Standard 39).
+
+use std::ops::Range;
+
+use unicode_security::{MixedScript as _, skeleton};
+
+use super::chars::is_mark;
+
+/// How strictly the words of a text are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Each by itself, and signs that look like ASCII ones too: the text is a path or a host.
+    Alone,
+    /// A word of one script is doubtful only where no word around it is plainly of that script.
+    InText,
+}
+
+/// Where words stand that could be taken for other ones, in order.
+pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
+    if text.is_ascii() {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    let mut plain = false;
+    for range in words(text) {
+        let Some(word) = text.get(range.clone()).filter(|word| !word.is_ascii()) else { continue };
+        match judge(word) {
+            Judged::Other => {}
+            Judged::Plain => plain = true,
+            Judged::Like if names == Names::InText && word.chars().count() == 1 => {}
+            Judged::Sign if names == Names::InText => {}
+            judged => out.push((judged, range)),
+        }
+    }
+    let doubtful = |judged: &Judged| names == Names::Alone || !plain || *judged == Judged::Mixed;
+    out.into_iter().filter(|(judged, _)| doubtful(judged)).map(|(_, range)| range).collect()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    /// It looks like nothing else.
+    Plain,
+    /// Of several scripts, with letters that look like ASCII ones.
+    Mixed,
+    /// All of it looks like ASCII letters.
+    Like,
+    /// A sign that looks like an ASCII one.
+    Sign,
+    /// Any other sign.
+    Other,
+}
+
+fn judge(word: &str) -> Judged {
+    let like_ascii = || skeleton(word).all(|c| c.is_ascii());
+    if !word.contains(char::is_alphanumeric) {
+        return if like_ascii() { Judged::Sign } else { Judged::Other };
+    }
+    let letter_like_ascii =
+        |c: char| !c.is_ascii() && skeleton(c.encode_utf8(&mut [0; 4])).all(|c| c.is_ascii());
+    if !word.is_single_script() && word.chars().any(letter_like_ascii) {
+        Judged::Mixed
+    } else if like_ascii() {
+        Judged::Like
+    } else {
+        Judged::Plain
+    }
+}
+
+/// Where the words of a text stand; each other character that is not ASCII stands alone.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    let mut goes_on = false;
+    for (at, c) in text.char_indices() {
+        let letter = c.is_alphanumeric() || is_mark(c);
+        let end = at + c.len_utf8();
+        match out.last_mut() {
+            Some(word) if goes_on && letter => word.end = end,
+            _ if letter || !c.is_ascii() => out.push(at..end),
+            _ => {}
+        }
+        goes_on = letter;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str, names: Names) -> Vec<&str> {
+        look_alikes(text, names).into_iter().map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn mixed_and_confusable_words_are_found() {
+        for (text, word) in [
+            ("g\u{43e}\u{43e}gle.com", "g\u{43e}\u{43e}gle"),
+            ("/etc/p\u{430}sswd", "p\u{430}sswd"),
+            ("curl https://\u{430}pple.com/x", "\u{430}pple"),
+            ("\u{440}\u{430}\u{443}\u{440}\u{430}", "\u{440}\u{430}\u{443}\u{440}\u{430}"),
+            ("\u{ff41}\u{ff42}.txt", "\u{ff41}\u{ff42}"),
+            ("\u{3bf}\u{3c1}en.sh", "\u{3bf}\u{3c1}en"),
+        ] {
+            assert_eq!(found(text, Names::InText), [word]);
+            assert_eq!(found(text, Names::Alone), [word]);
+        }
+        for sign in ["\u{2215}", "\u{2024}", "\u{2010}"] {
+            let text = format!("a{sign}b");
+            assert_eq!(found(&text, Names::Alone), [sign]);
+            assert!(found(&text, Names::InText).is_empty());
+        }
+        // Where the rest is plainly Russian, a word is what it seems; in a path each is judged by itself.
+        let russian = "\u{43c}\u{43e}\u{44f} \u{43e}\u{441}\u{430}";
+        assert!(found(russian, Names::InText).is_empty());
+        assert_eq!(found(russian, Names::Alone), ["\u{43e}\u{441}\u{430}"]);
+    }
+
+    #[test]
+    fn ordinary_words_are_not_found() {
+        for text in [
+            "naïve café, Straße, Ångström, façade",
+            "Документы/отчёт за год.txt",
+            "日本語 한국어 Webサイト",
+            "Δt = 5 µm, αβγ",
+            "עברית العربية ไทย हिन्दी",
+            "→ ✓ 😀",
+            "Việt Nam",
+            "Größe2.txt",
+        ] {
+            assert!(
+                found(text, Names::InText).is_empty(),
+                "{text}: {:?}",
+                found(text, Names::InText)
+            );
+            assert!(
+                found(text, Names::Alone).is_empty(),
+                "{text}: {:?}",
+                found(text, Names::Alone)
+            );
+        }
+    }
+}
