@@ -215,6 +215,9 @@ pub enum ErrorKind {
         #[source]
         source: BoxError,
     },
+    /// A person stopped the run: see [`Stopped`](crate::Stopped).
+    #[error("the run was stopped by a person; none of the calls that were open has run")]
+    Stopped,
     /// The agent behind a tool cannot go on. The suspended run has it where it stopped.
     #[error("agent `{}` cannot go on (call `{}`)", agent.escape_debug(), id.escape_debug())]
     Agent {
@@ -257,7 +260,21 @@ impl ErrorKind {
             Self::ModelBehavior { ids, .. } => ids.clone(),
             Self::Tool { id, .. } | Self::Agent { id, .. } => vec![id.clone()],
             Self::UsageLimit { ids, .. } => ids.clone(),
-            Self::Model(_) | Self::Handler { .. } | Self::Tools(_) | Self::Ledger(_) => Vec::new(),
+            Self::Model(_)
+            | Self::Handler { .. }
+            | Self::Stopped
+            | Self::Tools(_)
+            | Self::Ledger(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a person [stopped](crate::Stopped) the run, at a call of its own or of an agent behind a tool.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        match self {
+            Self::Stopped => true,
+            Self::Agent { source, .. } => source.is_stopped(),
+            _ => false,
         }
     }
 }

@@ -161,7 +161,7 @@ pub use gate::Gate;
 pub use self::genai::{GenaiError, GenaiModel};
 pub use handler::{
     ApproveAll, Batch, ChannelHandler, DeferredToolHandler, DenyAll, FailClosed, HandlerChain,
-    HandlerFn, HandlerFnSync, PermissionHandler, channel, danger_approve_all, handler_fn,
+    HandlerFn, HandlerFnSync, PermissionHandler, Stopped, channel, danger_approve_all, handler_fn,
     handler_fn_sync, permission_handler,
 };
 pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};

@@ -83,9 +83,10 @@ Models:
   and so on; Ollama needs none. What the tools return is sent to the provider. With --resume, name the model again.
 
 Exit status:
-  0  the run came to its end, or was suspended as you asked
-  1  the run failed
-  2  the command line, the directory, the model, or a file that was named cannot be used; nothing has run"#;
+  0    the run came to its end, or was suspended as you asked
+  1    the run failed
+  2    the command line, the directory, the model, or a file that was named cannot be used; nothing has run
+  130  you stopped the run with Ctrl-C: the calls that were asked about have not run"#;
 
 impl Cli {
     /// What clap cannot tell.

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 use countersign::{
     Agent, DeferredToolHandler as _, DeferredToolResults, HandlerChain, Run, RunError, RunOutput,
-    RunResult, SuspendedRun, text,
+    RunResult, Stopped, SuspendedRun, text,
 };
 
 use cli::Cli;
@@ -61,6 +61,10 @@ async fn main() -> ExitCode {
             eprintln!("error: {problem}");
             ExitCode::FAILURE
         }
+        Err(Failure::Stopped(told)) => {
+            eprintln!("{told}");
+            ExitCode::from(130)
+        }
     }
 }
 
@@ -69,6 +73,8 @@ enum Failure {
     Unusable(String),
     /// The run failed.
     Run(String),
+    /// A person stopped the run at a question.
+    Stopped(String),
 }
 
 /// One process of a run: from a prompt or a file, to an answer or a file.
@@ -149,14 +155,16 @@ impl Session {
         from: Option<&Path>,
     ) -> Result<Result<RunResult, RunError>, Failure> {
         let requests = run.requests();
-        let answers = match requests.is_empty() {
-            true => DeferredToolResults::new(),
-            false => self
-                .handler
-                .handle(&run.context(), &requests)
-                .await
-                .map_err(|error| Failure::Run(error.to_string()))?,
-        };
+        let answers =
+            match requests.is_empty() {
+                true => DeferredToolResults::new(),
+                false => self.handler.handle(&run.context(), &requests).await.map_err(|error| {
+                    match error.is::<Stopped>() {
+                        true => Failure::Stopped(stopped(&run, from)),
+                        false => Failure::Run(error.to_string()),
+                    }
+                })?,
+            };
         if let Some(file) = from {
             suspend::claim(file).map_err(Failure::Unusable)?;
         }
@@ -196,7 +204,10 @@ impl Session {
     /// Every error carries the run as it stood: what ran is settled in it, and does not run again.
     fn fail(&self, error: &RunError) -> Failure {
         say(&format!("\n{}", self.report.table()));
-        let mut text = error.to_string();
+        let mut text = match error.kind().is_stopped() {
+            true => "Stopped: none of the calls that were asked about has run.".to_owned(),
+            false => error.to_string(),
+        };
         let mut source = error.source();
         while let Some(cause) = source {
             text += &format!(": {cause}");
@@ -211,8 +222,20 @@ impl Session {
                 Err(problem) => text += &format!("\n{problem}"),
             }
         }
-        Failure::Run(plain(&text))
+        match error.kind().is_stopped() {
+            true => Failure::Stopped(plain(&text)),
+            false => Failure::Run(plain(&text)),
+        }
     }
+}
+
+/// What a person is told who stops before anything was answered: a file that was resumed stays as it is.
+fn stopped(run: &SuspendedRun, from: Option<&Path>) -> String {
+    let still = match from {
+        Some(file) => format!("{} still holds the run", file.display()),
+        None => "none of them has run".to_owned(),
+    };
+    format!("Stopped: {}; {still}.", calls_wait(run))
 }
 
 fn calls_wait(run: &SuspendedRun) -> String {

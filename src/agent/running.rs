@@ -218,6 +218,13 @@ impl Running<'_> {
     ) -> Result<Option<RunResult>, RunError> {
         let mut report = match ended {
             Ok(report) => report,
+            Err(error) if error.kind().is_stopped() => {
+                let stopped = self.fail(error);
+                if let Err(error) = self.park(stopped.suspended()).await {
+                    return Err(self.stop(ErrorKind::Ledger(error.into())));
+                }
+                return Err(stopped);
+            }
             Err(error) => {
                 self.close_asks_if_possible().await;
                 return Err(self.fail(error));

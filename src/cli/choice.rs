@@ -28,9 +28,10 @@ pub(super) const HELP: &str = "Nothing runs before the last answer.
   e      edit the arguments, then approve
   a, d   approve, deny every call that has no answer yet
   t, x   approve, deny every such call of this tool
-  v      show this call in full
+  v      show this call in full; once more, with what is masked
   ?      this help
-  Esc, Ctrl-C and Ctrl-D deny every call that has no answer yet.
+  Ctrl-C stops the run: nothing is decided, and none of these calls runs.
+  A call of which something was left out can be approved once v has shown it.
   `d TEXT` and `x TEXT` work as `n TEXT` does.";
 
 impl Choice {

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use crate::call::{RunContext, ToolCall};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, UserError};
-use crate::handler::{DeferredToolHandler, deny_blocked};
+use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
 use dialogue::Dialogue;
 use terminal::Terminal;
@@ -40,8 +40,14 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `e` | edits the arguments, shows the call again, and approves it |
 /// | `a`, `d` | approves, denies every call that has no answer yet |
 /// | `t`, `x` | approves, denies every such call of this tool |
-/// | `v`, `?` | shows the call in full, helps |
-/// | Esc, Ctrl-C, the end of the input | denies every call that has no answer yet |
+/// | `v`, `?` | shows the call in full, helps; `v` once more shows what is masked |
+/// | Ctrl-C, Ctrl-D | stops the run |
+///
+/// A call of which something was left out of the view has to be opened with `v` before `y`, `a` or `t` approve it (rule
+/// S4). To approve more than 50 calls at once, their number is typed (`all 499`); to deny more than 10 is confirmed.
+///
+/// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
+/// asks stay open.
 ///
 /// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
 /// or ask something else; then the call is asked about again (rules A1, A2).
@@ -113,20 +119,21 @@ impl TerminalHandler {
         agent: &str,
         requests: &DeferredToolRequests,
         abandoned: Arc<AtomicBool>,
-    ) -> Result<DeferredToolResults, UserError> {
+    ) -> Result<DeferredToolResults, BoxError> {
         let mut terminal = match Terminal::open(self.arming, abandoned) {
             Ok(terminal) => terminal,
             Err(error) => {
-                return self.nobody(requests, &format!("the terminal cannot be used ({error})"));
+                let why = format!("the terminal cannot be used ({error})");
+                return Ok(self.nobody(requests, &why)?);
             }
         };
-        let decided = Dialogue::new(&mut terminal, requests).run(agent);
+        let decided = Dialogue::new(&mut terminal, requests).run(agent).ok_or(Stopped)?;
         drop(terminal);
         let mut answers = deny_blocked(requests);
         for (id, answer) in decided {
             answers = answers.approval(id, answer);
         }
-        answers.answered_by(&self.answered_by).leave_rest().build()
+        Ok(answers.answered_by(&self.answered_by).leave_rest().build()?)
     }
 }
 
@@ -157,7 +164,7 @@ impl DeferredToolHandler for TerminalHandler {
             let _turn = turn;
             this.ask(&agent, &requests, abandoned)
         });
-        Ok(asked.await??)
+        asked.await?
     }
 }
 

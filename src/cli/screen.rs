@@ -55,11 +55,11 @@ pub(super) enum Gone {
 }
 
 impl Gone {
-    /// For people, behind "denied:".
+    /// For people, behind "stopped, as".
     pub(super) fn why(self) -> &'static str {
         match self {
-            Self::Cancelled => "the questions were ended with Esc",
-            Self::Interrupted => "the questions were ended with Ctrl-C",
+            Self::Cancelled => "Esc was pressed",
+            Self::Interrupted => "Ctrl-C was pressed",
             Self::EndOfInput => "the input has ended",
             Self::Failed => "the terminal failed",
             Self::Abandoned => "the run no longer waits for an answer",

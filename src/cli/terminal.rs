@@ -46,7 +46,7 @@ impl Terminal {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     let control = key.modifiers.contains(KeyModifiers::CONTROL);
                     if control && key.code == KeyCode::Char('c') {
-                        // It can only deny, and who presses it wants to get out.
+                        // It approves nothing, and counts whenever it is pressed.
                         return Err(Gone::Interrupted);
                     }
                     dropped += 1;

@@ -16,6 +16,7 @@ mod chain;
 mod channel;
 mod closure;
 mod ready_made;
+mod stopped;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -29,6 +30,7 @@ pub use closure::{
     HandlerFn, HandlerFnSync, PermissionHandler, handler_fn, handler_fn_sync, permission_handler,
 };
 pub use ready_made::{ApproveAll, DenyAll, FailClosed, danger_approve_all};
+pub use stopped::Stopped;
 
 use crate::call::RunContext;
 use crate::decision::Question;
@@ -39,7 +41,8 @@ use crate::error::BoxError;
 ///
 /// It is asked once per response, with every call that waits, before any of them executes (rule T2). It answers each
 /// one or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and nothing deferred has executed
-/// (rule A4). An error or a panic ends the run with what has happened so far.
+/// (rule A4). An error or a panic ends the run with what has happened so far; [`Stopped`] is the error of a handler whose
+/// person stops the run.
 ///
 /// ```
 /// use countersign::{BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext};

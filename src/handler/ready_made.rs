@@ -1,6 +1,6 @@
 //! Handlers that need nobody.
 
-use super::{DeferredToolHandler, deny_blocked};
+use super::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::call::RunContext;
 use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
@@ -92,7 +92,7 @@ impl<H: DeferredToolHandler> FailClosed<H> {
         &self,
         cx: &RunContext,
         requests: &DeferredToolRequests,
-    ) -> Option<DeferredToolResults> {
+    ) -> Result<Option<DeferredToolResults>, Stopped> {
         let failed = match caught(|| self.inner.handle(cx, requests)).await {
             Ok(Ok(mut results)) => {
                 for call in requests.remaining(&results).unwrap_or_default().iter() {
@@ -100,15 +100,17 @@ impl<H: DeferredToolHandler> FailClosed<H> {
                     results = results.leave(call.id());
                 }
                 match check(requests, &results, false) {
-                    Ok(()) => return Some(results),
+                    Ok(()) => return Ok(Some(results)),
                     Err(error) => error.to_string(),
                 }
             }
+            // A person who stops the run has denied nothing.
+            Ok(Err(error)) if error.is::<Stopped>() => return Err(Stopped),
             Ok(Err(error)) => error.to_string(),
             Err(Caught(what)) => what.to_owned(),
         };
         tracing::error!(handler = %self.inner.name(), failed, "a handler failed, the calls are denied");
-        None
+        Ok(None)
     }
 }
 
@@ -119,7 +121,7 @@ impl<H: DeferredToolHandler> DeferredToolHandler for FailClosed<H> {
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let denied = "Denied by policy.";
-        let Some(results) = self.answered(cx, requests).await else {
+        let Some(results) = self.answered(cx, requests).await? else {
             return Ok(deny_blocked(requests)
                 .deny_rest(denied)
                 .answered_by("fail closed")

@@ -14,6 +14,7 @@ use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
+use crate::handler::Stopped;
 use crate::outcome::Outcome;
 
 /// A response that is being worked on.
@@ -130,8 +131,9 @@ impl<'a> Resolving<'a> {
     ) -> Option<Result<DeferredToolResults, ErrorKind>> {
         let handler = self.turn.handler.as_ref()?;
         let (name, cx) = (handler.name().into_owned(), self.turn.context());
-        let failed = |source: BoxError| match source.downcast() {
+        let failed = |source: BoxError| match source.downcast::<UserError>() {
             Ok(error) => user(*error),
+            Err(source) if source.is::<Stopped>() => ErrorKind::Stopped,
             Err(source) => ErrorKind::Handler { name, source },
         };
         Some(match caught(|| handler.handle(&cx, requests)).await {
@@ -175,14 +177,18 @@ impl<'a> Resolving<'a> {
 
     /// A final answer was given beside these calls: what waits is not executed, and nobody is asked.
     fn skip_open(&mut self) {
-        let stopped = self.slots.iter_mut().filter(|slot| slot.is_open());
-        for slot in stopped {
-            let text = match slot.state {
-                State::Delegated(_) => "Stopped: a final answer was already given.",
-                _ => "Not executed: a final answer was already given.",
+        self.close_open("a final answer was already given", true);
+    }
+
+    /// Gives every call that is open its result: it was not executed.
+    fn close_open(&mut self, why: &str, skipped: bool) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_open()) {
+            let what = match slot.state {
+                State::Delegated(_) => "Stopped",
+                _ => "Not executed",
             };
-            slot.settle_unrun(Outcome::failed(text));
-            slot.skipped = true;
+            slot.settle_unrun(Outcome::failed(format!("{what}: {why}.")));
+            slot.skipped = skipped;
             slot.tell_result(&self.turn.watchers);
         }
     }
@@ -226,7 +232,11 @@ impl<'a> Resolving<'a> {
         }
     }
 
-    pub(super) fn fail(self, kind: ErrorKind) -> TurnError {
+    pub(super) fn fail(mut self, kind: ErrorKind) -> TurnError {
+        // In a ledger the asks stay open, and the run can be taken up (rule S8).
+        if kind.is_stopped() && self.turn.ledger.is_none() {
+            self.close_open("the run was stopped before anybody decided", false);
+        }
         let suspended = SuspendedTurn::new(&self.turn.info, &self.slots);
         TurnError::after(kind, suspended, self.finish())
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, Tools, ToolsExt, UsageLimits, UserError, danger_approve_all, decide_fn,
-    from_fn, handler_fn_sync, text,
+    RunContext, RunEvent, Stopped, Tools, ToolsExt, UsageLimits, UserError, danger_approve_all,
+    decide_fn, from_fn, handler_fn_sync, text,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
@@ -76,6 +76,28 @@ async fn the_parents_handler_answers_for_the_calls_of_its_sub_agent() {
     assert_eq!(call.outcome().content().unwrap(), "done");
     let inner = call.turns().last().unwrap().calls()[0].answered().unwrap().by();
     assert_eq!(inner, Some("ann"));
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_whole_tree_and_denies_nothing() {
+    // S8: "Stop is not no", at the root's handler and at the sub-agent's own.
+    let stops = || handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
+    for own in [false, true] {
+        let recorder = files();
+        let mut cleaner = cleaner(&recorder);
+        if own {
+            cleaner = cleaner.deferred_tool_handler(stops());
+        }
+        let tools = with_agent("cleaner", &cleaner);
+        let root = Agent::new(calls([("p1", "cleaner")]), tools);
+        let error = root.run("go").deferred_tool_handler(stops()).await.unwrap_err();
+        assert!(error.kind().is_stopped(), "{error:?}");
+        let suspended = stored(error.suspended());
+        assert!(suspended.requests().is_empty(), "nothing is open any more");
+        let run = root.resume(suspended, DeferredToolResults::new()).await.unwrap();
+        assert_eq!(run.text(), Some("done"));
+        assert_eq!(recorder.ids(), ["c2"], "what was asked about has not run");
+    }
 }
 
 #[tokio::test]

@@ -8,15 +8,17 @@ use std::process::{Child, Command as Piped, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use countersign::ledger::{AskState, Ledger, MemoryStore, Verdict};
 use countersign::{
-    Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TerminalHandler, ToolCall,
-    ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn, metadata,
+    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TakeUp,
+    TerminalHandler, ToolCall, ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
+    metadata,
 };
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, call};
+use crate::support::{Recorder, Script, call, example};
 
 const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
@@ -35,6 +37,8 @@ fn the_program_at_the_terminal() {
             "late" => tokio::time::sleep(Duration::from_millis(700)).await,
             "dropped" => return dropped().await,
             "parallel" => return parallel().await,
+            "long" => return long().await,
+            "ledger" => return in_a_ledger().await,
             _ => {}
         }
         turn(!case.is_empty()).await
@@ -71,14 +75,57 @@ async fn turn(slowly: bool) -> Value {
         call("c2", "deploy", json!({})),
         call("c3", "delete_file", json!({"path": "b.log"})),
     ];
-    let report = Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    let ended = Turn::new(tools).handler(handler).run(calls).await;
+    let stopped = ended.as_ref().is_err_and(|error| error.kind().is_stopped());
+    let report = match &ended {
+        Ok(report) => report,
+        Err(error) => error.report(),
+    };
+    let answered = report.calls().iter().filter_map(|call| call.answered()).count();
     let told: Vec<_> = report
         .calls()
         .iter()
         .map(|call| json!([call.outcome().word(), call.outcome().content()]))
         .collect();
     let ran: Vec<_> = recorder.ran().iter().map(|ran| ran.args.to_value()).collect();
-    json!({"told": told, "ran": ran, "answered_by": *answered_by.lock().unwrap()})
+    json!({
+        "told": told, "ran": ran, "answered_by": *answered_by.lock().unwrap(), "stopped": stopped,
+        "answered": answered,
+    })
+}
+
+/// A call of which the view leaves something out, beside another.
+async fn long() -> Value {
+    let recorder = Recorder::new(["write_file"]);
+    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let input = format!("{} curl-evil|sh {}", "a".repeat(5000), "b".repeat(5000));
+    let calls = vec![
+        call("c1", "write_file", json!({"path": "a.sh", "input": input})),
+        call("c2", "write_file", json!({"path": "b.txt", "password": "hunter2"})),
+    ];
+    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    json!(recorder.ids())
+}
+
+/// A run with a ledger that is stopped at its first question, and taken up with an approval given elsewhere.
+async fn in_a_ledger() -> Value {
+    let ledger = Ledger::new(MemoryStore::new());
+    let recorder = Recorder::new(["delete_file"]);
+    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let calls = vec![call("c1", "delete_file", json!({"path": "a.log"}))];
+    let agent = Agent::new(Script::calls(calls), tools).ledger(ledger.clone());
+    let run = agent.run("go").deferred_tool_handler(TerminalHandler::new()).await;
+    let error = run.unwrap_err();
+    let open = ledger.list(Some(AskState::Pending), 10).await.unwrap();
+    let run_id = error.suspended().run_id().to_owned();
+    for record in &open {
+        let approve = Verdict::Approve { args: None };
+        ledger.decide(record.ask.id(), &record.fingerprint, "bob", approve).await.unwrap();
+    }
+    let TakeUp::Resumed(Ok(done)) = agent.take_up(&run_id).await.unwrap() else {
+        panic!("taken up")
+    };
+    json!({"stopped": error.kind().is_stopped(), "open": open.len(), "text": done.text(), "ran": recorder.ids()})
 }
 
 fn one(id: &str) -> DeferredToolRequests {
@@ -127,16 +174,16 @@ fn arguments() -> [&'static str; 3] {
 
 impl Session {
     fn start(case: &str) -> Self {
+        let program = Command::new(std::env::current_exe().unwrap()).args(arguments());
+        Self::of(program.env(CASE, case))
+    }
+
+    fn of(program: Command) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let result = dir.path().join("result.json");
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(arguments())
-            .env(RESULT, &result)
-            .env(CASE, case)
-            .spawn(pts)
-            .unwrap();
+        let child = program.env(RESULT, &result).spawn(pts).unwrap();
         let (pty, shown) = (Arc::new(pty), Arc::new(Mutex::new(String::new())));
         let (reader, sink) = (Arc::clone(&pty), Arc::clone(&shown));
         std::thread::spawn(move || {
@@ -179,15 +226,23 @@ impl Session {
     }
 
     fn result(mut self) -> Value {
+        self.ended();
+        read(&self.result).unwrap_or_else(|| panic!("no result:\n{}", self.shown()))
+    }
+
+    /// Waits for the end of the program, and says its status.
+    fn ended(&mut self) -> Option<i32> {
         let start = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
             if start.elapsed() > SCREEN {
                 self.child.kill().unwrap();
                 panic!("the program goes on:\n{}", self.shown());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        read(&self.result).unwrap_or_else(|| panic!("no result:\n{}", self.shown()))
     }
 }
 
@@ -200,7 +255,7 @@ const FROZEN: &str = "Blocked by policy: production is frozen";
 #[test]
 fn a_person_approves_and_denies_with_a_message() {
     let session = Session::start("");
-    session.until(PROMPT, 1).send("y\r").asked_behind("3. delete_file", 2);
+    session.until(PROMPT, 1).send("y\r").asked_behind("3 of 3: delete_file", 1);
     session.send("n not today\r");
     let shown = session.shown();
     let first = shown.find(PROMPT).unwrap();
@@ -228,7 +283,7 @@ fn arguments_are_edited_and_confirmed() {
     session.until(PROMPT, 1).send("e\r").until(r#"args: {"path":"a\u202e.log"}"#, 1);
     session.send("\u{15}[1]\r").until("No JSON object: ", 1).until("args: [1]", 2);
     session.send("\u{15}{\"path\": \"c.log\"}\r").until("Approve with these arguments? ", 1);
-    session.send("y\r").asked_behind("3. delete_file", 2);
+    session.send("y\r").asked_behind("3 of 3: delete_file", 1);
     session.send("\r");
     let result = session.result();
     assert_eq!(result["ran"], json!([{"path": "c.log"}]), "{result}");
@@ -238,7 +293,7 @@ fn arguments_are_edited_and_confirmed() {
 #[test]
 fn enter_alone_means_no() {
     let session = Session::start("");
-    session.until(PROMPT, 1).send("\r").asked_behind("3. delete_file", 2);
+    session.until(PROMPT, 1).send("\r").asked_behind("3 of 3: delete_file", 1);
     session.send("\r");
     let result = session.result();
     assert_eq!(result["ran"], json!([]));
@@ -250,7 +305,7 @@ fn enter_alone_means_no() {
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let session = Session::start("late");
     session.send("a\ry\ry\r").until("Ignored 6 keys", 1).until(PROMPT, 1);
-    session.send("\r").until("3. delete_file", 2);
+    session.send("\r").until("3 of 3: delete_file", 1);
     // Typed before the second question was open.
     session.send("y\r").until("Ignored 2 keys", 1);
     session.send("d\r");
@@ -262,14 +317,67 @@ fn pasted_text_answers_nothing() {
     let session = Session::start("slow");
     session.until(PROMPT, 1).send("\u{1b}[200~a\ry\r\u{1b}[201~");
     std::thread::sleep(Duration::from_millis(200));
-    session.send("n\r").until("3. delete_file", 2);
+    session.send("n\r").until("3 of 3: delete_file", 1);
     session.send("y\ry\ry\r").until("Ignored 6 keys", 1);
     session
         .send("\u{3}")
-        .until("Denied without an answer: 1, as the questions were ended with Ctrl-C.", 1);
+        .until("Stopped, as Ctrl-C was pressed: 2 calls not decided, and not run.", 1);
+    assert_eq!(session.result()["ran"], json!([]));
+}
+
+/// S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+#[test]
+fn ctrl_c_stops_the_run_and_denies_nothing() {
+    let session = Session::start("");
+    session.until(PROMPT, 1).send("y\r").asked_behind("3 of 3: delete_file", 1);
+    session.send("\u{3}");
     let result = session.result();
-    assert_eq!(result["ran"], json!([]));
-    assert_eq!(result["told"][2][1], "Denied: the questions were ended with Ctrl-C.");
+    assert_eq!(
+        (&result["stopped"], &result["ran"], &result["answered"]),
+        (&json!(true), &json!([]), &json!(0))
+    );
+    let cancelled = json!(["failed", "Not executed: the run was stopped before anybody decided."]);
+    assert_eq!(result["told"], json!([cancelled, cancelled, cancelled]));
+    assert_eq!(result["answered_by"], Value::Null);
+}
+
+/// S8: "with a ledger its asks stay open and can be taken up".
+#[test]
+fn a_run_with_a_ledger_that_was_stopped_is_taken_up() {
+    let session = Session::start("ledger");
+    session.until(PROMPT, 1).send("\u{3}");
+    assert_eq!(
+        session.result(),
+        json!({"stopped": true, "open": 1, "text": "done", "ran": ["c1"]})
+    );
+}
+
+/// S8: "Stopping ends the run": the assistant asks nothing more.
+#[test]
+fn the_assistant_ends_when_it_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("cache.tmp");
+    std::fs::write(&note, "cache").unwrap();
+    std::fs::write(dir.path().join("todo.txt"), "tidy up").unwrap();
+    let mut session = Session::of(Command::new(example("assistant")).arg(dir.path()));
+    session.until(PROMPT, 1).send("\u{3}");
+    assert_eq!(session.ended(), Some(130));
+    let shown = session.shown();
+    assert_eq!(shown.matches("asks to run").count(), 1, "{shown}");
+    assert!(shown.contains("Stopped: none of the calls that were asked about has run."));
+    assert!(note.exists());
+}
+
+/// S4: "What runs has been seen."
+#[test]
+fn what_was_left_out_is_opened_before_it_is_approved() {
+    let session = Session::start("long");
+    session.until(PROMPT, 1).send("y\r").asked_behind("v shows all of it", 1);
+    session.send("a\r").asked_behind("1 of 2: write_file", 2);
+    assert!(session.shown().contains("Not approved: 1 call"));
+    assert!(!session.shown().contains("curl-evil|sh"));
+    session.send("v\r").asked_behind("curl-evil|sh", 1).send("y\r");
+    assert_eq!(session.result(), json!(["c1", "c2"]));
 }
 
 #[test]
@@ -290,9 +398,9 @@ fn parallel_runs_are_asked_about_one_after_the_other() {
     assert_eq!(session.result(), json!([true, true]));
 }
 
-/// The window is closed while the program, which outlives it, waits: what was not answered is denied.
+/// The window is closed while the program, which outlives it, waits. No person has decided anything: the run is stopped.
 #[test]
-fn a_terminal_that_hangs_up_denies_what_is_open() {
+fn a_terminal_that_hangs_up_stops_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let result = dir.path().join("result.json");
     let (mut pty, pts) = open().unwrap();
@@ -320,7 +428,7 @@ fn a_terminal_that_hangs_up_denies_what_is_open() {
     }
     let result = read(&result).unwrap();
     assert_eq!(result["ran"], json!([]));
-    assert_eq!(result["told"][2][0], "denied");
+    assert_eq!(result["stopped"], true);
 }
 
 /// "without a terminal on stdin it denies, saying so"

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::{
     CallDeferred, Decision, DeferralKind, DeferredToolRequests, DeferredToolResults, DenyAll,
-    ErrorKind, FailClosed, FunctionToolset, HandlerChain, ModelRetry, RunContext, ToolDefinition,
-    ToolError, ToolFailed, ToolKind, Turn, TurnError, UserError, blocking_tool_fn, channel,
-    danger_approve_all, decide_fn, handler_fn, handler_fn_sync, permission_handler, schemars,
-    tool_fn,
+    ErrorKind, FailClosed, FunctionToolset, HandlerChain, ModelRetry, RunContext, Stopped,
+    ToolDefinition, ToolError, ToolFailed, ToolKind, Turn, TurnError, UserError, blocking_tool_fn,
+    channel, danger_approve_all, decide_fn, handler_fn, handler_fn_sync, permission_handler,
+    schemars, tool_fn,
 };
 use countersign::{ToolCall, ToolsExt};
 use proptest::prelude::*;
@@ -137,6 +138,46 @@ async fn a_handler_that_fails_or_panics_ends_the_response_and_loses_nothing() {
         assert_eq!(error.suspended().unwrap().requests().iter().count(), 3);
     }
     assert_eq!(tools.ids(), ["r1", "r1"]);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_response_and_denies_nothing() {
+    // S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+    let stops = || handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
+    let answers =
+        handler_fn_sync(|_, requests| requests.answer().approve("d1").leave_rest().build());
+    let tools = kinds();
+    for turn in [
+        Turn::new(tools.clone()).handler(stops()),
+        Turn::new(tools.clone()).handler(FailClosed::new(stops())),
+        Turn::new(tools.clone()).handler(HandlerChain::new().with(answers).with(stops())),
+    ] {
+        let error = turn.run(mixed()).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Stopped), "{error:?}");
+        assert_eq!(words(error.report()), ["failed", "returned", "failed", "failed"]);
+        assert!(error.report().calls().iter().all(|call| call.answered().is_none()));
+        let told = content(error.report(), 0);
+        assert_eq!(told, "Not executed: the run was stopped before anybody decided.");
+        let suspended = error.into_suspended().unwrap();
+        assert!(suspended.requests().is_empty(), "nothing is open any more");
+        let report = Turn::new(tools.clone()).ask(suspended).await.unwrap();
+        assert_eq!(words(&report), ["failed", "returned", "failed", "failed"]);
+    }
+    assert_eq!(tools.ids(), ["r1"; 3], "nothing that was asked about has run");
+}
+
+#[tokio::test]
+async fn a_stop_in_a_ledger_leaves_the_asks_open() {
+    // S8: "with a ledger its asks stay open and can be taken up".
+    let ledger = Ledger::new(MemoryStore::new());
+    let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
+    let turn = Turn::new(kinds()).ledger(ledger.clone());
+    let error = turn.clone().handler(stops).run(mixed()).await.unwrap_err();
+    assert!(error.kind().is_stopped());
+    assert_eq!(ledger.list(Some(AskState::Pending), 10).await.unwrap().len(), 3);
+    let given = DeferredToolResults::new().approve("d1").approve("d2").result("s1", 1);
+    let report = turn.resume(error.into_suspended().unwrap(), given).await.unwrap();
+    assert_eq!(words(&report), ["returned"; 4]);
 }
 
 #[tokio::test]

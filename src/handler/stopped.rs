@@ -1,0 +1,28 @@
+//! The error of a handler whose person stops the run.
+
+/// A person stopped the run instead of answering. A handler returns it as its error; the run ends with
+/// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) (rule S8).
+///
+/// Stopping is not denying: nothing was decided about the open calls, and none of them has run. With a ledger their
+/// asks stay open and the run is parked, so that it can be taken up. Without one the calls are cancelled: in the state
+/// that the error carries each of them has its result, so that the run can go on without them.
+///
+/// ```
+/// use countersign::{DeferredToolResults, FunctionToolset, Stopped, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Target { path: String }
+/// async fn delete(target: Target) -> Result<String, ToolError> { Ok(target.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file.", delete).requires_approval());
+/// let turn = Turn::new(tools).handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
+/// let error = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await.unwrap_err();
+/// assert!(error.kind().is_stopped());
+/// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped"));
+/// # });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a person stopped the run")]
+pub struct Stopped;
