@@ -20,7 +20,7 @@
 /// let turn = Turn::new(tools).handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
 /// let error = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await.unwrap_err();
 /// assert!(error.kind().is_stopped());
-/// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped"));
+/// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped the run"));
 /// # });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -235,7 +235,7 @@ impl<'a> Resolving<'a> {
     pub(super) fn fail(mut self, kind: ErrorKind) -> TurnError {
         // In a ledger the asks stay open, and the run can be taken up (rule S8).
         if kind.is_stopped() && self.turn.ledger.is_none() {
-            self.close_open("the run was stopped before anybody decided", false);
+            self.close_open("a person stopped the run", false);
         }
         let suspended = SuspendedTurn::new(&self.turn.info, &self.slots);
         TurnError::after(kind, suspended, self.finish())

@@ -336,7 +336,7 @@ fn ctrl_c_stops_the_run_and_denies_nothing() {
         (&result["stopped"], &result["ran"], &result["answered"]),
         (&json!(true), &json!([]), &json!(0))
     );
-    let cancelled = json!(["failed", "Not executed: the run was stopped before anybody decided."]);
+    let cancelled = json!(["failed", "Not executed: a person stopped the run."]);
     assert_eq!(result["told"], json!([cancelled, cancelled, cancelled]));
     assert_eq!(result["answered_by"], Value::Null);
 }

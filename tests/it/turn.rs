@@ -157,7 +157,7 @@ async fn a_stop_ends_the_response_and_denies_nothing() {
         assert_eq!(words(error.report()), ["failed", "returned", "failed", "failed"]);
         assert!(error.report().calls().iter().all(|call| call.answered().is_none()));
         let told = content(error.report(), 0);
-        assert_eq!(told, "Not executed: the run was stopped before anybody decided.");
+        assert_eq!(told, "Not executed: a person stopped the run.");
         let suspended = error.into_suspended().unwrap();
         assert!(suspended.requests().is_empty(), "nothing is open any more");
         let report = Turn::new(tools.clone()).ask(suspended).await.unwrap();
