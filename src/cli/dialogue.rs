@@ -111,12 +111,16 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let width = self.screen.width().saturating_sub(6);
         let views = CallView::all(self.requests, Limits::default());
         let texts: Vec<_> = views.iter().map(|view| view.text(width)).collect();
-        let mut equal: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (i, text) in texts.iter().enumerate() {
-            equal.entry(text.as_str()).or_default().push(i + 1);
+        // Two views can look the same where something is left out or masked.
+        let both = texts.iter().zip(self.requests.iter());
+        let keys: Vec<_> = both.map(|(text, call)| (text, call.args().to_string())).collect();
+        let mut equal: HashMap<&(&String, String), Vec<usize>> = HashMap::new();
+        for (i, key) in keys.iter().enumerate() {
+            equal.entry(key).or_default().push(i + 1);
         }
-        for (i, view) in texts.iter().enumerate() {
-            let numbers = equal.get(view.as_str()).map_or(&[][..], Vec::as_slice);
+        for (i, key) in keys.iter().enumerate() {
+            let view = key.0;
+            let numbers = equal.get(key).map_or(&[][..], Vec::as_slice);
             if numbers.first() != Some(&(i + 1)) {
                 continue;
             }
@@ -610,6 +614,17 @@ mod tests {
         }
         let (_, seen) = run_with(&requests, &[Ok("n"), Ok("x")]);
         assert!(seen.contains(&"Denied 10 calls.".to_owned()));
+    }
+
+    #[test]
+    fn calls_that_only_look_equal_are_shown_each() {
+        let input = |hidden: &str| json!({"input": format!("{0}{hidden}{0}", "a".repeat(500))});
+        let secret = |secret: &str| json!({"password": secret});
+        for pair in [[input("x"), input("y")], [secret("hunter2"), secret("hunter3")]] {
+            let (_, seen) = run_with(&calls(pair), &[Ok("d")]);
+            assert!(!seen.iter().any(|line| line.contains("equal calls")));
+            assert_eq!(seen.iter().filter(|line| line.starts_with("2. write(")).count(), 1);
+        }
     }
 
     #[test]
