@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::server::Clients;
+
 /// An inbox for what agents ask, an API, and workers that go on with what was decided.
 #[derive(Parser)]
 #[command(name = "approvals")]
@@ -22,6 +24,8 @@ pub(crate) struct Cli {
     /// given several times. Requests to other names are refused.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// How many decided runs this process resumes at once; 0 for a server without workers.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) workers: usize,

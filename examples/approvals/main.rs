@@ -41,7 +41,8 @@
 //! **To make it yours**: [`authorize`](authorize::authorize) says who sends a request (the demo believes every name, and
 //! so serves this machine only), [`demo`] is the agent, its tools and what each ask needs. [`guard`] refuses requests to
 //! other names (DNS rebinding), from other sites, and without a JSON type; nothing is changed by a `GET`. Put TLS in
-//! front. Nothing of any call's arguments is logged.
+//! front. [`server`] limits connections and how long each may take to send a request. Nothing of any call's arguments is
+//! logged.
 
 mod api;
 mod authorize;
@@ -52,6 +53,7 @@ mod guard;
 mod page;
 mod refused;
 mod sent;
+mod server;
 mod store;
 mod view;
 mod workers;
@@ -127,7 +129,7 @@ async fn run(cli: Cli) -> Result<(), BoxError> {
         let stopped = async move {
             let _ = stop.wait_for(|stop| *stop).await;
         };
-        axum::serve(listener, api::router(Arc::new(app))).with_graceful_shutdown(stopped).await?;
+        server::serve(listener, api::router(Arc::new(app)), cli.clients, stopped).await;
     } else {
         println!(
             "{many} workers wait for decisions. What the tools do is in {}.",

@@ -24,6 +24,8 @@ mod places;
 #[path = "../assistant/sandbox.rs"]
 #[expect(dead_code, reason = "the first example asks it for more")]
 mod sandbox;
+#[path = "../approvals/server.rs"]
+mod server;
 mod spoken;
 #[path = "../assistant/stack.rs"]
 mod stack;
@@ -43,6 +45,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, HOST, ORIGIN, X_CONTENT_TYPE_O
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use clap::Parser;
 use countersign::SqliteStore;
 use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
@@ -65,6 +68,8 @@ struct Options {
     /// Where chats and folders are kept.
     #[arg(long, default_value_os_t = std::env::temp_dir().join("countersign-chat"))]
     data: PathBuf,
+    #[command(flatten)]
+    clients: server::Clients,
     /// A real model, by its name at its provider; needs the feature `genai` and the provider's key.
     #[arg(long)]
     model: Option<String>,
@@ -114,11 +119,14 @@ async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
     let chats = router(chats, async |_| Ok(Principal::new("you")));
     let app = Router::new()
         .nest("/api/chat", chats)
+        // What a page asks again and again, to see whether the server is there.
+        .route("/api/alive", get(async || StatusCode::NO_CONTENT))
         .fallback_service(ServeDir::new(page))
         .layer(from_fn_with_state(own, for_own_pages));
     println!("Open http://{address}");
     println!("Chats and folders are kept in {}.", options.data.display());
-    Ok(axum::serve(listener, app).await?)
+    server::serve(listener, app, options.clients, std::future::pending()).await;
+    Ok(())
 }
 
 /// The names of this server.

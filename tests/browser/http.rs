@@ -1,11 +1,18 @@
 //! The server without a browser: what other sites, other programs and broken clients may send.
 
+use std::time::Duration;
+
 use countersign::ledger::AskState;
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::service::Place;
+
+/// How long anything may take that a server has to do.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Somebody who speaks JSON, and is logged in.
 pub(crate) struct Client {
@@ -350,4 +357,47 @@ async fn a_login_that_believes_everybody_serves_this_machine_only() {
     let (status, said) = Place::refuses(&["--store", "mysql://ann:secret@db/x"]);
     assert_eq!(status, Some(1));
     assert!(said.contains("is no store") && !said.contains("secret"), "{said}");
+}
+
+/// Connections that are opened and send no whole request: nothing, half of a head, or a head without its body.
+pub(crate) async fn half_open(url: &str, many: usize) -> Vec<TcpStream> {
+    let address = url.strip_prefix("http://").unwrap();
+    let sent = [
+        String::new(),
+        format!("GET / HTTP/1.1\r\nHost: {address}\r\n"),
+        format!(
+            "POST /api/login HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
+        ),
+    ];
+    let mut open = Vec::new();
+    for sent in sent.iter().cycle().take(many) {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    open
+}
+
+/// Waits until the server has closed all of them.
+pub(crate) async fn closed(open: Vec<TcpStream>) {
+    for mut stream in open {
+        // A connection that is reset is closed, too.
+        let mut said = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said));
+        let _ = read.await.expect("the server closes it");
+    }
+}
+
+#[tokio::test]
+async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
+    let place = Place::sqlite().await;
+    let server = place.server(&["--max-connections", "8", "--header-timeout-s", "1"]);
+    let open = half_open(&server.url, 30).await;
+    // As many as that are open, and more wait: a page gets its answer all the same.
+    let ann = Client::of(&server.url, "ann").await;
+    assert_eq!(ann.request(Method::GET, "/healthz").send().await.unwrap().status(), 200);
+    closed(open).await;
+    for args in [["--max-connections", "0"], ["--header-timeout-s", "0"]] {
+        assert_eq!(Place::refuses(&args).0, Some(2), "{args:?}");
+    }
 }
