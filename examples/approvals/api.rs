@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
@@ -14,12 +15,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::authorize::{Principal, login, logout};
+use crate::queue::{Place, queue};
 use crate::refused::Refused;
 use crate::sent::{MOST_BYTES, Sent};
 use crate::{App, demo, guard, page, view};
 
-/// How many asks a list has.
-const MOST: u32 = 100;
+/// How many entries a page has, when the request does not say.
+const PAGE: usize = 50;
+/// How many entries a page has at most.
+const MOST: usize = 500;
 /// How many of the newest asks are looked through for the latest decisions.
 const LOOK_THROUGH: u32 = 500;
 
@@ -30,6 +34,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(page::router())
         .route("/healthz", get(healthz))
+        // What a page asks again and again, to see whether the server is there.
+        .route("/api/alive", get(async || StatusCode::NO_CONTENT))
         .route("/api/me", get(me))
         .route("/api/login", post(login))
         .route("/api/logout", post(logout))
@@ -63,11 +69,45 @@ async fn me(who: Result<Principal, Refused>) -> Json<Value> {
     Json(json!({"name": name, "prompt": demo::PROMPT}))
 }
 
-/// What waits, newest first.
-async fn waiting(State(app): State<Arc<App>>, who: Principal) -> Reply {
-    let asks = app.ledger.list(Some(AskState::Pending), MOST).await?;
-    let asks: Vec<_> = asks.iter().map(|record| view::ask(record, &who)).collect();
-    Ok(Json(json!({"me": who.0, "asks": asks, "most": MOST, "now": now()})))
+/// Which part of the list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    /// So many entries.
+    limit: Option<usize>,
+    /// Behind this place, the `next` of an earlier answer.
+    after: Option<String>,
+    /// The `latest` of an earlier answer: how many asks are newer?
+    since: Option<i64>,
+}
+
+/// The open asks in the order of [`queue`], a page of them, and how many there are.
+async fn waiting(
+    State(app): State<Arc<App>>,
+    who: Principal,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Reply {
+    let wrong = |problem: &str| Refused::bad("bad_request", format!("{problem}."));
+    let Query(part) = part.map_err(|_| wrong("This list takes `limit`, `after` and `since`"))?;
+    let after: Option<Place> = part.after.map(|it| it.parse().map_err(wrong)).transpose()?;
+    let records = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
+    let total = records.len();
+    let latest = records.iter().map(|record| record.parked_at).max();
+    let newer = |since| records.iter().filter(|record| record.parked_at > since).count();
+    let newer = part.since.map_or(0, newer);
+    let mut entries = queue(records);
+    if let Some(after) = after {
+        entries.retain(|entry| entry.place > after);
+    }
+    let limit = part.limit.unwrap_or(PAGE).clamp(1, MOST);
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
+    let asks: Vec<_> = entries.iter().map(|entry| view::entry(entry, &who)).collect();
+    Ok(Json(json!({
+        "me": who.0, "asks": asks, "next": next, "total": total, "newer": newer, "latest": latest,
+        "now": now(),
+    })))
 }
 
 /// What was decided, the latest first.

@@ -9,13 +9,14 @@
 //! | request | does |
 //! |---|---|
 //! | `GET /` | the page: what waits, exactly what will run, who asks, who has agreed; below it what was decided |
-//! | `GET /api/asks` | what waits, newest first |
+//! | `GET /api/asks?limit=&after=&since=` | the open asks, a page of `limit` entries behind the place `after`: the soonest due first, each requester's first ten before any other's eleventh, equal calls of a run as one entry (`same`); with the `total`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer |
 //! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out |
 //! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `GET /api/history` | what was decided, by whom and when, and what came of it |
 //! | `POST /api/runs` | `{"prompt"?}`: starts a run of the demo's agent, `201` when its asks are in the inbox |
 //! | `GET /api/changes` | server-sent events: something has changed, look again |
 //! | `GET /api/me`, `POST /api/login`, `POST /api/logout` | the demo's login |
+//! | `GET /api/alive` | nothing: `204`, as long as the server answers |
 //! | `GET /healthz` | whether the store answers: `200`, or `503` |
 //!
 //! An error is `{"error": word, "message": sentence}`:
@@ -51,6 +52,7 @@ mod cli;
 mod demo;
 mod guard;
 mod page;
+mod queue;
 mod refused;
 mod sent;
 mod server;

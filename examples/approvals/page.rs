@@ -1,4 +1,4 @@
-//! The page: three static files, compiled in.
+//! The page: static files, compiled in.
 
 use std::sync::Arc;
 
@@ -14,6 +14,10 @@ fn file(kind: &'static str, text: &'static str) -> File {
     ([(CONTENT_TYPE, kind)], text)
 }
 
+fn script(text: &'static str) -> File {
+    file("text/javascript; charset=utf-8", text)
+}
+
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(async || file("text/html; charset=utf-8", include_str!("page/index.html"))))
@@ -21,13 +25,12 @@ pub(crate) fn router() -> Router<Arc<App>> {
             "/page.css",
             get(async || file("text/css; charset=utf-8", include_str!("page/page.css"))),
         )
-        .route(
-            "/page.js",
-            get(async || file("text/javascript; charset=utf-8", include_str!("page/page.js"))),
-        )
-        .route(
-            "/card.js",
-            get(async || file("text/javascript; charset=utf-8", include_str!("page/card.js"))),
-        )
+        .route("/page.js", get(async || script(include_str!("page/page.js"))))
+        .route("/card.js", get(async || script(include_str!("page/card.js"))))
+        .route("/list.js", get(async || script(include_str!("page/list.js"))))
+        .route("/element.js", get(async || script(include_str!("page/element.js"))))
+        .route("/drafts.js", get(async || script(include_str!("page/drafts.js"))))
+        .route("/pulse.js", get(async || script(include_str!("page/pulse.js"))))
+        .route("/arming.js", get(async || script(include_str!("page/arming.js"))))
         .route("/icon.svg", get(async || file("image/svg+xml", include_str!("page/icon.svg"))))
 }

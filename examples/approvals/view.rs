@@ -9,15 +9,37 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::authorize::Principal;
+use crate::queue::Entry;
 
 /// How much of a text is shown that is not about what will run.
 const MOST: usize = 600;
 
-/// An ask, for whoever looks at it.
+/// An entry of the list: an ask, and those about equal calls.
+pub(crate) fn entry(entry: &Entry, who: &Principal) -> Value {
+    let mut value = ask(&entry.record, who);
+    let same = entry.same.iter();
+    let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
+    value["key"] = entry.key.as_str().into();
+    value["same"] = same.collect();
+    value
+}
+
+/// An ask, for people to look at.
 pub(crate) fn ask(record: &Record, who: &Principal) -> Value {
+    shown(record, who, Limits::default())
+}
+
+/// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
+pub(crate) fn whole(record: &Record, who: &Principal) -> Value {
+    let mut value = shown(record, who, Limits::none());
+    value["args"] = show::json(record.ask.get_args()).into();
+    value
+}
+
+fn shown(record: &Record, who: &Principal, limits: Limits) -> Value {
     let ask = &record.ask;
     let requests = ask.requests();
-    let views = CallView::all(&requests, Limits::default());
+    let view = |limits| CallView::all(&requests, limits).into_iter().next();
     let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
     json!({
         "id": ask.id(),
@@ -29,22 +51,16 @@ pub(crate) fn ask(record: &Record, who: &Principal) -> Value {
         "parked_at": record.parked_at,
         "changed_at": record.changed_at,
         "expires_at": record.expires_at,
-        "view": views.first(),
+        "view": view(limits),
+        "left_out": view(limits) != view(Limits::none()),
         "quorum": quorum(record, who),
-        "proposals": proposals(record),
+        "proposals": proposals(record, limits),
         "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
         "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
         "ran": ran(record),
         "outcome": outcome(record),
         "worker": record.claim.as_ref().map(|claim| show::escape_name(&claim.worker)),
     })
-}
-
-/// The same with every digit and letter of the arguments, as JSON to edit. Nothing is masked or left out.
-pub(crate) fn whole(record: &Record, who: &Principal) -> Value {
-    let mut value = ask(record, who);
-    value["args"] = show::json(record.ask.get_args()).into();
-    value
 }
 
 /// How many must agree, and whether this one may.
@@ -59,7 +75,7 @@ fn quorum(record: &Record, who: &Principal) -> Value {
 }
 
 /// What several have said so far, by what would run: an edit is a proposal of its own.
-fn proposals(record: &Record) -> Vec<Value> {
+fn proposals(record: &Record, limits: Limits) -> Vec<Value> {
     let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
     for vote in &record.votes {
         by.entry(&vote.fingerprint).or_default().push(vote);
@@ -71,7 +87,9 @@ fn proposals(record: &Record) -> Vec<Value> {
         let mut it = decision(&people, &first.verdict, first.at);
         if let Verdict::Approve { args: Some(args) } = &first.verdict {
             let call = ToolCall::new("", record.ask.tool(), args.to_value());
-            it["view"] = json!(CallView::of_call(&call, Limits::default()));
+            let view = CallView::of_call(&call, limits);
+            it["left_out"] = (view != CallView::of_call(&call, Limits::none())).into();
+            it["view"] = json!(view);
             it["args"] = show::json(args).into();
         }
         out.push(it);

@@ -395,9 +395,50 @@ async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
     let open = half_open(&server.url, 30).await;
     // As many as that are open, and more wait: a page gets its answer all the same.
     let ann = Client::of(&server.url, "ann").await;
-    assert_eq!(ann.request(Method::GET, "/healthz").send().await.unwrap().status(), 200);
+    assert_eq!(ann.request(Method::GET, "/api/alive").send().await.unwrap().status(), 204);
     closed(open).await;
     for args in [["--max-connections", "0"], ["--header-timeout-s", "0"]] {
         assert_eq!(Place::refuses(&args).0, Some(2), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters_share_in_front() {
+    // S6: "every ask reachable; oldest or soonest deadline first; equal calls grouped; a per-requester share".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let (ann, mallory) =
+        (Client::of(&server.url, "ann").await, Client::of(&server.url, "mallory").await);
+    let flood: Vec<_> = (0..25).map(|n| format!(r#"delete_file {{"path": "{n:02}"}}"#)).collect();
+    mallory.start(&flood.join("\n")).await;
+    ann.start("send_report {\"to\": \"a\"}\nsend_report {\"to\": \"a\"}").await;
+    let latest = ann.get("/api/asks").await.1["latest"].clone();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    ann.start(r#"restart_server {"host": "db"}"#).await;
+
+    let (mut seen, mut next) = (Vec::new(), String::new());
+    loop {
+        let (status, page) = ann.get(&format!("/api/asks?limit=4&since={latest}{next}")).await;
+        assert_eq!((status, &page["total"], &page["newer"]), (200, &json!(28), &json!(1)));
+        let asks = page["asks"].as_array().unwrap();
+        assert!((1..=4).contains(&asks.len()));
+        seen.extend(asks.clone());
+        let Some(after) = page["next"].as_str() else { break };
+        next = format!("&after={after}");
+    }
+    let of =
+        |ask: &Value| (ask["wanted_by"].as_str().unwrap().to_owned(), ask["view"]["tool"].clone());
+    let first: Vec<_> = seen.iter().take(12).map(of).collect();
+    assert_eq!(first[0], ("ann".to_owned(), json!("restart_server")), "it has a deadline");
+    assert_eq!(first[11], ("ann".to_owned(), json!("send_report")), "behind ten of mallory's");
+    assert_eq!(seen[11]["same"].as_array().unwrap().len(), 1, "equal calls are one entry");
+    let mut ids: Vec<_> = seen.iter().map(|ask| ask["id"].to_string()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((seen.len(), ids.len()), (27, 27), "each is there once");
+
+    for wrong in ["limit=x", "after=x", "after=1.2", "offset=3", "limit=1&limit=2"] {
+        let (status, refused) = ann.get(&format!("/api/asks?{wrong}")).await;
+        assert_eq!((status, &refused["error"]), (422, &json!("bad_request")), "{wrong}");
     }
 }

@@ -186,6 +186,8 @@ async fn a_server_that_is_killed_and_started_again_loses_nothing() {
     play("inbox/restart", &[&url], |word| match word {
         "stop" => server.kill(),
         "start" => server = place.server_at(port, &[]),
+        "pause" => server.pause(true),
+        "continue" => server.pause(false),
         "restart" => {
             server.kill();
             server = place.server_at(port, &[]);
@@ -197,6 +199,58 @@ async fn a_server_that_is_killed_and_started_again_loses_nothing() {
     let message = "half a sentence, and the rest".to_owned();
     assert_eq!(denied, Verdict::Deny { message });
     each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn nothing_moves_under_the_hand_and_what_has_just_appeared_does_not_count() {
+    // S3: "A control that appears, moves or regains focus is inert for 600 ms".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/still", &[&server.url], nothing);
+    assert_eq!(decided(&place.ask("path", "PRODUCTION.db").await), (vec!["bob"], "approve"));
+    assert_eq!(decided(&place.ask("path", "old.log").await), (vec!["carol"], "deny"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn nothing_is_approved_that_was_not_shown() {
+    // S4: "Text that was left out of the view has to be opened before the call can be approved".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/whole", &[&server.url], nothing);
+    assert_eq!(place.times("to", "DE02"), 1);
+}
+
+#[tokio::test]
+async fn a_call_has_one_set_of_buttons_and_what_is_half_written_stays() {
+    // S5: "While an edit is open the only approval is of the edited arguments. Drafts survive".
+    let place = Place::sqlite().await;
+    let mut server = place.server(&[]);
+    let (url, port) = (server.url.clone(), server.port());
+    play("inbox/drafts", &[&url], |word| match word {
+        "restart" => {
+            server.kill();
+            server = place.server_at(port, &[]);
+        }
+        word => nothing(word),
+    });
+    assert_eq!(decided(&place.ask("path", "b.log").await), (vec!["carol"], "approve"));
+    assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "edit"));
+    each_ran_once(&place).await;
+}
+
+#[tokio::test]
+async fn a_flood_hides_no_call_and_equal_calls_are_answered_together() {
+    // S6: "every ask reachable; oldest or soonest deadline first; equal calls grouped".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/flood", &[&server.url], nothing);
+    let mut asks = place.asks().await;
+    asks.retain(|ask| ask.ask.tool() == "send_report");
+    for ask in asks.iter().filter(|ask| decided(ask).1 == "approve") {
+        place.until(ask.ask.id(), AskState::Executed).await;
+    }
+    assert_eq!((asks.len(), place.times("to", "all")), (5, 4));
 }
 
 #[tokio::test]

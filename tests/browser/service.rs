@@ -167,6 +167,11 @@ impl Process {
         self.url.rsplit_once(':').unwrap().1.parse().unwrap()
     }
 
+    /// Stops it where it is, so that its connections hang; or lets it go on.
+    pub(crate) fn pause(&self, pause: bool) {
+        halt(&self.child, pause);
+    }
+
     /// Ends it as the machine's failing would.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
@@ -178,4 +183,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Stops a process where it is, or lets it go on.
+pub(crate) fn halt(child: &Child, pause: bool) {
+    let signal = if pause { "-STOP" } else { "-CONT" };
+    let told = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(told.success());
 }

@@ -1,35 +1,6 @@
-// One request: what will run, who asks, who has agreed, and the buttons. Everything that comes from elsewhere is put
-// into text nodes, and nowhere else.
+// One request, or several about equal calls: what will run, who asks, who has agreed, and the buttons.
 
-/** An element with attributes and children; a text stays a text. */
-export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name === "on") for (const [event, what] of Object.entries(value)) made.addEventListener(event, what);
-    else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
-  return made;
-}
-
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-
-/** `12:03`; with the day when it was another one. */
-export function time(at) {
-  const then = new Date(at);
-  return (then.toDateString() === new Date().toDateString() ? clock : day).format(then);
-}
-
-/** How long ago, roughly. */
-export function ago(milliseconds) {
-  const minutes = Math.floor(milliseconds / 60000);
-  if (minutes < 1) return "just now";
-  if (minutes < 60) return `${minutes} min ago`;
-  return minutes < 1440 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 1440)} d ago`;
-}
-
-export const names = (by) => by.join(" and ");
+import { ago, el, names, time } from "./element.js";
 
 const text = (value) => el("span", { class: "text", dir: "ltr" }, value);
 const part = (title, ...children) => el("div", { class: "part" }, el("h4", {}, title), children);
@@ -44,7 +15,7 @@ function fields(list) {
 
 function args(view) {
   const none = view.args.length === 0 ? el("span", { class: "soft" }, "without arguments") : fields(view.args);
-  const more = view.args_left_out > 0 && el("p", { class: "soft" }, `${view.args_left_out} more arguments: see the JSON.`);
+  const more = view.args_left_out > 0 && el("p", { class: "soft" }, `${view.args_left_out} more arguments are not shown.`);
   return [none, more];
 }
 
@@ -53,119 +24,169 @@ function question(it) {
   return el("li", { class: "ask" }, el("span", { class: "who" }, it.asked_by), text(it.reason), pins);
 }
 
-/** What is shown of an ask that does not change while it waits. */
-function shown(ask, host) {
+/** What to press where a text is too long to be shown at first. Until it is shown, its call cannot be approved. */
+function opener(show) {
+  return el("p", { class: "cut" }, el("span", {}, "Some of the text is left out: open it before you approve."),
+    el("button", { type: "button", on: { click: show } }, "Show everything"));
+}
+
+/** The call, why it is asked about, and what others wrote about it. */
+function call(ask, host, show) {
   const { view } = ask;
   const exact = el("pre", {});
   const json = el("details", { on: { toggle: async () => {
     if (!json.open || exact.firstChild) return;
-    const now = await host.args(ask.id);
-    if (now !== null) exact.replaceChildren(text(now));
+    const whole = await host.whole(ask.id);
+    if (whole) exact.replaceChildren(text(whole.args));
   } } }, el("summary", {}, "As JSON, with nothing masked or left out"), exact);
-  const wants = ask.wanted_by ? `wanted by ${ask.wanted_by}` : "nobody knows who wants it";
-  const meta = el("p", { class: "meta" }, `Agent ${ask.agent} · ${wants} · `, el("time", { title: time(ask.parked_at) }, ago(host.now() - ask.parked_at)));
   return [
-    meta,
     view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
-    part("What will run", el("div", { class: "runs" }, args(view), json)),
+    part("What will run", el("div", { class: "runs" }, args(view), show && opener(show), json)),
     view.questions.length > 0 && part("Why you are asked", el("ul", {}, view.questions.map(question))),
     view.notes.length > 0 && part("Written by others, not checked", el("div", { class: "notes" }, view.notes.map((note) =>
       el("p", {}, `${note.author} says, ${note.field.name}: `, note.field.lines.map(text))))),
-  ];
+  ].filter(Boolean);
 }
 
-/** How many have agreed, on what. */
-function agreed(ask, host, approve) {
-  const { needed, may_approve: may, voted } = ask.quorum;
+/** How many have agreed, on what. `show` opens what is left out of the proposals. */
+function agreed(ask, host, approve, show) {
+  const { needed, may_approve: may } = ask.quorum;
   if (needed < 2) return may ? [] : [el("p", { class: "soft" }, "You asked for this: somebody else has to approve it.")];
   const most = Math.max(0, ...ask.proposals.map((it) => it.by.length));
   const dots = el("span", { class: "dots", "aria-hidden": "true" }, Array.from({ length: needed }, (_, n) => el("i", { class: n < most ? "on" : "" })));
   const list = ask.proposals.map((it) => {
     const line = `${names(it.by)} ${it.past} (${time(it.at)})`;
     const edited = it.view && [
-      el("div", { class: "runs" }, args(it.view)),
-      may && !it.by.includes(host.me()) && el("button", { type: "button", on: { click: () => approve(it.args) } }, "Approve these arguments too"),
+      el("div", { class: "runs" }, args(it.view), it.left_out && opener(show)),
+      may && !it.by.includes(host.me()) && el("button", { type: "button", disabled: it.left_out, on: { click: () => approve(it.args) } }, "Approve these arguments too"),
     ];
     return el("div", { class: "proposal" }, line, edited);
   });
   const own = !may && el("p", { class: "soft" }, "You asked for this: others have to approve it.");
-  const said = voted && el("p", { class: "soft" }, "You have approved. Others have to agree.");
+  const said = ask.quorum.voted && el("p", { class: "soft" }, "You have approved. Others have to agree.");
   return [part("Who has to agree", el("p", { class: "quorum" }, dots, `${most} of ${needed} approvals`), list, own, said)];
 }
 
-/** A card: `root` to put into the page, `update` when the server says something new, `tick` once a second. */
+/**
+ * A card: `root` to put into the page, `update` when the server says something new, `tick` once a second. `members` are the
+ * requests that it decides about, each with its own fingerprint: the ones that it was made for, or fewer.
+ */
 export function card(first, host) {
   let ask = first;
-  const { id, view, fingerprint } = first;
+  let members = [first, ...(first.same ?? [])].map(({ id, fingerprint }) => ({ id, fingerprint }));
+  /** What is left out of the view has been opened. */
+  let opened = !first.left_out;
+  /** Proposals with everything, once they have been opened; the server's until then. */
+  let proposals = null;
+  const { id, key, view } = first;
   const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, view.tool);
   const chip = el("span", { class: "chip", hidden: true });
+  const apart = el("button", { type: "button", class: "quiet", on: { click: () => host.split(it) } }, "Show one by one");
+  const many = el("p", { class: "many", hidden: true }, "…", apart);
+  const body = el("div", {});
   const votes = el("div", { class: "votes" });
   const more = el("div", { class: "more", hidden: true });
   const problem = el("p", { class: "problem", role: "alert", id: `problem-${id}` });
 
-  const send = async (body) => {
+  const send = async (verdict) => {
     // Not by disabling buttons: the one that was pressed would lose the focus.
     if (root.hasAttribute("aria-busy")) return;
     root.setAttribute("aria-busy", "true");
-    problem.textContent = (await host.decide(ask, body)) ?? "";
+    problem.textContent = (await host.decide(it, verdict)) ?? "";
     root.removeAttribute("aria-busy");
   };
   // Arguments travel as the text that was typed, so that no digit of a number is lost on the way.
-  const approve = (args) => send({ verdict: "approve", fingerprint, ...(args === undefined ? {} : { args }) });
+  const approve = (args) => send({ verdict: "approve", ...(args === undefined ? {} : { args }) });
 
   const close = (focus) => {
+    host.drafts().drop(key);
     more.hidden = true;
     more.replaceChildren();
     root.append(problem);
     problem.textContent = "";
+    update(ask);
     focus?.focus();
   };
-  const open = (label, button, field, act) => {
-    const back = el("button", { type: "button", on: { click: () => close(button.opener) } }, "Back");
+  /** A form in place of the buttons: while it is open, there is no other way to answer. */
+  const open = (kind, label, button, field, act) => {
+    const back = el("button", { type: "button", on: { click: () => close(button) } }, "Back");
+    field.addEventListener("input", () => host.drafts().put(key, { id, tool: view.tool, kind, text: field.value }));
     more.replaceChildren(el("label", { for: field.id }, label), field, problem, el("div", { class: "row" }, act, back));
     more.hidden = false;
-    field.focus();
+    update(ask);
+  };
+  const openEdit = (value) => {
+    const field = el("textarea", { id: `edit-${id}`, class: "code", rows: "6", spellcheck: "false", "aria-describedby": problem.id });
+    field.value = value;
+    const act = el("button", { type: "button", class: "primary", on: { click: () => approve(field.value) } }, "Approve these arguments");
+    const check = () => {
+      problem.textContent = unfit(field.value);
+      field.setAttribute("aria-invalid", String(problem.textContent !== ""));
+      act.disabled = problem.textContent !== "";
+    };
+    field.addEventListener("input", check);
+    open("edit", members.length > 1 ? "What will run instead, for each of them, as JSON" : "What will run instead, as JSON", edit, field, act);
+    check();
+    return field;
+  };
+  const openDeny = (value) => {
+    const field = el("textarea", { id: `deny-${id}`, rows: "2", maxlength: "4000", placeholder: "Not today: we still need it." });
+    field.value = value;
+    const act = el("button", { type: "button", class: "danger", on: { click: () => send({ verdict: "deny", message: field.value }) } }, "Deny");
+    open("deny", "What the agent is told, word for word", no, field, act);
+    return field;
   };
 
   const yes = el("button", { type: "button", class: "primary", on: { click: () => approve() } }, "Approve");
   const edit = el("button", { type: "button", on: { click: async () => {
-    const now = await host.args(id);
-    problem.textContent = now === null ? "The arguments cannot be loaded." : "";
-    if (now === null) return;
-    const field = el("textarea", { id: `edit-${id}`, class: "code", rows: "6", spellcheck: "false", "aria-describedby": problem.id });
-    field.value = readable(now);
-    const act = el("button", { type: "button", class: "primary", on: { click: () => approve(field.value) } }, "Approve these arguments");
-    field.addEventListener("input", () => {
-      problem.textContent = unfit(field.value);
-      field.setAttribute("aria-invalid", String(problem.textContent !== ""));
-      act.disabled = problem.textContent !== "";
-    });
-    open("What will run instead, as JSON", { opener: edit }, field, act);
+    const whole = await host.whole(id);
+    problem.textContent = whole ? "" : "The arguments cannot be loaded.";
+    if (whole && more.hidden) openEdit(readable(whole.args)).focus();
   } } }, "Change …");
-  const no = el("button", { type: "button", class: "danger", on: { click: () => {
-    const field = el("textarea", { id: `deny-${id}`, rows: "2", maxlength: "4000", placeholder: "Not today: we still need it." });
-    const act = el("button", { type: "button", class: "danger", on: { click: () => send({ verdict: "deny", fingerprint, message: field.value }) } }, "Deny");
-    open("What the agent is told, word for word", { opener: no }, field, act);
-  } } }, "Deny …");
-  for (const [button, word] of [[yes, "Approve"], [edit, "Change"], [no, "Deny"]]) {
-    button.setAttribute("aria-label", `${word} ${view.headline}`);
-  }
-
+  const no = el("button", { type: "button", class: "danger", on: { click: () => openDeny("").focus() } }, "Deny …");
+  const actions = el("div", { class: "row actions" }, yes, edit, no);
+  const meta = el("p", { class: "meta" }, `Agent ${ask.agent} · ${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `,
+    el("time", { title: time(ask.parked_at) }));
   const root = el("article", { class: "card", "aria-labelledby": title.id, "data-ask": id },
-    el("header", {}, title, chip), shown(first, host), votes, el("div", { class: "row actions" }, yes, edit, no), more, problem);
+    el("header", {}, title, chip), meta, many, body, votes, actions, more, problem);
 
-  function mayApprove() {
-    const { may_approve: may, voted } = ask.quorum;
-    edit.disabled = !may || view.blocked || view.kind !== "approval";
-    yes.disabled = edit.disabled || voted;
-  }
+  /** Shows what was left out: of the call, and of what others have proposed. */
+  const showAll = async () => {
+    const whole = await host.whole(id);
+    problem.textContent = whole ? "" : "The text cannot be loaded.";
+    if (!whole) return;
+    opened = true;
+    proposals = whole.proposals;
+    body.replaceChildren(...call(whole, host));
+    update(ask);
+    title.focus({ preventScroll: true });
+  };
+
   let before = "";
   function update(now) {
     ask = now;
-    const said = JSON.stringify([ask.quorum, ask.proposals, host.me()]);
-    if (said !== before) votes.replaceChildren(...agreed(ask, host, approve));
+    const open = new Set([now.id, ...(now.same ?? []).map((other) => other.id)]);
+    const left = members.filter((member) => open.has(member.id));
+    if (left.length > 0) members = left;
+    // What was opened stays open, as long as it is about the same proposals.
+    const about = (list) => JSON.stringify(list.map((proposal) => [proposal.by, proposal.at]));
+    const known = proposals && about(proposals) === about(ask.proposals) ? proposals : ask.proposals;
+    const said = JSON.stringify([ask.quorum, known, host.me()]);
+    if (said !== before) votes.replaceChildren(...agreed({ ...ask, proposals: known }, host, approve, showAll));
     before = said;
-    mayApprove();
+    const all = members.length > 1 ? ` all ${members.length}` : "";
+    many.hidden = members.length < 2;
+    many.firstChild.textContent = `${members.length} equal calls of this run are answered together. `;
+    apart.hidden = !more.hidden;
+    for (const [button, word, rest] of [[yes, "Approve", ""], [edit, "Change", " …"], [no, "Deny", " …"]]) {
+      button.textContent = `${word}${all}${rest}`;
+      button.setAttribute("aria-label", `${word}${all} ${view.headline}`);
+    }
+    const { may_approve: may, voted } = ask.quorum;
+    edit.disabled = !may || view.blocked || view.kind !== "approval";
+    yes.disabled = edit.disabled || voted || !opened;
+    actions.hidden = !more.hidden;
+    votes.toggleAttribute("inert", !more.hidden);
     tick();
   }
   function tick() {
@@ -178,8 +199,26 @@ export function card(first, host) {
     else chip.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
     root.querySelector("time").textContent = ago(host.now() - ask.parked_at);
   }
+  const it = {
+    close: () => !more.hidden && close(),
+    key, root, title, update, tick,
+    ask: () => ask,
+    members: () => members,
+    /** One of them is decided; tells whether that was the last. */
+    without(gone) {
+      members = members.filter((member) => member.id !== gone);
+      return members.length === 0;
+    },
+    isBusy: () => root.hasAttribute("aria-busy"),
+    isOpen: () => !more.hidden,
+    isUsed: () => !more.hidden || root.contains(document.activeElement),
+  };
+  body.replaceChildren(...call(ask, host, opened ? null : showAll));
+  const draft = host.drafts().get(key);
+  if (draft?.kind === "deny") openDeny(draft.text);
+  if (draft?.kind === "edit") openEdit(draft.text);
   update(first);
-  return { root, title, update, tick };
+  return it;
 }
 
 /** JSON with a line for each argument, if no digit of a number is lost by it. */

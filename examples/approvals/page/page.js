@@ -1,125 +1,135 @@
-// The inbox: fetches what waits and what was decided, keeps it up to date, and sends decisions.
+// The inbox: who decides, what is open and what was decided, kept up to date.
 
-import { card, el, names, time } from "./card.js";
+import { drafts } from "./drafts.js";
+import { el, names, time } from "./element.js";
+import { decided, list } from "./list.js";
+import { pulse } from "./pulse.js";
+import { arming } from "./arming.js";
 
 const $ = (id) => document.getElementById(id);
-const cards = new Map();
-/** Asks that are known to be decided, however old the next answer of the server is. */
-const gone = new Set();
 let me = null;
 let ahead = 0;
 let source = null;
+/** Why no decision is possible here: the server is not reached, or it does not reach its store. */
+const away = { server: false, store: false };
 
-/** What cards need of the page. */
-const host = {
+const hand = arming(".card button", () => {
+  $("early").textContent = "";
+  $("early").textContent = "That was less than a second after the page had changed there, and did not count. Press again.";
+});
+
+const cards = list({
+  api,
+  decide,
+  kept,
   me: () => me,
   now: () => Date.now() + ahead,
-  args: async (id) => (await api(`/api/asks/${id}`)).body?.args ?? null,
-  decide,
-};
+  drafts: () => drafts(me),
+  unsettle: hand.unsettle,
+  whole: async (id) => {
+    const { status, body } = await api(`/api/asks/${id}`);
+    return status === 200 ? body : null;
+  },
+});
 
 /** Asks the server. A server that is away, or a login that is over, shows in the page. */
 async function api(path, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   try {
-    const reply = await fetch(path, body === undefined ? {} : post);
+    const reply = await fetch(path, body === undefined ? { signal: AbortSignal.timeout(20000) } : post);
     const json = await reply.json();
-    isAway(false);
+    isAway("server", false);
     if (reply.status === 401) showLogin();
     return { status: reply.status, body: json };
   } catch {
-    isAway(true);
+    isAway("server", true);
     return { status: 0, body: null };
   }
 }
 
-function isAway(away) {
-  $("away").hidden = !away;
-  $("live").classList.toggle("off", away);
-  $("live").textContent = away ? "Offline" : me && "Live";
+function isAway(what, so) {
+  away[what] = so;
+  const any = away.server || away.store;
+  $("away").hidden = !any;
+  $("live").classList.toggle("off", any);
+  $("live").textContent = any ? "Offline" : me && "Live";
 }
 
-/** Says something above the inbox. What has to be read stays until it is dismissed. */
-function say(kind, ...words) {
-  const notice = el("div", { class: `notice ${kind}`, role: kind === "good" ? "status" : "alert" }, el("p", {}, words));
-  notice.append(el("button", { type: "button", class: "quiet", on: { click: () => notice.remove() } }, "Dismiss"));
+/** Says something above the inbox. What has to be read stays until it is dismissed, and then `seen` is called. */
+function say(kind, words, seen) {
+  const notice = el("div", { class: `notice ${kind}`, role: kind === "good" ? "status" : "alert", "data-kept": Boolean(seen) }, el("div", {}, words));
+  const remove = () => {
+    // What was below it has not been under the hand before.
+    hand.unsettle(notice.getBoundingClientRect());
+    notice.remove();
+  };
+  const dismiss = () => {
+    remove();
+    seen?.();
+  };
+  notice.append(el("button", { type: "button", class: "quiet", on: { click: dismiss } }, "Dismiss"));
   $("notices").prepend(notice);
-  while ($("notices").children.length > 4) $("notices").lastElementChild.remove();
-  if (kind === "good") setTimeout(() => notice.remove(), 8000);
+  const passing = [...$("notices").querySelectorAll(".notice:not([data-kept])")];
+  for (const old of passing.slice(4)) old.remove();
+  if (kind === "good") setTimeout(remove, 8000);
 }
 
-/** Sends a decision. Gives a problem to show beside what was typed; everything else is said above. */
-async function decide(ask, body) {
-  const { status, body: reply } = await api(`/api/asks/${ask.id}/decision`, { ...body, by: me });
-  const { tool } = ask.view;
-  if (status === 200 && reply.result === "recorded") {
-    say("good", `${tool}: your approval counts, ${reply.approvals} of ${reply.needed}.`);
-  } else if (status === 200) {
-    say("good", `${tool}: ${body.verdict === "deny" ? "denied" : "approved"}.`);
-    remove(ask.id);
-  } else if (status === 409) {
-    const { by, past, at } = reply.winner;
-    say("warn", el("strong", {}, tool), `: already decided by ${names(by)}: ${past}, ${time(at)}. Your click changed nothing.`);
-    remove(ask.id);
-  } else if (status === 410) {
-    say("warn", el("strong", {}, tool), `: ${reply.message}`);
-    remove(ask.id);
-  } else if (status === 0) {
-    return "The server cannot be reached. Nobody knows yet whether this was decided: look again when it is back.";
-  } else {
-    if (reply.error === "somebody_else") refresh();
-    return reply.message;
+/** Says how a request was decided that was being answered here. What was written about it stays until that is dismissed. */
+function kept(key, tool, why) {
+  const mine = drafts(me);
+  const draft = mine.get(key);
+  const written = draft?.text && [el("p", {}, "What you had written:"), el("pre", { class: "text" }, draft.text)];
+  say("warn", [el("p", {}, el("strong", {}, tool), `: ${why}`), written], written ? () => mine.drop(key) : undefined);
+}
+
+/** Looks for what was written about requests that were decided meanwhile. */
+async function keptBefore() {
+  for (const { key, draft } of drafts(me).all()) {
+    if (cards.has(key)) continue;
+    const { status, body } = await api(`/api/asks/${draft.id}`);
+    if (status === 404 || (status === 200 && !draft.text)) drafts(me).drop(key);
+    else if (status === 200 && body.state !== "pending") kept(key, draft.tool, `${decided(body)}.`);
   }
+}
+
+/**
+ * Sends an answer for each request of a card, bound to its own fingerprint. Gives a problem to show beside what was typed;
+ * everything else is said above.
+ */
+async function decide(it, answer) {
+  const { tool } = it.ask().view;
+  const told = new Map();
+  let problem = null;
+  for (const { id, fingerprint } of [...it.members()]) {
+    const { status, body: reply } = await api(`/api/asks/${id}/decision`, { ...answer, fingerprint, by: me });
+    if (status === 200 && reply.result === "recorded") {
+      drafts(me).drop(it.key);
+      it.close();
+      say("good", `${tool}: your approval counts, ${reply.approvals} of ${reply.needed}.`);
+    } else if (status === 200) {
+      const word = answer.verdict === "deny" ? "denied" : "approved";
+      told.set(word, (told.get(word) ?? 0) + 1);
+      drafts(me).drop(it.key);
+      cards.settled(it, id);
+    } else if (status === 409) {
+      const { by, past, at } = reply.winner;
+      kept(it.key, tool, `already decided by ${names(by)}: ${past}, ${time(at)}. Your click changed nothing.`);
+      cards.settled(it, id);
+    } else if (status === 410) {
+      kept(it.key, tool, reply.message);
+      cards.settled(it, id);
+    } else if (status === 0) {
+      problem = "The server cannot be reached. Nobody knows yet whether this was decided: look again when it is back.";
+      break;
+    } else {
+      problem = reply.message;
+      break;
+    }
+  }
+  for (const [word, many] of told) say("good", `${tool}: ${many > 1 ? `${many} ` : ""}${word}.`);
+  if (away.server) return problem;
   refresh();
-  return null;
-}
-
-/** Takes a card away, and the focus to the next one. */
-function remove(id) {
-  const it = cards.get(id);
-  gone.add(id);
-  if (!it) return;
-  cards.delete(id);
-  const next = it.root.nextElementSibling ?? it.root.previousElementSibling;
-  const focused = it.root.contains(document.activeElement);
-  it.root.remove();
-  if (focused) (next?.querySelector("h3") ?? $("waiting")).focus();
-  count();
-}
-
-function count() {
-  $("count").textContent = cards.size || "";
-  $("empty").hidden = cards.size > 0;
-  document.title = cards.size ? `(${cards.size}) Approvals` : "Approvals";
-}
-
-function showWaiting(asks) {
-  const open = new Map(asks.filter((ask) => !gone.has(ask.id)).map((ask) => [ask.id, ask]));
-  for (const [id, it] of cards) {
-    // What is just being decided here says itself what came of it.
-    if (open.has(id) || it.root.hasAttribute("aria-busy")) continue;
-    // Somebody may be in the middle of it.
-    if (it.root.contains(document.activeElement) || it.root.querySelector(".more:not([hidden])")) tellWhy(id, it);
-    remove(id);
-  }
-  let place = null;
-  for (const ask of open.values()) {
-    let it = cards.get(ask.id);
-    if (it) it.update(ask);
-    else cards.set(ask.id, it = card(ask, host));
-    const next = place ? place.nextElementSibling : $("cards").firstElementChild;
-    if (next !== it.root) $("cards").insertBefore(it.root, next);
-    place = it.root;
-  }
-  count();
-}
-
-/** What was being looked at is decided: by whom? */
-async function tellWhy(id, it) {
-  const { body } = await api(`/api/asks/${id}`);
-  const decision = body?.decision;
-  const why = decision ? `decided by ${names(decision.by)}: ${decision.past}, ${time(decision.at)}` : `it is ${body?.state ?? "gone"}`;
-  say("warn", el("strong", {}, it.title.textContent), `: ${why}, while you were looking at it.`);
+  return problem;
 }
 
 /** Where a decided ask stands: a word, and how it looks. */
@@ -162,7 +172,7 @@ function refresh() {
     return refreshing;
   }
   refreshing = (async () => {
-    const [waiting, history] = await Promise.all([api("/api/asks"), api("/api/history")]);
+    const [waiting, history] = await Promise.all([cards.look(), api("/api/history")]);
     if (me && waiting.status === 200 && waiting.body.me !== me) {
       // In another tab: this one shows whom it decides as.
       me = waiting.body.me;
@@ -171,12 +181,11 @@ function refresh() {
     }
     if (me && waiting.status === 200 && history.status === 200) {
       ahead = waiting.body.now - Date.now();
-      showWaiting(waiting.body.asks);
-      $("more").hidden = waiting.body.asks.length < waiting.body.most;
+      isAway("store", false);
       $("history").replaceChildren(...history.body.asks.map(historyItem));
       $("no-history").hidden = history.body.asks.length > 0;
     } else if (waiting.status >= 500) {
-      isAway(true);
+      isAway("store", true);
     }
   })().finally(() => {
     refreshing = null;
@@ -200,10 +209,7 @@ function listen() {
 function showLogin() {
   me = null;
   source?.close();
-  for (const id of [...cards.keys()]) {
-    cards.get(id).root.remove();
-    cards.delete(id);
-  }
+  cards.clear();
   $("notices").replaceChildren();
   $("me").hidden = $("inbox").hidden = true;
   $("live").textContent = "";
@@ -226,9 +232,10 @@ async function begin() {
   $("prompt").value ||= body.prompt;
   $("login").hidden = true;
   $("me").hidden = $("inbox").hidden = false;
-  isAway(false);
+  isAway("server", false);
   listen();
   await refresh();
+  await keptBefore();
 }
 
 async function start(prompt) {
@@ -255,13 +262,15 @@ $("demo-form").addEventListener("submit", (event) => {
   event.preventDefault();
   start($("prompt").value);
 });
-setInterval(() => cards.forEach((it) => it.tick()), 1000);
-// Should ever an event get lost, and while the server is away.
+setInterval(cards.tick, 1000);
+// Should ever an event get lost.
 setInterval(() => me && refresh(), 10000);
 document.addEventListener("visibilitychange", () => !document.hidden && me && refresh());
-setInterval(() => {
-  if (!me || $("away").hidden) return;
+pulse("/api/alive", (there) => {
+  const back = there && away.server;
+  isAway("server", !there);
+  if (!me || !(back || away.store)) return;
   refresh();
   if (source?.readyState === EventSource.CLOSED) listen();
-}, 2000);
+});
 begin();

@@ -27,6 +27,11 @@ await scenario(async ({ url, person }) => {
   await away.waitFor({ state: "hidden" });
   assert.equal(await half.getByLabel("What the agent is told").inputValue(), "half a sen", "what was typed is still there");
   checked("it comes back by itself, with what was typed");
+  await host("pause");
+  await away.waitFor();
+  await host("continue");
+  await away.waitFor({ state: "hidden" });
+  checked("a server whose connections hang is lost too");
   await half.getByLabel("What the agent is told").fill("half a sentence, and the rest");
   await button(half, /^Deny$/).click();
   await decided(bob, "denied", "b.log", "half a sentence, and the rest");

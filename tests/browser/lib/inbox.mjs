@@ -52,11 +52,34 @@ export async function decided(person, ...texts) {
   });
 }
 
-/** Waits until so many requests wait. */
+/** Waits until so many cards are shown, and shows what is new. */
 export async function waiting(person, many) {
+  const { page } = person;
   await eventually(`${person.name} sees ${many} waiting`, async () => {
-    assert.equal(await person.page.locator("article").count(), many);
+    const fresh = page.locator("#new");
+    if (await fresh.isVisible()) await fresh.click({ timeout: 1000 });
+    assert.equal(await page.locator("article").count(), many);
   });
+}
+
+/** What has the focus counts by now. */
+export async function settled(person) {
+  await person.page.waitForFunction(() => document.activeElement.getAttribute("aria-disabled") === null);
+}
+
+/** The requests to decide that this person's page has sent, from now on. */
+export function sent(person) {
+  const all = [];
+  person.page.on("request", (request) => {
+    if (request.url().endsWith("/decision")) all.push(request.postDataJSON());
+  });
+  return all;
+}
+
+/** The middle of an element, for a mouse that goes there whatever is there. */
+export async function middle(locator) {
+  const { x, y, width, height } = await locator.boundingBox();
+  return [x + width / 2, y + height / 2];
 }
 
 /** The page hears and asks nothing more: it shows what it shows now, as over a connection that hangs. */
@@ -65,7 +88,7 @@ export async function freeze(person) {
   const asks = await page.evaluate(async () => (await fetch("/api/asks")).text());
   const json = { contentType: "application/json" };
   await page.route("**/api/changes", () => {});
-  await page.route("**/api/asks", (route) => route.fulfill({ ...json, body: asks }));
+  await page.route(/\/api\/asks(\?.*)?$/, (route) => route.fulfill({ ...json, body: asks }));
 }
 
 /** Somebody without a browser. */
@@ -81,8 +104,8 @@ export async function elsewhere(url, name) {
     get,
     asks,
     start: async (prompt) => assert.equal((await post("/api/runs", { prompt })).status, 201),
-    decide: async (tool, body) => {
-      const ask = (await asks()).find((ask) => ask.view.tool === tool);
+    decide: async (tool, body, about) => {
+      const ask = about ?? (await asks()).find((ask) => ask.view.tool === tool);
       const decided = await post(`/api/asks/${ask.id}/decision`, { fingerprint: ask.fingerprint, ...body });
       return { status: decided.status, body: await decided.json() };
     },

@@ -1,0 +1,61 @@
+// The flood of one person hides no other request, every request can be reached, and equal calls are answered together.
+
+import assert from "node:assert/strict";
+
+import { checked, eventually, scenario } from "../lib/harness.mjs";
+import { button, card, comeIn, elsewhere, notice, sent, waiting } from "../lib/inbox.mjs";
+
+const FLOOD = 110;
+
+await scenario(async ({ url, person }) => {
+  const [ann, mallory] = [await elsewhere(url, "ann"), await elsewhere(url, "mallory")];
+  await mallory.start(Array.from({ length: FLOOD }, (_, n) => `delete_file {"path": "flood-${n}"}`).join("\n"));
+  await ann.start('transfer {"amount_eur": 9, "to": "DE02"}');
+  await mallory.start('restart_server {"host": "db-9"}');
+  const bob = await comeIn(await person("bob"));
+  await card(bob, "transfer").waitFor();
+  const tools = await bob.page.locator("article h3").allInnerTexts();
+  assert.equal(tools[0], "restart_server", "what has a deadline is due first");
+  assert.ok(tools.indexOf("transfer") <= 10, `ann's request stands among the first: ${tools}`);
+  assert.equal(await bob.page.title(), `(${FLOOD + 2}) Approvals`);
+  assert.equal(await bob.page.locator("#count").innerText(), String(FLOOD + 2));
+  checked("a request is not hidden behind the flood of another person, and all are counted");
+
+  const more = bob.page.getByRole("button", { name: /^Show more/ });
+  while (await more.isVisible()) {
+    const before = await bob.page.locator("article").count();
+    await more.click();
+    await eventually("there are more", async () => assert.ok(await bob.page.locator("article").count() > before));
+  }
+  assert.equal(await bob.page.locator("article").count(), FLOOD + 2);
+  const ids = await bob.page.locator("article").evaluateAll((all) => all.map((it) => it.dataset.ask));
+  assert.equal(new Set(ids).size, FLOOD + 2);
+  checked("every request can be reached");
+
+  const carol = await comeIn(await person("carol"));
+  const decisions = sent(carol);
+  await (await elsewhere(url, "dora")).start(Array(5).fill('send_report {"to": "all"}').join("\n"));
+  await carol.page.getByRole("button", { name: /new: show/ }).or(card(carol, "send_report")).first().waitFor();
+  await eventually("five are one", async () => {
+    const fresh = carol.page.locator("#new");
+    if (await fresh.isVisible()) await fresh.click({ timeout: 1000 });
+    await card(carol, "send_report", "5 equal calls").waitFor({ timeout: 1000 });
+  });
+  const one = card(carol, "send_report");
+  assert.equal(await one.count(), 1);
+  await button(one, "Show one by one").click();
+  await eventually("they are five again", async () => assert.equal(await one.count(), 5));
+  await button(one.first(), /^Deny /).click();
+  await button(one.first(), /^Deny$/).click();
+  await notice(carol, "send_report: denied.").waitFor();
+  assert.equal(decisions.length, 1, "one of them is denied");
+
+  await carol.page.reload();
+  await card(carol, "send_report", "4 equal calls").waitFor();
+  await button(one, /^Approve all 4 send_report/).click();
+  await notice(carol, "send_report: 4 approved.").waitFor();
+  assert.equal(new Set(decisions.map((it) => it.fingerprint)).size, 5, "each is bound to its own fingerprint");
+  checked("equal calls of a run are answered together, or one by one");
+  bob.quiet();
+  carol.quiet();
+});
