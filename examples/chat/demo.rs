@@ -64,6 +64,9 @@ impl Model for Demo {
                 ("I pass it on.".to_owned(), vec![call("cleaner", prompt)])
             }
             "write something hostile" => ("I write it.".to_owned(), vec![hostile()]),
+            "write a long script and delete a.txt" => {
+                ("I do both.".to_owned(), vec![long_script(), delete("a.txt")])
+            }
             "tell me a story" => (story(&request).await, Vec::new()),
             _ => (HELP.to_owned(), Vec::new()),
         };
@@ -74,13 +77,20 @@ impl Model for Demo {
 
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
 b.txt`, `move a.txt onto b.txt`, `read .env`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, \
-`tell me a story`.";
+`write a long script and delete a.txt`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.
 fn hostile() -> ToolCall {
     let text = "<script>alert('run')</script> <b>bold</b> [link](javascript:alert(1))\n\
                 \u{202e}gpj.exe \u{200b}\u{1b}[2J looks like nothing";
     call("write_file", json!({"path": "<img src=x onerror=alert(1)>.txt", "text": text}))
+}
+
+/// A text that is too long to be shown at first, with something in the middle of it.
+fn long_script() -> ToolCall {
+    let lines = |from: usize| (from..from + 60).map(|n| format!("echo step {n}\n"));
+    let text: String = lines(1).chain(["rm -rf important\n".to_owned()]).chain(lines(61)).collect();
+    call("write_file", json!({"path": "steps.sh", "text": text}))
 }
 
 /// A text that takes some seconds.

@@ -8,7 +8,9 @@ use countersign::ledger::{AskState, Ledger};
 use tempfile::TempDir;
 
 use crate::built::example;
+use crate::http::{closed, half_open};
 use crate::player::play;
+use crate::service::halt;
 
 /// The server, and what it keeps.
 struct Chat {
@@ -18,9 +20,9 @@ struct Chat {
 }
 
 impl Chat {
-    fn start() -> Self {
+    fn start(more: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
-        let (process, url) = serve(&data, 0);
+        let (process, url) = serve(&data, 0, more);
         Self { data, process, url }
     }
 
@@ -28,7 +30,7 @@ impl Chat {
     fn restart(&mut self) {
         self.stop();
         let port = self.url.rsplit_once(':').unwrap().1.parse().unwrap();
-        (self.process, self.url) = serve(&self.data, port);
+        (self.process, self.url) = serve(&self.data, port, &[]);
     }
 
     fn stop(&mut self) {
@@ -43,10 +45,11 @@ impl Drop for Chat {
     }
 }
 
-fn serve(data: &TempDir, port: u16) -> (Child, String) {
+fn serve(data: &TempDir, port: u16, more: &[&str]) -> (Child, String) {
     let mut child = Command::new(example("chat"))
         .args(["--port", &port.to_string(), "--data"])
         .arg(data.path())
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -61,10 +64,12 @@ fn serve(data: &TempDir, port: u16) -> (Child, String) {
 }
 
 async fn people(scenarios: &str) {
-    let mut chat = Chat::start();
+    let mut chat = Chat::start(&[]);
     let url = chat.url.clone();
     play("chat/run", &[&url, "--restart", "host", "--of", scenarios], |word| match word {
         "restart" => chat.restart(),
+        "pause" => halt(&chat.process, true),
+        "continue" => halt(&chat.process, false),
         word => panic!("the scenario asks for `{word}`"),
     });
     chat.stop();
@@ -88,6 +93,22 @@ async fn calls_are_answered_one_by_one_together_edited_and_denied() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_are_reloaded_and_opened_twice_and_the_server_is_killed() {
     people("lasting").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost() {
+    // S3, S4, S5; "a lost server is shown".
+    people("careful").await;
+}
+
+#[tokio::test]
+async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
+    let chat = Chat::start(&["--max-connections", "8", "--header-timeout-s", "1"]);
+    let open = half_open(&chat.url, 30).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let alive = http.get(format!("{}/api/alive", chat.url)).send().await.unwrap();
+    assert_eq!(alive.status(), 204);
+    closed(open).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,5 +5,6 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   plugins: [react()],
   build: { assetsInlineLimit: 0, modulePreload: { polyfill: false }, target: 'es2022' },
-  server: { proxy: { '/api': 'http://127.0.0.1:8080' } },
+  // The two scripts that all pages share are beside the inbox.
+  server: { proxy: { '/api': 'http://127.0.0.1:8080' }, fs: { allow: ['..', '../../approvals/page'] } },
 });

@@ -149,6 +149,17 @@ export class ChatPage {
     await this.button('Approve as edited', card).click();
   }
 
+  /** Until what is at this place counts. */
+  async settles(button) {
+    await until('it counts', async () => (await button.getAttribute('aria-disabled')) === null);
+  }
+
+  /** A mouse that goes where this is, whatever is there by then. */
+  async clickAt(locator) {
+    const { x, y, width, height } = await locator.boundingBox();
+    await this.page.mouse.click(x + width / 2, y + height / 2);
+  }
+
   text() {
     return this.page.locator('.messages').innerText();
   }

@@ -9,6 +9,7 @@ export const PROMPTS = {
   location: 'where am i',
   subAgent: 'let the cleaner delete a.txt',
   hostile: 'write something hostile',
+  long: 'write a long script and delete a.txt',
   slow: 'tell me a story',
 };
 
@@ -26,6 +27,8 @@ export const LOCATION = { tool: 'get_location' };
 export const SUB_AGENT = { agent: 'cleaner', path: 'root/cleaner/delete_file' };
 /** The call of `hostile` that waits. */
 export const HOSTILE = { tool: 'write_file', shown: ['<img src=x onerror=alert(', '<script>alert(', 'U+202E'] };
+/** The call of `long` whose text is left out in the middle at first. */
+export const LONG = { tool: 'write_file', hidden: 'rm -rf important' };
 /** `slow` streams for some seconds, and ends so. */
 export const SLOW = { early: 'word3,', end: 'end.' };
 /** `cleanUp` is denied this by policy. */

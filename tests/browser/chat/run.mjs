@@ -1,6 +1,6 @@
 // The page of the chat example in Chromium, against a running server with the scripted model of `prompts.mjs`:
 //
-//   node chat/run.mjs http://127.0.0.1:8080 [--of answering|lasting|showing] [--only WORDS] [--restart host|URL]
+//   node chat/run.mjs http://127.0.0.1:8080 [--of answering|careful|lasting|showing] [--only WORDS] [--restart host|URL]
 //
 // --restart: how the server is restarted while a call waits. `host`: prints `@restart` and waits for a line; a URL: POSTs
 // there. Without it that scenario is skipped. One line per scenario; exit status 0 when all have passed. $CHROMIUM may
@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 import { answering } from './answering.mjs';
+import { careful } from './careful.mjs';
 import { lasting } from './lasting.mjs';
 import { launch, Visit } from './page.mjs';
 import { showing } from './showing.mjs';
@@ -19,30 +20,32 @@ const { values: options, positionals } = parseArgs({
 });
 const [base] = positionals;
 if (!base) {
-  console.error('usage: node chat/run.mjs BASE_URL [--of answering|lasting|showing] [--only WORDS] [--restart host|URL]');
+  console.error('usage: node chat/run.mjs BASE_URL [--of answering|careful|lasting|showing] [--only WORDS] [--restart host|URL]');
   process.exit(2);
 }
 
 let lines;
 
 async function restart() {
-  if (options.restart !== 'host') {
-    const response = await fetch(options.restart, { method: 'POST' });
-    if (!response.ok) throw new Error(`the restart answered ${response.status}`);
-    return;
-  }
+  if (options.restart === 'host') return host('restart');
+  const response = await fetch(options.restart, { method: 'POST' });
+  if (!response.ok) throw new Error(`the restart answered ${response.status}`);
+}
+
+/** Asks the test around the scenarios for what only it can do with the server: `restart`, `pause`, `continue`. */
+async function host(word) {
   lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  console.log('@restart');
+  console.log(`@${word}`);
   await lines.next();
 }
 
 const browser = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const all = { answering, lasting, showing };
-const played = options.of ? all[options.of] : { ...answering, ...lasting, ...showing };
+const all = { answering, careful, lasting, showing };
+const played = options.of ? all[options.of] : { ...answering, ...careful, ...lasting, ...showing };
 for (const [name, scenario] of Object.entries(played)) {
   if (options.only && !name.includes(options.only)) continue;
-  if (name.includes('restarted') && !options.restart) {
+  if ((name.includes('restarted') && !options.restart) || (name.includes('hangs') && options.restart !== 'host')) {
     console.log(`skipped: ${name}`);
     counts.skipped++;
     continue;
@@ -50,7 +53,7 @@ for (const [name, scenario] of Object.entries(played)) {
   const visit = await Visit.start(browser, base);
   const phone = await Visit.start(browser, base, { viewport: { width: 375, height: 720 }, isMobile: true, hasTouch: true });
   try {
-    await scenario({ visit, phone, restart });
+    await scenario({ visit, phone, restart, host });
     await visit.end();
     await phone.end();
     console.log(`checked: ${name}`);

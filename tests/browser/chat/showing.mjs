@@ -46,12 +46,14 @@ export const showing = {
     await armed();
     await keyboard.press('d');
     await keyboard.type('keep it');
+    await chat.settles(chat.button('Deny this call'));
     await keyboard.press('Enter');
     await chat.waits(1);
     await armed();
     await keyboard.press('e');
     await keyboard.press('Control+A');
     await keyboard.type('{"path": "c.txt"}');
+    await chat.settles(chat.button('Approve as edited'));
     await keyboard.press('Control+Enter');
     await until('both are out', async () => chat.posts.length === 2);
     await chat.ready();

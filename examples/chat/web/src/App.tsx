@@ -4,6 +4,7 @@ import type { ChatMessage } from './approval';
 import { addressed, forget, newId, recent, remember } from './chats';
 import { Conversation } from './Conversation';
 import { useEffect } from './effect';
+import { LostServer } from './LostServer';
 import { history, problem } from './server';
 import { Sidebar } from './Sidebar';
 
@@ -53,6 +54,7 @@ export function App() {
 
   return (
     <div className="app">
+      <LostServer />
       <Sidebar chats={chats} current={shown.id} onNew={fresh} onForget={forgotten} />
       {shown.messages ? (
         <Conversation key={shown.id} id={shown.id} initial={shown.messages} fresh={shown.fresh} onSaid={said} />

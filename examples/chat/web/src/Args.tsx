@@ -1,9 +1,20 @@
-import { same } from './args';
+import { cut, same, written } from './args';
 import { isObject, type Json } from './approval';
 import { Visible } from './Visible';
 
 /** One value: a text of several lines as its lines, anything else as JSON. */
-function Value({ value }: { value: Json | undefined }) {
+function Value({ value, onOpen }: { value: Json | undefined; onOpen?: () => void }) {
+  const text = written(value);
+  const part = onOpen && cut(text);
+  const shown = part ? part.head : text;
+  const more = part ? (
+    <p className="cut">
+      {part.left} characters are left out.{' '}
+      <button type="button" onClick={onOpen}>
+        Show everything
+      </button>
+    </p>
+  ) : null;
   if (typeof value === 'string' && value.includes('\n')) {
     const lines = value.split('\n').length;
     return (
@@ -12,20 +23,32 @@ function Value({ value }: { value: Json | undefined }) {
           {lines} lines, {[...value].length} characters
         </span>
         <pre tabIndex={0}>
-          <Visible text={value} />
+          <Visible text={shown} />
         </pre>
+        {more}
       </>
     );
   }
   return (
-    <code>
-      <Visible text={JSON.stringify(value, null, isObject(value) || Array.isArray(value) ? 2 : 0) ?? ''} />
-    </code>
+    <>
+      <code>
+        <Visible text={shown} />
+      </code>
+      {more}
+    </>
   );
 }
 
-/** Arguments by name, whole; what differs from `before` is marked. */
-export function Args({ input, before, label }: { input: unknown; before?: unknown; label: string }) {
+type Props = {
+  input: unknown;
+  before?: unknown;
+  label: string;
+  /** Where it is given, long values are cut until it was called. */
+  onOpen?: () => void;
+};
+
+/** Arguments by name; what differs from `before` is marked. */
+export function Args({ input, before, label, onOpen }: Props) {
   if (!isObject(input)) return <Result label={label} value={input} />;
   const names = Object.keys(input);
   const gone = isObject(before) ? Object.keys(before).filter(name => !Object.hasOwn(input, name)) : [];
@@ -41,7 +64,7 @@ export function Args({ input, before, label }: { input: unknown; before?: unknow
               <Visible text={name} />
             </dt>
             <dd>
-              <Value value={input[name]} />
+              <Value value={input[name]} onOpen={onOpen} />
             </dd>
           </div>
         ))}

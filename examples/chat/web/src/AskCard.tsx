@@ -1,9 +1,10 @@
 import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
-import { headline, isRounded, same, saidBy } from './args';
+import { headline, isCut, isRounded, same, saidBy } from './args';
 import type { Call, JsonObject } from './approval';
 import { WaitingHead } from './CallCard';
+import { getDraft, setDraft } from './drafts';
 import { useEffect } from './effect';
 import { DenyForm, EditForm } from './forms';
 import { Line, Visible } from './Visible';
@@ -13,9 +14,17 @@ export type Answer = { approved: true; edited?: JsonObject } | { approved: false
 /** A key counts after this long without one. Whoever was writing when the card got the focus meant something else. */
 const QUIET_MS = 600;
 
+/** Why a call is not approved together with others: something of it is not shown, or it is being answered. */
+export type Held = 'unseen' | 'open';
+
+type Props = { call: Call; onAnswer: (answer: Answer) => void; onHeld: (held: Held | undefined) => void };
+
 /** A call that waits: what will run, who asks, and the three answers. */
-export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Answer) => void }) {
-  const [open, setOpen] = useState<'edit' | 'deny'>();
+export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
+  const ref = call.ask?.approvalId || call.part.approval?.id;
+  const [draft, setBegun] = useState(() => getDraft(ref));
+  const [open, setOpen] = useState<'edit' | 'deny' | undefined>(draft?.kind);
+  const [seen, setSeen] = useState(false);
   const [armed, setArmed] = useState(false);
   const card = useRef<HTMLElement>(null);
   const timer = useRef<number>(undefined);
@@ -23,9 +32,23 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
   const { ask, part } = call;
   const input = ask?.input ?? (part.input as JsonObject);
   const editable = !isRounded(input);
+  // Of a number that would be rounded only the server's text is shown, and that as a whole.
+  const unseen = editable && !seen && isCut(input);
+  const held = open ? 'open' : unseen ? 'unseen' : undefined;
   useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => {
+    onHeld(held);
+    return () => onHeld(undefined);
+  }, [held]);
 
+  const onAnswer = (answer: Answer) => {
+    setDraft(ref, undefined);
+    answered(answer);
+  };
+  const keep = (kind: 'edit' | 'deny') => (text: string) => setDraft(ref, { kind, text });
   const close = () => {
+    setDraft(ref, undefined);
+    setBegun(undefined);
     setOpen(undefined);
     card.current?.focus();
   };
@@ -36,8 +59,8 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
   };
   const keys = (event: KeyboardEvent) => {
     if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey || event.key.length > 1) return;
-    const known = armed && !event.repeat;
-    if (known && event.key === 'a') onAnswer({ approved: true });
+    const known = armed && !event.repeat && !open;
+    if (known && event.key === 'a' && !unseen) onAnswer({ approved: true });
     else if (known && event.key === 'd') setOpen('deny');
     else if (known && event.key === 'e' && editable) setOpen('edit');
     else return arm(true);
@@ -71,12 +94,12 @@ export function AskCard({ call, onAnswer }: { call: Call; onAnswer: (answer: Ans
         </p>
       ) : null}
       <Questions call={call} />
-      {open === 'edit' ? null : <Exactly call={call} input={input} />}
-      {open === 'edit' ? <EditForm name={call.name} input={input} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
-      {open === 'deny' ? <DenyForm onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
+      {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
+      {open === 'edit' ? <EditForm name={call.name} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
+      {open === 'deny' ? <DenyForm draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
       {open ? null : (
         <div className="actions">
-          <button type="button" className="primary" onClick={() => onAnswer({ approved: true })}>
+          <button type="button" className="primary" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => onAnswer({ approved: true })}>
             Approve <kbd>A</kbd>
           </button>
           <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
@@ -109,13 +132,13 @@ function Questions({ call }: { call: Call }) {
 }
 
 /** Every argument, whole, unless the line above says it all; where a number would be rounded, only the text that the server made of it. */
-function Exactly({ call, input }: { call: Call; input: JsonObject }) {
+function Exactly({ call, input, onOpen }: { call: Call; input: JsonObject; onOpen?: () => void }) {
   const { ask, part } = call;
   const changed = !same(input, part.input);
   const line = ask?.headline || headline(call.name, input);
   return (
     <>
-      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} />}
+      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} onOpen={onOpen} />}
       {changed ? (
         <details className="more">
           <summary>The layers have changed what the model asked for</summary>

@@ -1,8 +1,9 @@
-import type { ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
 
 import { Args, Result } from './Args';
 import { headline, same } from './args';
 import type { Call, Stage } from './approval';
+import { getDraft, setDraft } from './drafts';
 import { Line, Visible } from './Visible';
 
 const SAID: Record<Stage, string> = {
@@ -99,6 +100,7 @@ export function CallCard({ call }: { call: Call }) {
   const shown = changed ? changed.now : part.input;
   const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
   return (
+    <>
     <details className="call" data-stage={stage} data-tool={call.name}>
       <summary>
         <span className="dot" aria-hidden="true" />
@@ -132,5 +134,28 @@ export function CallCard({ call }: { call: Call }) {
         {part.state === 'output-error' ? <Result label={stage === 'failed' ? 'Error' : 'What the model was told'} value={part.errorText} /> : null}
       </div>
     </details>
+    <LeftDraft ask={call.ask?.approvalId} />
+    </>
+  );
+}
+
+/** What a person had begun to write here when the call was answered elsewhere: it stays until they do not need it. */
+function LeftDraft({ ask }: { ask: string | undefined }) {
+  const [draft, setLeft] = useState(() => getDraft(ask));
+  if (!draft?.text) return null;
+  const dismiss = () => {
+    setDraft(ask, undefined);
+    setLeft(undefined);
+  };
+  return (
+    <div className="banner draft">
+      <div>
+        <p>What you had written when this was answered elsewhere:</p>
+        <pre tabIndex={0}>{draft.text}</pre>
+      </div>
+      <button type="button" onClick={dismiss}>
+        Dismiss
+      </button>
+    </div>
   );
 }

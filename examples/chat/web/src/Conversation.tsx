@@ -2,12 +2,13 @@ import { useChat } from '@ai-sdk/react';
 import { useMemo, useRef, useState } from 'react';
 
 import { again } from './again';
-import type { Answer } from './AskCard';
+import type { Answer, Held } from './AskCard';
 import { waiting, type Call, type ChatMessage, type JsonObject } from './approval';
 import { Composer } from './Composer';
 import { useEffect } from './effect';
+import { forgetAnswers, keepAnswer, keepResult, result, withAnswers } from './answers';
 import { Message } from './Message';
-import { Empty, Failed, Notice, WaitBar } from './notices';
+import { Empty, Failed, Notice, Unsent, WaitBar } from './notices';
 import { halt, isConflict, problem, sender } from './server';
 import { whenAnswered } from './send';
 import { useAttention } from './useAttention';
@@ -26,9 +27,12 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [stopped, setStopped] = useState(false);
   const [draft, setDraft] = useState({ text: '' });
   const input = useRef<HTMLTextAreaElement>(null);
+  const [held, setHeld] = useState<ReadonlyMap<string, Held>>(new Map());
+  const [begun] = useState(() => withAnswers(id, initial, edits));
+  const [restored, setRestored] = useState(begun.given > 0);
   const chat = useChat<ChatMessage>({
     id,
-    messages: initial,
+    messages: begun.messages,
     transport: to.transport,
     resume: !fresh,
     throttle: 40,
@@ -43,7 +47,11 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const { messages, status, error } = chat;
   const busy = status === 'submitted' || status === 'streaming';
   const open = busy ? [] : waiting(messages);
-  const elsewhere = useElsewhere(chat, open.length > 0);
+  const elsewhere = useElsewhere(chat, open.length > 0, found => {
+    const fresh = withAnswers(id, found, edits);
+    setRestored(fresh.given > 0);
+    return fresh.messages;
+  });
   // A response may have ended between the history and the look for it.
   const unanswered = idle && !busy && !error && messages.at(-1)?.role === 'user';
   useEffect(() => void (unanswered && elsewhere.refresh()), [unanswered]);
@@ -60,6 +68,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     setNotice(undefined);
     setStopped(false);
     setIdle(false);
+    setRestored(false);
     onSaid(text);
     void chat.sendMessage({ text });
   };
@@ -70,13 +79,29 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     if (given.approved && given.edited) edits.set(ask, given.edited);
     else edits.delete(ask);
     const reason = given.approved ? undefined : given.reason;
+    keepAnswer(id, ask, call, given);
+    setRestored(false);
     answers.given();
     void chat.addToolApprovalResponse({ id: ask, approved: given.approved, ...(reason && { reason }) });
   };
   const give = ({ name: tool, part: { toolCallId } }: Call, text: string | undefined) => {
+    keepResult(id, toolCallId, text ?? null);
+    setRestored(false);
     answers.given();
-    if (text !== undefined) void chat.addToolOutput({ tool: tool as never, toolCallId, output: { place: text } as never });
-    else void chat.addToolOutput({ tool: tool as never, toolCallId, state: 'output-error', errorText: 'The user does not share it.' });
+    void chat.addToolOutput({ tool: tool as never, toolCallId, ...(result(text ?? null) as { state: 'output-available'; output: never }) });
+  };
+  const hold = ({ part: { toolCallId } }: Call, why: Held | undefined) => {
+    setHeld(now => {
+      const next = new Map(now);
+      if (why) next.set(toolCallId, why);
+      else next.delete(toolCallId);
+      return next;
+    });
+  };
+  const answerAgain = () => {
+    forgetAnswers(id);
+    setRestored(false);
+    void elsewhere.refresh();
   };
   const stop = () => {
     setStopped(true);
@@ -85,6 +110,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   };
   const goOn = () => {
     setStopped(false);
+    setRestored(false);
     void chat.sendMessage();
   };
   return (
@@ -101,18 +127,20 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
               edits={edits}
               answer={answer}
               give={give}
+              hold={hold}
             />
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
           {(stopped && !busy) || unanswered ? (
             <Notice text={stopped ? 'Stopped.' : 'There is no answer yet.'} action="Go on" onAction={goOn} />
           ) : null}
+          {restored && !busy && !error && open.length === 0 ? <Unsent onSend={goOn} onAgain={answerAgain} /> : null}
           {notice ? <Notice text={notice} action="Close" onAction={() => setNotice(undefined)} /> : null}
           {error && !isConflict(error) ? <Failed text={problem(error)} onAgain={() => void again(chat, to, elsewhere.refresh)} onReload={() => void elsewhere.refresh()} /> : null}
         </div>
       </div>
       <footer>
-        <WaitBar open={open} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
+        <WaitBar open={open} held={held} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
         <Composer input={input} draft={draft} busy={busy} waits={open.length} onSend={send} onStop={stop} />
       </footer>
       <p className="sr-only" role="status" aria-live="polite">

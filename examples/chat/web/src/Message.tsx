@@ -1,7 +1,7 @@
 import { isToolUIPart } from 'ai';
 import type { ReactNode } from 'react';
 
-import { AskCard, type Answer } from './AskCard';
+import { AskCard, type Answer, type Held } from './AskCard';
 import { calls, type Call, type ChatMessage, type JsonObject } from './approval';
 import { CallCard } from './CallCard';
 import { GiveCard } from './GiveCard';
@@ -11,12 +11,13 @@ import { Visible } from './Visible';
 export type Answers = {
   answer: (call: Call, answer: Answer) => void;
   give: (call: Call, text: string | undefined) => void;
+  hold: (call: Call, held: Held | undefined) => void;
 };
 
 type Props = Answers & { message: ChatMessage; last: boolean; busy: boolean; edits: ReadonlyMap<string, JsonObject> };
 
-function Card({ call, answer, give }: Answers & { call: Call }) {
-  if (call.stage === 'waiting') return <AskCard call={call} onAnswer={it => answer(call, it)} />;
+function Card({ call, answer, give, hold }: Answers & { call: Call }) {
+  if (call.stage === 'waiting') return <AskCard call={call} onAnswer={it => answer(call, it)} onHeld={held => hold(call, held)} />;
   if (call.stage === 'yours') {
     return <GiveCard call={call} onGive={text => give(call, text)} onRefuse={() => give(call, undefined)} />;
   }
@@ -24,12 +25,12 @@ function Card({ call, answer, give }: Answers & { call: Call }) {
 }
 
 /** One message: what was said, and the calls where they were made. */
-export function Message({ message, last, busy, edits, answer, give }: Props) {
+export function Message({ message, last, busy, edits, answer, give, hold }: Props) {
   const found = calls(message, { last, busy }, edits);
   const parts: ReactNode[] = [];
   message.parts.forEach((part, n) => {
     const call = isToolUIPart(part) ? found.get(part.toolCallId) : undefined;
-    if (call) parts.push(<Card key={call.part.toolCallId} call={call} answer={answer} give={give} />);
+    if (call) parts.push(<Card key={call.part.toolCallId} call={call} answer={answer} give={give} hold={hold} />);
     else if (part.type === 'text' && part.text && message.role === 'user') {
       parts.push(
         <p key={n} className="said">

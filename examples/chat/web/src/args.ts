@@ -37,6 +37,29 @@ export function same(a: unknown, b: unknown): boolean {
   return a === b;
 }
 
+/** How much of a value is shown before it is opened. */
+const LINES = 24;
+const CHARS = 1500;
+
+/** A value as it is shown: a text of several lines as its lines, anything else as JSON. */
+export function written(value: Json | undefined): string {
+  if (typeof value === 'string' && value.includes('\n')) return value;
+  return JSON.stringify(value, null, typeof value === 'object' && value !== null ? 2 : 0) ?? '';
+}
+
+/** The beginning of a text that is too long to be shown at first, and how much is left out of it. */
+export function cut(text: string): { head: string; left: number } | undefined {
+  const lines = text.split('\n').slice(0, LINES).join('\n');
+  const chars = [...text];
+  const most = Math.min([...lines].length, CHARS);
+  return most < chars.length ? { head: chars.slice(0, most).join(''), left: chars.length - most } : undefined;
+}
+
+/** Whether something of these arguments is left out at first. */
+export function isCut(input: JsonObject): boolean {
+  return Object.values(input).some(value => cut(written(value)) !== undefined);
+}
+
 function short(value: Json, most: number): string {
   const text = JSON.stringify(value);
   const chars = [...text];

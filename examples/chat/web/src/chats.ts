@@ -1,5 +1,7 @@
 // The conversations of this browser: their ids and titles. What was said is on the server.
 
+import { forgetAnswers } from './answers';
+
 export type Chat = { id: string; title: string; at: number };
 
 const KEY = 'countersign-chats';
@@ -28,6 +30,7 @@ export function remember(id: string, title: string): Chat[] {
 }
 
 export function forget(id: string): Chat[] {
+  forgetAnswers(id);
   return store(recent().filter(chat => chat.id !== id));
 }
 

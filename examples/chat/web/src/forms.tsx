@@ -23,8 +23,9 @@ function useSeen() {
 }
 
 /** Why not; it may stay empty. */
-export function DenyForm({ onDeny, onCancel }: { onDeny: (reason: string) => void; onCancel: () => void }) {
-  const [reason, setReason] = useState('');
+export function DenyForm(props: { draft: string; onDraft: (text: string) => void; onDeny: (reason: string) => void; onCancel: () => void }) {
+  const { draft, onDraft, onDeny, onCancel } = props;
+  const [reason, setReason] = useState(draft);
   const id = useId();
   return (
     <form
@@ -37,7 +38,7 @@ export function DenyForm({ onDeny, onCancel }: { onDeny: (reason: string) => voi
       }}
     >
       <label htmlFor={id}>Why not? The assistant reads it.</label>
-      <input id={id} value={reason} onChange={event => setReason(event.target.value)} placeholder="optional" autoComplete="off" autoFocus />
+      <input id={id} value={reason} onChange={event => (setReason(event.target.value), onDraft(event.target.value))} placeholder="optional" autoComplete="off" autoFocus={!draft} />
       <div className="actions">
         <button type="submit" className="deny filled">
           Deny this call
@@ -51,8 +52,15 @@ export function DenyForm({ onDeny, onCancel }: { onDeny: (reason: string) => voi
 }
 
 /** The arguments as JSON, with what would run below them. */
-export function EditForm(props: { name: string; input: JsonObject; onEdit: (input: JsonObject) => void; onCancel: () => void }) {
-  const [text, setText] = useState(() => toEdit(props.input));
+export function EditForm(props: {
+  name: string;
+  input: JsonObject;
+  draft: string;
+  onDraft: (text: string) => void;
+  onEdit: (input: JsonObject) => void;
+  onCancel: () => void;
+}) {
+  const [text, setText] = useState(() => props.draft || toEdit(props.input));
   const id = useId();
   const read = fromEdit(text);
   const changed = 'input' in read && !same(read.input, props.input);
@@ -71,11 +79,11 @@ export function EditForm(props: { name: string; input: JsonObject; onEdit: (inpu
         id={id}
         value={text}
         rows={Math.min(14, text.split('\n').length + 1)}
-        onChange={event => setText(event.target.value)}
+        onChange={event => (setText(event.target.value), props.onDraft(event.target.value))}
         onKeyDown={event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()}
         spellCheck={false}
         autoComplete="off"
-        autoFocus
+        autoFocus={!props.draft}
         aria-invalid={'problem' in read}
         aria-describedby={`${id}state`}
       />

@@ -1,4 +1,5 @@
 import type { Call } from './approval';
+import type { Held } from './AskCard';
 import { SUGGESTIONS } from './suggestions';
 import { Visible } from './Visible';
 
@@ -55,16 +56,42 @@ export function Notice({ text, action, onAction }: { text: string; action: strin
   );
 }
 
-/** How much waits, when it is more than one card. */
-export function WaitBar({ open, onApproveAll }: { open: readonly Call[]; onApproveAll: (calls: Call[]) => void }) {
+type WaitProps = { open: readonly Call[]; held: ReadonlyMap<string, Held>; onApproveAll: (calls: Call[]) => void };
+
+/** How much waits, when it is more than one card. What is not shown whole, or is being answered, is left out of "all". */
+export function WaitBar({ open, held, onApproveAll }: WaitProps) {
   const asks = open.filter(call => call.stage === 'waiting');
   if (asks.length < 2) return null;
+  const ready = asks.filter(call => !held.has(call.part.toolCallId));
+  const unseen = asks.filter(call => held.get(call.part.toolCallId) === 'unseen').length;
+  const answering = asks.length - ready.length - unseen;
+  const left = [unseen > 0 && `${unseen} with text that is not shown yet`, answering > 0 && `${answering} that you are answering`].filter(Boolean);
   return (
     <div className="wait-bar">
-      <span>{asks.length} calls wait for you. They go on together, when all are answered.</span>
-      <button type="button" onClick={() => onApproveAll(asks)}>
-        Approve all {asks.length}
+      <span>
+        {asks.length} calls wait for you. They go on together, when all are answered.
+        {left.length > 0 ? ` Left out of “all”: ${left.join(', ')}.` : null}
+      </span>
+      <button type="button" disabled={ready.length === 0} onClick={() => onApproveAll(ready)}>
+        {ready.length === asks.length ? `Approve all ${asks.length}` : `Approve ${ready.length} of ${asks.length}`}
       </button>
+    </div>
+  );
+}
+
+/** Answers that were given before the page was loaded again, and have not gone out. */
+export function Unsent({ onSend, onAgain }: { onSend: () => void; onAgain: () => void }) {
+  return (
+    <div className="banner" role="status">
+      <p>Your answers have not been sent.</p>
+      <div className="actions">
+        <button type="button" className="primary" onClick={onSend}>
+          Send them
+        </button>
+        <button type="button" onClick={onAgain}>
+          Answer again
+        </button>
+      </div>
     </div>
   );
 }

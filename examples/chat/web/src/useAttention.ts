@@ -3,6 +3,7 @@ import { useRef, useState, type RefObject } from 'react';
 import type { Call } from './approval';
 import { headline } from './args';
 import { useEffect } from './effect';
+import { hand } from './arming';
 
 /** Somebody who typed this short a time ago is left alone. */
 const TYPING_MS = 1000;
@@ -70,6 +71,7 @@ function show(page: HTMLElement | null) {
   card.scrollIntoView({ block: card.offsetHeight > page.clientHeight ? 'start' : 'nearest' });
   // the page is where it was put, and not at its end any more
   page.dispatchEvent(new Event('scroll'));
+  hand.unsettle();
 }
 
 /** Whether the focus is where nobody works. */

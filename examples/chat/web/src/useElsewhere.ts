@@ -14,7 +14,7 @@ type Chat = {
 };
 
 /** Another page, or another person, may have answered: what the server has is what counts. */
-export function useElsewhere(chat: Chat, waits: boolean) {
+export function useElsewhere(chat: Chat, waits: boolean, answered: (messages: ChatMessage[]) => ChatMessage[]) {
   const latest = useRef({ chat, waits });
   latest.current = { chat, waits };
   const channel = useRef<BroadcastChannel>(undefined);
@@ -22,10 +22,11 @@ export function useElsewhere(chat: Chat, waits: boolean) {
   /** Takes over what the server has, if it has the message `known`, and says whether it did. */
   const refresh = async (known?: string): Promise<boolean> => {
     const { chat } = latest.current;
-    const fresh = await history(chat.id).catch(() => undefined);
+    const found = await history(chat.id).catch(() => undefined);
     const now = latest.current.chat;
-    if (!fresh || now.status === 'submitted' || now.status === 'streaming') return false;
-    if (known !== undefined && !fresh.some(message => message.id === known)) return false;
+    if (!found || now.status === 'submitted' || now.status === 'streaming') return false;
+    if (known !== undefined && !found.some(message => message.id === known)) return false;
+    const fresh = answered(found);
     if (JSON.stringify(fresh) !== JSON.stringify(now.messages)) now.setMessages(fresh);
     now.clearError();
     await now.resumeStream();

@@ -1,6 +1,7 @@
 import { useRef } from 'react';
 
 import { useEffect, useLayoutEffect } from './effect';
+import { hand } from './arming';
 
 /** Keeps a page that grows at its end, until somebody scrolls up. */
 export function usePinned(on: boolean) {
@@ -18,7 +19,10 @@ export function usePinned(on: boolean) {
   // whatever was drawn may have made it longer
   useLayoutEffect(() => {
     const box = page.current;
-    if (on && box && pinned.current) box.scrollTop = box.scrollHeight;
+    if (!on || !box || !pinned.current) return;
+    const before = box.scrollTop;
+    box.scrollTop = box.scrollHeight;
+    if (box.scrollTop !== before) hand.unsettle();
   });
   return page;
 }

@@ -290,6 +290,7 @@ async function handle(req, res) {
   const url = new URL(req.url, 'http://mock');
   const [, id, what] = url.pathname.match(/^\/api\/chat\/([^/]+)\/(stream|messages)$/) ?? [];
   const chat = chats.get(id);
+  if (url.pathname === '/api/alive') return void res.writeHead(204).end();
   if (req.method === 'POST' && url.pathname === '/api/chat') {
     let text = '';
     for await (const piece of req) text += piece;
