@@ -6,7 +6,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use countersign::ledger::{Millis, Record};
-use countersign::show::{CallView, Limits};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -91,22 +90,20 @@ fn place(record: &Record) -> Place {
     Place { round: 0, due, id: record.ask.id().to_owned() }
 }
 
-/// Equal calls have equal keys: of the same run, agent and tool, with the same arguments and questions, shown alike. Where
+/// Equal calls have equal keys: of the same run, agent and tool, with the same arguments, questions and notes. Where
 /// several people have to agree, each call is an entry of its own, as each has its own votes.
 fn key(record: &Record) -> String {
     let ask = &record.ask;
     if ask.get_quorum().approvals > 1 {
         return ask.id().to_owned();
     }
-    let mut view = CallView::all(&ask.requests(), Limits::none()).into_iter().next();
-    if let Some(view) = &mut view {
-        view.id.clear();
-    }
-    let agents = ask.path().rsplit_once('/').map(|(agents, _)| agents);
+    let requests = ask.requests();
+    let (agents, id) = ask.path().rsplit_once('/').unwrap_or(("", ask.path()));
     let who = (ask.get_principal(), ask.get_quorum().not_the_requester);
-    // Arguments also as they are: what is masked looks alike and may differ.
-    let all =
-        json!([ask.run(), agents, who, ask.get_args().to_string(), ask.get_questions(), view]);
+    let shown = (requests.kind(id), requests.changed(id), requests.metadata.get(id));
+    // As text: what is masked looks alike and may differ.
+    let args = ask.get_args().to_string();
+    let all = json!([ask.run(), agents, ask.tool(), args, ask.get_questions(), who, shown]);
     let digest = Sha256::digest(all.to_string());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
