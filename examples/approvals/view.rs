@@ -39,7 +39,7 @@ pub(crate) fn whole(record: &Record, who: &Principal) -> Value {
 fn shown(record: &Record, who: &Principal, limits: Limits) -> Value {
     let ask = &record.ask;
     let requests = ask.requests();
-    let view = |limits| CallView::all(&requests, limits).into_iter().next();
+    let view = CallView::all(&requests, limits).into_iter().next();
     let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
     json!({
         "id": ask.id(),
@@ -51,8 +51,8 @@ fn shown(record: &Record, who: &Principal, limits: Limits) -> Value {
         "parked_at": record.parked_at,
         "changed_at": record.changed_at,
         "expires_at": record.expires_at,
-        "view": view(limits),
-        "left_out": view(limits) != view(Limits::none()),
+        "view": view,
+        "left_out": view.as_ref().is_some_and(|view| view.left_out),
         "quorum": quorum(record, who),
         "proposals": proposals(record, limits),
         "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
@@ -88,7 +88,7 @@ fn proposals(record: &Record, limits: Limits) -> Vec<Value> {
         if let Verdict::Approve { args: Some(args) } = &first.verdict {
             let call = ToolCall::new("", record.ask.tool(), args.to_value());
             let view = CallView::of_call(&call, limits);
-            it["left_out"] = (view != CallView::of_call(&call, Limits::none())).into();
+            it["left_out"] = view.left_out.into();
             it["view"] = json!(view);
             it["args"] = show::json(args).into();
         }
