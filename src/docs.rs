@@ -18,6 +18,9 @@ pub mod pydantic_ai_middleware {}
 #[doc = include_str!("../docs/vercel-ai-adapter.md")]
 pub mod vercel_ai_adapter {}
 
+#[doc = include_str!("../docs/shell.md")]
+pub mod shell {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

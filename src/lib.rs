@@ -126,6 +126,7 @@ pub mod outcome;
 pub mod postgres;
 #[cfg(feature = "seal")]
 pub mod seal;
+pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

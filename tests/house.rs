@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("cli", 11),
     ("genai", 11),
     ("postgres", 11),
+    ("shell", 11),
     ("sqlite", 11),
     ("testing", 11),
     ("docs", 12),

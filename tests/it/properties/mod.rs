@@ -6,4 +6,3 @@ pub(crate) mod foreign;
 mod helpers;
 mod model;
 mod never;
-mod storing;

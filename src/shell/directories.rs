@@ -1,0 +1,53 @@
+//! Judges where a command works.
+
+use std::path::{Path, PathBuf};
+
+use super::classify::Judging;
+use super::judgement::Effect;
+use super::simple::Simple;
+use super::table::Matched;
+use super::word::Word;
+
+impl Simple<'_> {
+    pub(super) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.classifier.workspace;
+        let there =
+            word.literal().filter(|text| !text.is_empty() && *text != "-").and_then(|text| {
+                let places = self.here.iter().map(|here| workspace.places(text, here));
+                places.collect::<Option<Vec<_>>>()
+            });
+        match there {
+            Some(there)
+                if there.iter().flatten().all(|place| place.starts_with(workspace.root())) =>
+            {
+                self.here = there.into_iter().map(|[written, _]| written).collect();
+                self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
+            }
+            Some(there) => {
+                self.here = there.into_iter().map(|[written, _]| written).collect();
+                self.ask(format!("works in `{}`, outside of the workspace", word.text));
+            }
+            None => self.ask(format!("works in `{}`, which is known only when it runs", word.text)),
+        }
+    }
+
+    pub(super) fn went(&mut self, matched: &Matched<'_, '_>) -> Option<Vec<PathBuf>> {
+        if matched.operands.is_empty() {
+            self.ask("goes to the home directory");
+        }
+        Some(self.here.clone())
+    }
+
+    /// A directory below the root may be a repository of its own, whose settings run programs.
+    pub(super) fn repository(&mut self, judging: &Judging<'_>) {
+        let workspace = &judging.classifier.workspace;
+        let known = |directory: &Path| {
+            directory == workspace.root()
+                || directory == workspace.start()
+                || workspace.is_no_repository(directory)
+        };
+        if !self.here.iter().all(|directory| known(directory)) {
+            self.ask("uses the repository of another directory, whose settings may run programs");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Characters, blanks and words.
+//!
+//! Only what `sh`, `bash` and `zsh` read in the same way is accepted.
+
+use std::ops::Range;
+
+use super::characters;
+use super::dialect::Dialect;
+
+/// Where reading stopped, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) at: usize,
+    pub(super) why: String,
+}
+
+impl Stop {
+    pub(super) fn new(at: usize, why: impl Into<String>) -> Self {
+        Self { at, why: why.into() }
+    }
+}
+
+/// A place in a text.
+#[derive(Debug)]
+pub(super) struct Lexer<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) dialect: Dialect,
+    comments: Vec<Range<usize>>,
+    pub(super) words: usize,
+    /// Where the line after the bodies of here-documents begins, while the line that opened them is read.
+    pub(super) resume: Option<usize>,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
+        Self { text, at: 0, dialect, comments: Vec::new(), words: 0, resume: None }
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn slice(&self, from: usize) -> &'a str {
+        self.text.get(from..self.at).unwrap_or_default()
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn peek_second(&self) -> Option<char> {
+        self.rest().chars().nth(1)
+    }
+
+    pub(super) fn bump(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    pub(super) fn starts_with(&self, what: &str) -> bool {
+        self.rest().starts_with(what)
+    }
+
+    pub(super) fn eat(&mut self, what: &str) -> bool {
+        let found = self.starts_with(what);
+        if found {
+            self.at += what.len();
+        }
+        found
+    }
+
+    pub(super) fn stop(&self, why: impl Into<String>) -> Stop {
+        Stop::new(self.at, why)
+    }
+
+    pub(super) fn unexpected(&self) -> Stop {
+        match self.peek() {
+            Some(found) => self.stop(format!("`{found}` where a command should begin")),
+            None => self.stop("the text ends in the middle of a command"),
+        }
+    }
+
+    pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
+        std::mem::take(&mut self.comments)
+    }
+
+    /// Refuses characters that a terminal, a person or a shell may read differently.
+    pub(super) fn check_characters(&self) -> Result<(), Stop> {
+        match characters::refused(self.text) {
+            Some((at, why)) => Err(Stop::new(at, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Blanks, continued lines, and a comment.
+    pub(super) fn skip_blanks(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        loop {
+            match self.peek() {
+                Some(' ' | '\t') => self.at += 1,
+                Some('\\') if self.starts_with("\\\n") => {
+                    if self.at == start && start > 0 && !self.after_separator() {
+                        return Err(self.stop("a line is continued in the middle of a word"));
+                    }
+                    self.at += 2;
+                    if !matches!(self.peek(), Some(' ' | '\t')) && self.resume.is_some() {
+                        return Err(self.stop("a continued line before a here-document"));
+                    }
+                }
+                Some('#') if self.at > start || self.after_separator() => {
+                    let length = self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.comments.push(self.at..self.at + length);
+                    self.at += length;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether nothing of a word stands directly in front.
+    fn after_separator(&self) -> bool {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        before
+            .chars()
+            .next_back()
+            .is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '|' | '&' | '('))
+    }
+
+    /// Blanks, comments and line breaks; whether there was a line break.
+    pub(super) fn skip_lines(&mut self) -> Result<bool, Stop> {
+        let mut broken = false;
+        loop {
+            self.skip_blanks()?;
+            if self.peek() != Some('\n') {
+                return Ok(broken);
+            }
+            self.at = self.resume.take().unwrap_or(self.at + 1);
+            broken = true;
+        }
+    }
+
+    /// `!` in front of a pipeline.
+    pub(super) fn eat_bang(&mut self) -> bool {
+        let found = self.starts_with("! ");
+        if found {
+            self.at += 2;
+        }
+        found
+    }
+
+    pub(super) fn is_word_start(&self) -> bool {
+        match self.peek() {
+            None | Some(' ' | '\t' | '\n' | ';' | '|' | '&' | ')' | '(' | '>') => false,
+            Some('<') => self.dialect.has_extensions() && self.starts_with("<("),
+            Some(_) => true,
+        }
+    }
+
+    /// `NAME=` in front of a value.
+    pub(super) fn eat_assignment(&mut self) -> Result<Option<String>, Stop> {
+        let rest = self.rest();
+        let name: &str = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .and_then(|end| rest.get(..end))
+            .unwrap_or_default();
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(None);
+        }
+        match rest.get(name.len()..).and_then(|rest| rest.chars().next()) {
+            Some('=') => {
+                self.at += name.len() + 1;
+                match self.peek() {
+                    Some('(') => Err(self.stop("an array is not analysed")),
+                    Some('~') => Err(self.stop("`~` in an assignment is not analysed")),
+                    _ => Ok(Some(name.to_owned())),
+                }
+            }
+            Some('+' | '[') if self.may_assign(name.len()) => {
+                Err(self.stop("an assignment to a part of a variable is not analysed"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the word, with a name of this length, may be `NAME+=` or `NAME[…]=`.
+    fn may_assign(&self, name: usize) -> bool {
+        let rest = self.rest().get(name..).unwrap_or_default();
+        rest.starts_with("+=") || rest.starts_with('[')
+    }
+}

@@ -1,0 +1,302 @@
+//! The grammar: lists, pipelines, subshells, simple commands and redirections.
+
+use super::commands::{
+    Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,
+    Stage,
+};
+use super::dialect::Dialect;
+use super::lexer::{Lexer, Stop};
+use super::word::{Word, WordKind};
+
+const MAX_TEXT: usize = 64 * 1024;
+const MAX_COMMANDS: usize = 256;
+
+/// Words that are part of the grammar, in some of the shells, where a command's name stands.
+const RESERVED: &[&str] = &[
+    "!",
+    "[[",
+    "]]",
+    "case",
+    "coproc",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "fi",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "nocorrect",
+    "noglob",
+    "repeat",
+    "select",
+    "then",
+    "until",
+    "while",
+    "{",
+    "}",
+    "-",
+];
+
+/// Reads one text.
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// What has been read, for [`Refused::read`].
+    read: Commands,
+    commands: usize,
+}
+
+type Parsed<T> = Result<T, Stop>;
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
+        Self { lexer: Lexer::new(text, dialect), read: Commands::default(), commands: 0 }
+    }
+
+    pub(super) fn parse(mut self) -> Result<Commands, Refused> {
+        match self.text() {
+            Ok(commands) => Ok(commands),
+            Err(stop) => {
+                let before = self.lexer.text().get(..stop.at).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+                Err(Refused { at: stop.at, line, column, why: stop.why, read: self.read })
+            }
+        }
+    }
+
+    fn text(&mut self) -> Parsed<Commands> {
+        if !self.lexer.dialect().is_posix() {
+            return Err(Stop::new(0, "commands of a Windows shell are not analysed"));
+        }
+        if self.lexer.text().len() > MAX_TEXT {
+            return Err(Stop::new(MAX_TEXT, "the text is longer than 64 KiB"));
+        }
+        self.lexer.check_characters()?;
+        let mut commands = self.list(0)?;
+        self.lexer.no_open_documents()?;
+        commands.comments = self.lexer.take_comments();
+        Ok(commands)
+    }
+
+    /// Pipelines up to the end of the text, or to the `)` of a nested list, which is left.
+    fn list(&mut self, depth: usize) -> Parsed<Commands> {
+        if depth > 4 {
+            return Err(self.lexer.stop("more than 4 levels of nesting"));
+        }
+        let mut list = Commands::default();
+        let mut join = Join::Then;
+        let mut separated = true;
+        loop {
+            if join == Join::Then {
+                separated |= self.lexer.skip_lines()?;
+            } else {
+                self.lexer.skip_lines()?;
+            }
+            match self.lexer.peek() {
+                None if depth == 0 && join == Join::Then => return Ok(list),
+                Some(')') if depth > 0 && join == Join::Then => return Ok(list),
+                None => return Err(self.lexer.stop("the text ends in the middle of a command")),
+                _ if !separated => return Err(self.lexer.stop("two commands without a separator")),
+                _ => {}
+            }
+            let pipeline = self.pipeline(join, depth)?;
+            if depth == 0 {
+                self.read.pipelines.push(pipeline.clone());
+            }
+            list.pipelines.push(pipeline);
+            (join, separated) = self.separator()?;
+        }
+    }
+
+    /// What joins the next pipeline, and whether anything stood there.
+    fn separator(&mut self) -> Parsed<(Join, bool)> {
+        self.lexer.skip_blanks()?;
+        if self.lexer.eat("&&") {
+            return Ok((Join::And, true));
+        }
+        if self.lexer.eat("||") {
+            return Ok((Join::Or, true));
+        }
+        match self.lexer.peek() {
+            Some(';') => {
+                self.lexer.eat(";");
+                self.lexer.skip_blanks()?;
+                match self.lexer.peek() {
+                    Some(';' | '&' | '|') => {
+                        Err(self.lexer.stop("an operator without a command in front"))
+                    }
+                    _ => Ok((Join::Then, true)),
+                }
+            }
+            Some('&') => Err(self.lexer.stop("a command in the background is not analysed")),
+            _ => Ok((Join::Then, false)),
+        }
+    }
+
+    fn pipeline(&mut self, join: Join, depth: usize) -> Parsed<Pipeline> {
+        let negated = self.lexer.eat_bang();
+        if negated {
+            self.lexer.skip_blanks()?;
+        }
+        let mut stages = vec![self.stage(depth)?];
+        loop {
+            self.lexer.skip_blanks()?;
+            if self.lexer.starts_with("||") || self.lexer.peek() != Some('|') {
+                return Ok(Pipeline { join, negated, stages });
+            }
+            if self.lexer.starts_with("|&") {
+                return Err(self.lexer.stop("`|&` is not analysed: write `2>&1 |`"));
+            }
+            self.lexer.eat("|");
+            self.lexer.skip_lines()?;
+            stages.push(self.stage(depth)?);
+        }
+    }
+
+    fn stage(&mut self, depth: usize) -> Parsed<Stage> {
+        self.commands += 1;
+        if self.commands > MAX_COMMANDS {
+            return Err(self.lexer.stop("more than 256 commands"));
+        }
+        if self.lexer.peek() != Some('(') {
+            return self.simple(depth).map(Stage::Simple);
+        }
+        if self.lexer.starts_with("((") {
+            return Err(self.lexer.stop("`((` is not analysed"));
+        }
+        let commands = self.parenthesised(depth, "(")?;
+        let mut redirections = Vec::new();
+        loop {
+            self.lexer.skip_blanks()?;
+            match self.redirection(depth)? {
+                Some(redirection) => redirections.push(redirection),
+                None => return Ok(Stage::Subshell { commands, redirections }),
+            }
+        }
+    }
+
+    /// A list between parentheses.
+    fn parenthesised(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
+        self.lexer.no_open_documents()?;
+        self.lexer.eat(opening);
+        let commands = self.list(depth + 1)?;
+        if commands.pipelines.is_empty() {
+            return Err(self.lexer.stop("parentheses without a command"));
+        }
+        self.lexer.no_open_documents()?;
+        self.lexer.eat(")");
+        Ok(commands)
+    }
+
+    fn simple(&mut self, depth: usize) -> Parsed<SimpleCommand> {
+        let start = self.lexer.at();
+        let mut command = SimpleCommand::default();
+        let mut end = start;
+        loop {
+            self.lexer.skip_blanks()?;
+            if let Some(redirection) = self.redirection(depth)? {
+                command.redirections.push(redirection);
+            } else if self.lexer.is_word_start() {
+                self.word_of(&mut command, depth)?;
+            } else {
+                break;
+            }
+            end = self.lexer.at();
+        }
+        command.span = start..end;
+        if end == start {
+            return Err(self.lexer.unexpected());
+        }
+        Ok(command)
+    }
+
+    fn word_of(&mut self, command: &mut SimpleCommand, depth: usize) -> Parsed<()> {
+        let first = command.words.is_empty();
+        if first && let Some(name) = self.lexer.eat_assignment()? {
+            let start = self.lexer.at();
+            let value = if self.lexer.is_word_start() && self.lexer.peek() != Some('#') {
+                self.word(depth)?
+            } else {
+                let mut empty = Word::synthetic("");
+                empty.span = start..start;
+                empty
+            };
+            if value.text.contains(":~") {
+                return Err(self.lexer.stop("`~` in an assignment is not analysed"));
+            }
+            command.assignments.push(Assignment { name, value });
+            return Ok(());
+        }
+        let at = self.lexer.at();
+        let word = self.word(depth)?;
+        if first && !word.quoted && RESERVED.contains(&word.text.as_str()) {
+            let why = format!("`{}` begins a compound command, which is not analysed", word.text);
+            return Err(Stop { at, why });
+        }
+        if self.lexer.peek() == Some('(') {
+            return Err(self.lexer.stop("`(` after a word is not analysed"));
+        }
+        command.words.push(word);
+        Ok(())
+    }
+
+    fn word(&mut self, depth: usize) -> Parsed<Word> {
+        let start = self.lexer.at();
+        if self.lexer.starts_with("<(") {
+            let inner = self.parenthesised(depth, "<(")?;
+            let mut word = Word::synthetic(self.lexer.slice(start));
+            word.kind = WordKind::Process;
+            word.substitutions.push(inner);
+            word.span = start..self.lexer.at();
+            if self.lexer.is_word_start() {
+                return Err(self.lexer.stop("a process substitution within a word"));
+            }
+            return Ok(word);
+        }
+        let mut word = self.lexer.begin_word()?;
+        // The lexer stops at each `$(`, as what is inside is a list of commands again.
+        while self.lexer.continue_word(&mut word)? {
+            let inner = self.parenthesised(depth, "$(")?;
+            word.substitution(inner);
+        }
+        self.lexer.end_word(word)
+    }
+
+    fn redirection(&mut self, depth: usize) -> Parsed<Option<Redirection>> {
+        let at = self.lexer.at();
+        let Some((fd, operator)) = self.lexer.eat_redirection()? else { return Ok(None) };
+        let target = match operator {
+            ">&" => RedirectionTarget::Duplicate(self.lexer.eat_descriptor()?),
+            "<<" => {
+                // The body comes with the next line break, and is filled in by then.
+                let body = self.lexer.here_document()?;
+                return Ok(Some(Redirection { fd, target: RedirectionTarget::HereDocument(body) }));
+            }
+            _ => {
+                self.lexer.skip_blanks()?;
+                if !self.lexer.is_word_start() {
+                    return Err(self.lexer.stop("a redirection without a target"));
+                }
+                let word = self.word(depth)?;
+                if matches!(self.lexer.peek(), Some('<' | '>')) {
+                    return Err(self.lexer.stop("two redirections without a space between them"));
+                }
+                match operator {
+                    "<" => RedirectionTarget::Read(word),
+                    ">" => RedirectionTarget::Write(word),
+                    ">>" => RedirectionTarget::Append(word),
+                    "&>" => RedirectionTarget::WriteAll(word),
+                    "<<<" => RedirectionTarget::HereString(word),
+                    _ => return Err(Stop::new(at, "a redirection that is not analysed")),
+                }
+            }
+        };
+        Ok(Some(Redirection { fd, target }))
+    }
+}

@@ -1,0 +1,324 @@
+//! Where a path leads: inside the workspace, to a secret, to a file that configures what runs.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::names::names;
+
+type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
+
+/// The directory tree that the commands may work in.
+#[derive(Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    directory: PathBuf,
+    home: Option<PathBuf>,
+    writable: Vec<PathBuf>,
+    resolve: Arc<Resolve>,
+    /// Whether files of this machine may be looked at.
+    looks: bool,
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace")
+            .field("root", &self.root)
+            .field("directory", &self.directory)
+            .finish()
+    }
+}
+
+impl Workspace {
+    /// A workspace on this machine. Symbolic links are followed; commands run in its root.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let given = root.into();
+        let root = std::fs::canonicalize(&given).unwrap_or(given);
+        let mut workspace = Self::lexical(root);
+        workspace.home = std::env::home_dir();
+        workspace.looks = true;
+        workspace.resolved_by(existing)
+    }
+
+    /// A workspace of which only the names are known: no file is looked at. For tests, and for commands that will run
+    /// on another machine.
+    #[must_use]
+    pub fn lexical(root: impl Into<PathBuf>) -> Self {
+        let root = normal(&root.into());
+        Self {
+            directory: root.clone(),
+            writable: vec![
+                root.clone(),
+                PathBuf::from("/tmp"),
+                PathBuf::from("/var/tmp"),
+                PathBuf::from("/dev/shm"),
+            ],
+            root,
+            home: None,
+            resolve: Arc::new(|path| Some(path.to_owned())),
+            looks: false,
+        }
+    }
+
+    /// The directory that the commands begin in.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = normal(&self.root.join(directory.into()));
+        self
+    }
+
+    /// The user's home directory, for `~`.
+    #[must_use]
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// One more place that tools may write to. A program from there is never allowed.
+    #[must_use]
+    pub fn writable(mut self, place: impl Into<PathBuf>) -> Self {
+        self.writable.push(normal(&place.into()));
+        self
+    }
+
+    /// How a path is resolved to the file it leads to. `None` means that it cannot be resolved, and a person is asked.
+    #[must_use]
+    pub fn resolved_by(
+        mut self,
+        resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
+        self.resolve = Arc::new(resolve);
+        self
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn start(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether no repository begins between a directory and the root. Unknown where no file is looked at.
+    pub(super) fn is_no_repository(&self, directory: &Path) -> bool {
+        let is_one = |at: &Path| {
+            at.join(".git").exists() || (at.join("HEAD").exists() && at.join("objects").exists())
+        };
+        let mut between = directory.ancestors().take_while(|at| *at != self.root);
+        self.looks && directory.starts_with(&self.root) && !between.any(is_one)
+    }
+
+    /// Whether tools may write there.
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
+    /// The places that a path may lead to: as it is written, and as it is resolved.
+    pub(super) fn places(&self, text: &str, directory: &Path) -> Option<[PathBuf; 2]> {
+        let joined = match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.home {
+                Some(home) => home.join(rest.trim_start_matches('/')),
+                None => Path::new(UNKNOWN_HOME).join(rest.trim_start_matches('/')),
+            },
+            _ => directory.join(text),
+        };
+        let resolved = (self.resolve)(&joined)?;
+        Some([normal(&joined), normal(&resolved)])
+    }
+}
+
+const UNKNOWN_HOME: &str = "/home";
+
+/// The path that an existing beginning of it leads to, with the rest behind.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let mut rest = Vec::new();
+    let mut at = path;
+    loop {
+        if let Ok(found) = std::fs::canonicalize(at) {
+            return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
+        }
+        // A link that leads nowhere yet could lead anywhere later.
+        if std::fs::symlink_metadata(at).is_ok() {
+            return None;
+        }
+        match at.components().next_back()? {
+            Component::Normal(name) => rest.push(name.to_owned()),
+            Component::CurDir => {}
+            _ => return None,
+        }
+        at = at.parent()?;
+    }
+}
+
+/// The path without `.` and `..`.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            _ => out.push(component),
+        }
+    }
+    out
+}
+
+/// What is known about a place by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the workspace.
+    Inside,
+    /// A part of the system that every user can read and that holds no secrets.
+    System,
+    /// `/dev/null` and the standard streams.
+    Stream,
+    /// Keys, passwords, the environment of processes.
+    Secret,
+    /// In the workspace, and decides what runs or what is allowed: `.git`, configuration of agents.
+    Protected,
+    /// Anywhere else.
+    Outside,
+}
+
+/// What a path, without `.` and `..`, is.
+pub(super) fn place(path: &Path, root: &Path) -> Place {
+    let text = path.to_string_lossy();
+    if names("streams").contains(&&*text) {
+        return Place::Stream;
+    }
+    if let Ok(inner) = path.strip_prefix(root) {
+        return match inner {
+            inner if is_secret(&inner.to_string_lossy()) => Place::Secret,
+            inner if is_protected(inner) => Place::Protected,
+            _ => Place::Inside,
+        };
+    }
+    if is_secret(&text) {
+        return Place::Secret;
+    }
+    if is_system(&text) { Place::System } else { Place::Outside }
+}
+
+/// Whether a path's names say that it holds keys or passwords.
+pub(super) fn is_secret(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        if names("secret folders").iter().any(|name| same(name, part))
+            || (last && is_secret_file(part))
+        {
+            return true;
+        }
+    }
+    let below = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
+    below(names("secret places"))
+        || path.starts_with("/proc/")
+            && names("secrets of processes").iter().any(|name| path.contains(name))
+        || path.starts_with("/etc/ssh/") && path.contains("_key")
+        || path.ends_with("/gh/hosts.yml")
+}
+
+fn same(name: &str, part: &str) -> bool {
+    name.eq_ignore_ascii_case(part)
+}
+
+fn is_secret_file(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    for harmless in names("harmless endings") {
+        if lower.ends_with(harmless) {
+            return false;
+        }
+    }
+    names("secret files").iter().any(|secret| same(secret, name))
+        || names("secret endings").iter().any(|ending| lower.ends_with(ending))
+        || lower.starts_with(".env.")
+        || lower.starts_with("id_rsa")
+        || lower.starts_with("id_ed25519")
+}
+
+/// Whether a glob could stand for a secret's name, and was written so that it does.
+pub(super) fn may_be_secret(glob: &str) -> bool {
+    let samples = names("secret samples");
+    glob.split('/').any(|part| {
+        let letters = part.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).count();
+        part.contains(['*', '?', '['])
+            && (letters >= 2 || part.starts_with('.'))
+            && samples.iter().any(|sample| fits(part, sample))
+    })
+}
+
+/// Whether a name fits a glob; a `[…]` stands for any one character.
+pub(super) fn fits(glob: &str, name: &str) -> bool {
+    let glob: Vec<char> = glob.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    // The places in the glob that the name up to here may have come to.
+    let mut at = vec![0_usize];
+    let close = |at: &mut Vec<usize>| {
+        let mut next = 0;
+        while let Some(&place) = at.get(next) {
+            if glob.get(place) == Some(&'*') && !at.contains(&(place + 1)) {
+                at.push(place + 1);
+            }
+            next += 1;
+        }
+    };
+    close(&mut at);
+    for c in name {
+        let mut next = Vec::new();
+        for place in at {
+            let to = match glob.get(place) {
+                Some('*') => place,
+                Some('?') => place + 1,
+                Some('[') => {
+                    place
+                        + 1
+                        + glob
+                            .get(place..)
+                            .unwrap_or_default()
+                            .iter()
+                            .position(|c| *c == ']')
+                            .unwrap_or(0)
+                }
+                Some(same) if *same == c => place + 1,
+                _ => continue,
+            };
+            if !next.contains(&to) {
+                next.push(to);
+            }
+        }
+        close(&mut next);
+        at = next;
+    }
+    at.contains(&glob.len())
+}
+
+/// Whether a path in the workspace decides what runs there or what an agent may do.
+pub(super) fn is_protected(inner: &Path) -> bool {
+    let named = |component: Component<'_>| {
+        let name = component.as_os_str().to_string_lossy();
+        names("protected").iter().any(|known| same(known, &name))
+            || name.to_ascii_lowercase().ends_with(".git")
+    };
+    inner.components().any(named)
+}
+
+/// Whether a file says how the workspace is built, and so what code a build runs.
+pub(super) fn is_build_definition(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let in_cargo = path.parent().is_some_and(|folder| folder.ends_with(".cargo"));
+    in_cargo
+        || names("build definitions").contains(&&*name)
+        || names("build definition endings").iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether every user can read a place of the system, and it holds no secrets.
+fn is_system(path: &str) -> bool {
+    let below = |place: &str| {
+        path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
+    };
+    names("system folders").iter().any(|place| below(place))
+        || names("system files").contains(&path)
+}

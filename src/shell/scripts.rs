@@ -1,0 +1,278 @@
+//! Scripts in the small languages of programs that print: what they run and write.
+//!
+//! Each check knows a part of its language and refuses the rest.
+
+pub(super) fn sed(script: &str) -> Result<(), String> {
+    Sed { rest: script }.script()
+}
+
+struct Sed<'a> {
+    rest: &'a str,
+}
+
+impl Sed<'_> {
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.rest = self.rest.get(next.len_utf8()..).unwrap_or_default();
+        Some(next)
+    }
+
+    fn skip(&mut self, what: &[char]) {
+        self.rest = self.rest.trim_start_matches(what);
+    }
+
+    fn script(&mut self) -> Result<(), String> {
+        loop {
+            self.skip(&[' ', '\t', '\n', ';']);
+            if self.rest.is_empty() {
+                return Ok(());
+            }
+            self.address()?;
+            self.skip(&[' ', '\t']);
+            if self.peek() == Some(',') {
+                self.bump();
+                self.skip(&[' ', '\t']);
+                self.skip(&['+', '~']);
+                self.address()?;
+            }
+            self.skip(&[' ', '\t', '!']);
+            self.command()?;
+        }
+    }
+
+    fn address(&mut self) -> Result<(), String> {
+        match self.peek() {
+            Some('0'..='9') => {
+                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~');
+            }
+            Some('$') => {
+                self.bump();
+            }
+            Some(delimiter @ ('/' | '\\')) => {
+                self.bump();
+                let delimiter = if delimiter == '\\' { self.bump().unwrap_or('/') } else { '/' };
+                self.delimited(delimiter)?;
+                self.skip(&['I', 'M']);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Up to a delimiter that is not escaped. A delimiter within `[…]` does not count for some versions: refused.
+    fn delimited(&mut self, delimiter: char) -> Result<(), String> {
+        let mut bracket = false;
+        while let Some(next) = self.bump() {
+            match next {
+                '\\' => {
+                    self.bump();
+                }
+                _ if next == delimiter && bracket => return Err("a delimiter within `[…]`".into()),
+                _ if next == delimiter => return Ok(()),
+                '[' => bracket = true,
+                ']' => bracket = false,
+                '\n' => return Err("a line break in a pattern".into()),
+                _ => {}
+            }
+        }
+        Err("a pattern without its end".into())
+    }
+
+    fn command(&mut self) -> Result<(), String> {
+        match self.bump() {
+            Some('{' | '}') => Ok(()),
+            Some('p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'z') => {
+                self.end()
+            }
+            Some('q' | 'Q' | 'l') => {
+                self.skip(&[' ']);
+                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
+                self.end()
+            }
+            Some('s') => self.substitute(),
+            Some('y') => {
+                let delimiter = self.bump().ok_or("`y` without its characters")?;
+                self.delimited(delimiter)?;
+                self.delimited(delimiter)?;
+                self.end()
+            }
+            Some('a' | 'i' | 'c') => {
+                // The text goes on to the end of the line, and further behind a backslash: refused.
+                let line = self.rest.split('\n').next().unwrap_or_default();
+                if line.trim_start_matches(['\\', ' ']).contains('\\')
+                    || line.trim_end().ends_with('\\')
+                {
+                    return Err("text over several lines".into());
+                }
+                self.rest = self.rest.get(line.len()..).unwrap_or_default();
+                Ok(())
+            }
+            Some(command @ ('e' | 'w' | 'W')) => {
+                Err(format!("`{command}` runs a command or writes a file"))
+            }
+            Some(command @ ('r' | 'R')) => Err(format!("`{command}` reads another file")),
+            Some(command) => Err(format!("`{command}` is not analysed")),
+            None => Err("an address without a command".into()),
+        }
+    }
+
+    fn substitute(&mut self) -> Result<(), String> {
+        let delimiter = self
+            .bump()
+            .filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | '\n' | ' '))
+            .ok_or("`s` without a pattern")?;
+        self.delimited(delimiter)?;
+        self.delimited(delimiter)?;
+        loop {
+            match self.peek() {
+                Some('g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9') => {
+                    self.bump();
+                }
+                Some('e') => return Err("the flag `e` runs the result as a command".into()),
+                Some('w') => return Err("the flag `w` writes a file".into()),
+                _ => return self.end(),
+            }
+        }
+    }
+
+    /// What may follow a command.
+    fn end(&mut self) -> Result<(), String> {
+        self.skip(&[' ', '\t']);
+        match self.peek() {
+            None | Some(';' | '\n' | '}') => Ok(()),
+            Some('#') => Err("a comment".into()),
+            Some(other) => Err(format!("`{other}` behind a command")),
+        }
+    }
+}
+
+/// Whether a script has a name as a word of its own.
+fn names(script: &str, name: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    script.match_indices(name).any(|(at, _)| {
+        let before = script.get(..at).and_then(|text| text.chars().next_back());
+        let after = script.get(at + name.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+/// The check takes no account of strings and patterns, as what is one is hard to tell: `|` is refused in both.
+pub(super) fn awk(script: &str) -> Result<(), String> {
+    for name in [
+        "system",
+        "getline",
+        "ENVIRON",
+        "ARGV",
+        "ARGC",
+        "PROCINFO",
+        "SYMTAB",
+        "FUNCTAB",
+        "namespace",
+    ] {
+        if names(script, name) {
+            return Err(format!("`{name}` reaches beyond the input"));
+        }
+    }
+    if script.contains('@') {
+        return Err("`@` includes or calls other code".into());
+    }
+    if script.replace("||", "").contains('|') {
+        return Err("`|` may run a command".into());
+    }
+    if script.contains("\\\n") {
+        return Err("a continued line".into());
+    }
+    match script.find("print").zip(script.rfind('>')) {
+        Some((print, redirection)) if print < redirection => Err("`>` may write a file".into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn jq(script: &str) -> Result<(), String> {
+    for name in ["import", "include", "modulemeta", "get_search_list", "ENV", "__prog_args"] {
+        if names(script, name) {
+            return Err(format!("`{name}` reaches beyond the input"));
+        }
+    }
+    let environment = script.match_indices("env").any(|(at, _)| {
+        let before = script.get(..at).and_then(|text| text.chars().next_back());
+        let after = script.get(at + 3..).and_then(|text| text.chars().next());
+        let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part)
+    });
+    if environment { Err("`env` is the environment".into()) } else { Ok(()) }
+}
+
+pub(super) fn yq(script: &str) -> Result<(), String> {
+    for name in [
+        "load",
+        "load_str",
+        "load_xml",
+        "load_props",
+        "load_base64",
+        "strenv",
+        "envsubst",
+        "system",
+        "eval",
+    ] {
+        if names(script, name) {
+            return Err(format!("`{name}` reaches beyond the input"));
+        }
+    }
+    jq(script)
+}
+
+/// One statement of SQL that only reads.
+pub(super) fn sql(text: &str) -> Result<(), String> {
+    let text = text.trim().trim_end_matches(';');
+    let lower = text.to_ascii_lowercase();
+    if lower == ".schema" || lower == ".tables" {
+        return Ok(());
+    }
+    let reads = ["select ", "explain select ", "explain query plan "]
+        .iter()
+        .any(|word| lower.starts_with(word));
+    let names_more = [
+        "load_extension",
+        "readfile",
+        "writefile",
+        "into",
+        "attach",
+        "pragma",
+        "edit",
+        "fts3_tokenizer",
+        "pg_read_file",
+        "copy",
+        "dblink",
+        "lo_import",
+        "lo_export",
+        "pg_ls_dir",
+        "eval",
+        "insert",
+        "update",
+        "delete",
+        "drop",
+    ];
+    if !reads
+        || text.contains(';')
+        || text.contains("--")
+        || text.contains("/*")
+        || names_more.iter().any(|name| names(&lower, name))
+    {
+        return Err("only one plain `SELECT` is known to read".into());
+    }
+    Ok(())
+}
+
+/// An operand of `test` and `[`. A name with an index is evaluated, and the index may run a command.
+pub(super) fn test(word: &str) -> Result<(), String> {
+    if word.contains('[') && word.len() > 1 {
+        Err("an index may run a command".into())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! Reads the files of the table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ProgramsError;
+use super::entry::{Choice, Does, Entry, Kind, Mark, Place, Script, Slot};
+
+type Entries = HashMap<String, Arc<Entry>>;
+
+/// Reads a file into the table.
+pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), ProgramsError> {
+    let mut reader =
+        Reader { entries, groups: HashMap::new(), names: Vec::new(), entry: Entry::default() };
+    for (number, line) in text.lines().enumerate() {
+        reader.line(line.trim()).map_err(|problem| ProgramsError {
+            file: file.to_owned(),
+            line: number + 1,
+            problem,
+        })?;
+    }
+    reader.finish();
+    Ok(())
+}
+
+struct Reader<'a> {
+    entries: &'a mut Entries,
+    groups: HashMap<String, Entry>,
+    /// The names of the entry that is being read, each with its sub-commands.
+    names: Vec<Vec<String>>,
+    entry: Entry,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.strip_suffix(']').ok_or("a header without `]`")?;
+            self.finish();
+            return self.header(header);
+        }
+        if self.names.is_empty() {
+            return Err("a line in front of the first header".into());
+        }
+        let (key, value) = line.split_once(':').ok_or("a line without `key:`")?;
+        let value = value.trim();
+        match key {
+            "does" => self.entry.does = does(value)?,
+            "operands" => {
+                self.entry.operands =
+                    value.split_whitespace().map(slot).collect::<Result<_, _>>()?
+            }
+            "flags" => value.split_whitespace().for_each(|word| self.flags(word, &Choice::Flag)),
+            "formats" => {
+                value.split_whitespace().for_each(|word| self.flags(word, &Choice::Formats))
+            }
+            "refuses" => {
+                value.split_whitespace().for_each(|word| self.flags(word, &Choice::Refused))
+            }
+            "values" => value.split_whitespace().try_for_each(|word| self.value(word))?,
+            "needs" => self.entry.needs.push(value.split_whitespace().map(str::to_owned).collect()),
+            "paths" => self.entry.paths.extend(value.split_whitespace().map(str::to_owned)),
+            "letters" => value.clone_into(&mut self.entry.letters),
+            "marks" => self
+                .entry
+                .marks
+                .extend(value.split_whitespace().map(mark).collect::<Result<Vec<_>, _>>()?),
+            "like" => self.like(value)?,
+            "safe" => self.entry.examples.push((true, value.to_owned())),
+            "unsafe" => self.entry.examples.push((false, value.to_owned())),
+            _ => return Err(format!("`{key}` is not a key")),
+        }
+        Ok(())
+    }
+
+    /// `[git diff|show]`, `[grep|egrep]`, `[@group]`.
+    fn header(&mut self, header: &str) -> Result<(), String> {
+        let mut names: Vec<Vec<String>> = vec![Vec::new()];
+        for word in header.split_whitespace() {
+            let choices: Vec<&str> = word.split('|').collect();
+            names = names
+                .into_iter()
+                .flat_map(|name| {
+                    choices
+                        .iter()
+                        .map(move |choice| [name.clone(), vec![(*choice).to_owned()]].concat())
+                })
+                .collect();
+        }
+        if names.iter().any(Vec::is_empty) {
+            return Err("a header without a name".into());
+        }
+        self.names = names;
+        self.entry = Entry { described: true, ..Entry::default() };
+        Ok(())
+    }
+
+    fn like(&mut self, value: &str) -> Result<(), String> {
+        let name: Vec<&str> = value.split_whitespace().collect();
+        let other = match self.groups.get(value) {
+            Some(group) => group.clone(),
+            None => find(self.entries, &name)
+                .ok_or_else(|| format!("`{value}` is not in front of this"))?,
+        };
+        self.entry.options.extend(other.options);
+        self.entry.beginnings.extend(other.beginnings);
+        self.entry.marks.extend(other.marks);
+        if self.entry.operands.is_empty() {
+            self.entry.operands = other.operands;
+        }
+        if self.entry.does == Does::Reads {
+            self.entry.does = other.does;
+        }
+        if self.entry.needs.is_empty() {
+            self.entry.needs = other.needs;
+        }
+        if self.entry.letters.is_empty() {
+            self.entry.letters = other.letters;
+        }
+        self.entry.subs.extend(other.subs);
+        Ok(())
+    }
+
+    /// Of an option that is a flag of one program and has a value in another of the same entry, the value is optional: in
+    /// the next word, it is judged as an operand.
+    fn option(&mut self, name: &str, choice: Choice) {
+        let simple = |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List);
+        let choice = match (self.entry.options.get(name), choice) {
+            (Some(Choice::Flag), Choice::Value(kind, Place::Own)) if simple(&kind) => {
+                Choice::Optional(kind)
+            }
+            (Some(Choice::Value(kind, Place::Own)), Choice::Flag) if simple(kind) => {
+                Choice::Optional(kind.clone())
+            }
+            (Some(Choice::Optional(kind)), Choice::Flag) => Choice::Optional(kind.clone()),
+            (_, choice) => choice,
+        };
+        match name.strip_suffix('*') {
+            Some(beginning) => self.entry.beginnings.push((beginning.to_owned(), choice)),
+            None => {
+                self.entry.options.insert(name.to_owned(), choice);
+            }
+        }
+    }
+
+    /// `-abc` is three flags, unless the program's options are words.
+    fn flags(&mut self, word: &str, choice: &Choice) {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        let bundle = letters.len() > 1
+            && !word.starts_with("--")
+            && !word.ends_with('*')
+            && !self.entry.marks.contains(&Mark::Words);
+        if bundle {
+            letters.chars().for_each(|letter| self.option(&format!("-{letter}"), choice.clone()));
+        } else {
+            self.option(word, choice.clone());
+        }
+    }
+
+    /// `-n=text`, `--color?=text`, `-e=text^`, `-e|--regexp=text^`.
+    fn value(&mut self, word: &str) -> Result<(), String> {
+        let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
+        let (value, place) = match value.strip_suffix('^') {
+            Some(value) => (value, Place::FirstOperand),
+            None => (value, Place::Own),
+        };
+        let value = kind(value)?;
+        for name in names.split('|') {
+            match name.strip_suffix('?') {
+                Some(name) => self.option(name, Choice::Optional(value.clone())),
+                None => self.option(name, Choice::Value(value.clone(), place)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the entry into the table.
+    fn finish(&mut self) {
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+        for (number, name) in std::mem::take(&mut self.names).into_iter().enumerate() {
+            if let [group] = name.as_slice()
+                && group.starts_with('@')
+            {
+                self.groups.insert(group.clone(), entry.clone());
+                continue;
+            }
+            let mut own = entry.clone();
+            if number > 0 {
+                own.examples.clear();
+            }
+            insert(self.entries, &name, own);
+        }
+    }
+}
+
+fn insert(entries: &mut Entries, name: &[String], mut entry: Entry) {
+    match name {
+        [] => {}
+        [last] => {
+            if let Some(old) = entries.get(last) {
+                // The sub-commands may stand in front of their program.
+                let subs = old.subs.iter().map(|(name, sub)| (name.clone(), sub.clone()));
+                entry.subs.extend(subs.collect::<Vec<_>>());
+            }
+            entries.insert(last.clone(), Arc::new(entry));
+        }
+        [first, rest @ ..] => {
+            let above = entries.entry(first.clone()).or_default();
+            insert(&mut Arc::make_mut(above).subs, rest, entry);
+        }
+    }
+}
+
+fn find(entries: &Entries, name: &[&str]) -> Option<Entry> {
+    match name {
+        [] => None,
+        [last] => entries.get(*last).map(|entry| (**entry).clone()),
+        [first, rest @ ..] => find(&entries.get(*first)?.subs, rest),
+    }
+}
+
+fn does(value: &str) -> Result<Does, String> {
+    let (word, rest) = value.split_once(' ').unwrap_or((value, ""));
+    Ok(match (word, rest.trim()) {
+        ("reads", "") => Does::Reads,
+        ("builds", "") => Does::Builds,
+        ("formats", "") => Does::Formats,
+        ("queries", who) if !who.is_empty() => Does::Queries(who.to_owned()),
+        ("asks", what) if !what.is_empty() => Does::Asks(what.to_owned()),
+        _ => return Err(format!("`{value}` is not what a program does")),
+    })
+}
+
+fn slot(word: &str) -> Result<Slot, String> {
+    let (word, repeats) = match word.strip_suffix("...") {
+        Some(word) => (word, true),
+        None => (word, false),
+    };
+    Ok(Slot { kind: kind(word)?, repeats })
+}
+
+fn kind(word: &str) -> Result<Kind, String> {
+    if let Some(words) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
+        return Ok(Kind::OneOf(words.split('|').map(str::to_owned).collect()));
+    }
+    Ok(match word {
+        "text" => Kind::Text,
+        "read" => Kind::Read,
+        "list" => Kind::List,
+        "write" => Kind::Write,
+        "output" => Kind::Output,
+        "make" => Kind::Make,
+        "revision" => Kind::Revision,
+        "directory" => Kind::Directory,
+        "run" => Kind::Run,
+        "run-appended" => Kind::RunAppended,
+        "shell" => Kind::Shell,
+        "assignment" => Kind::Assignment,
+        "variable" => Kind::Variable,
+        "host" => Kind::Host,
+        "code" => Kind::Code,
+        "sed" => Kind::Script(Script::Sed),
+        "awk" => Kind::Script(Script::Awk),
+        "jq" => Kind::Script(Script::Jq),
+        "yq" => Kind::Script(Script::Yq),
+        "test" => Kind::Script(Script::Test),
+        "sql" => Kind::Script(Script::Sql),
+        _ => return Err(format!("`{word}` is not a kind of operand")),
+    })
+}
+
+fn mark(word: &str) -> Result<Mark, String> {
+    Ok(match word {
+        "harmless" => Mark::Harmless,
+        "words" => Mark::Words,
+        "paths" => Mark::Paths,
+        "filter" => Mark::Filter,
+        "wraps" => Mark::Wraps,
+        "builtin" => Mark::Builtin,
+        "posix" => Mark::Posix,
+        "repository" => Mark::Repository,
+        "no-help" => Mark::NoHelp,
+        _ => return Err(format!("`{word}` is not a mark")),
+    })
+}

@@ -1,0 +1,135 @@
+//! What programs do with their arguments: the table, and the format of its files.
+//!
+//! The format is one of our own, as an entry in it is as short as a line of a manual page. `docs/shell.md` describes it.
+
+mod entry;
+mod format;
+mod matching;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+pub(super) use entry::{Does, Entry, Kind, Mark, Script};
+pub(super) use matching::{Matched, Unmatched, matched};
+
+/// The files that are compiled in.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("shell.txt", include_str!("../programs/shell.txt")),
+    ("files.txt", include_str!("../programs/files.txt")),
+    ("text.txt", include_str!("../programs/text.txt")),
+    ("system.txt", include_str!("../programs/system.txt")),
+    ("git.txt", include_str!("../programs/git.txt")),
+    ("build.txt", include_str!("../programs/build.txt")),
+    ("scripting.txt", include_str!("../programs/scripting.txt")),
+    ("lint.txt", include_str!("../programs/lint.txt")),
+    ("services.txt", include_str!("../programs/services.txt")),
+    ("packages.txt", include_str!("../programs/packages.txt")),
+    ("asked.txt", include_str!("../programs/asked.txt")),
+];
+
+/// The programs that a [`Classifier`](super::Classifier) knows.
+#[derive(Clone)]
+pub struct Programs {
+    entries: Arc<HashMap<String, Arc<Entry>>>,
+}
+
+/// A file of programs that does not load.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}, line {line}: {problem}")]
+pub struct ProgramsError {
+    file: String,
+    line: usize,
+    problem: String,
+}
+
+/// An example in the table: a command and whether the preset `developer` allows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramExample {
+    /// The program, with its sub-command.
+    pub program: String,
+    /// The whole command.
+    pub command: String,
+    /// Whether it is to be allowed.
+    pub safe: bool,
+}
+
+impl Programs {
+    /// The programs that the crate knows.
+    #[must_use]
+    pub fn built_in() -> Self {
+        static BUILT: OnceLock<Programs> = OnceLock::new();
+        let built = BUILT.get_or_init(|| {
+            let mut entries = HashMap::new();
+            let mut broken = None;
+            for (file, text) in BUILT_IN {
+                if let Err(error) = format::read(file, text, &mut entries) {
+                    broken.get_or_insert(error);
+                }
+            }
+            // A test reads the files; a program without an entry is asked about.
+            debug_assert!(broken.is_none(), "{broken:?}");
+            Self { entries: Arc::new(entries) }
+        });
+        built.clone()
+    }
+
+    /// These programs, and those of a text; an entry of the text replaces one of the same name.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Commands, Dialect, Preset, Programs, SearchPath, Workspace};
+    ///
+    /// let programs = Programs::built_in().with("
+    /// [frob]
+    /// # Prints what is in a frob file.
+    /// operands: read...
+    /// flags: -v --verbose
+    /// safe: frob -v a.frob
+    /// unsafe: frob --eval x
+    /// ")?;
+    /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///     .programs(programs)
+    ///     .search_path(SearchPath::unchecked());
+    /// let commands = Commands::parse("frob -v notes.frob", Dialect::Bash)?;
+    /// assert!(classifier.classify(&commands).verdict().is_allow());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first line that is not understood.
+    pub fn with(&self, text: &str) -> Result<Self, ProgramsError> {
+        let mut entries = (*self.entries).clone();
+        format::read("programs", text, &mut entries)?;
+        Ok(Self { entries: Arc::new(entries) })
+    }
+
+    /// The names of the programs, without their sub-commands.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// The examples of all programs.
+    #[must_use]
+    pub fn examples(&self) -> Vec<ProgramExample> {
+        let mut found = Vec::new();
+        for (name, entry) in self.entries.iter() {
+            entry.collect_examples(name, &mut found);
+        }
+        found.sort_by(|one, other| {
+            (&one.program, &one.command).cmp(&(&other.program, &other.command))
+        });
+        found.dedup();
+        found
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name).map(AsRef::as_ref)
+    }
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Programs").field("programs", &self.entries.len()).finish()
+    }
+}

@@ -1,0 +1,115 @@
+//! The score on commands that were labelled by hand, and the examples in the table.
+
+use std::collections::BTreeMap;
+
+use countersign::shell::{Dialect, Preset, Programs};
+use serde::Deserialize;
+
+use super::classifier;
+
+#[derive(Deserialize)]
+struct Row {
+    cmd: String,
+    kind: String,
+}
+
+fn rows(name: &str) -> Vec<Row> {
+    let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// How many rows are asked about or denied, of all and of each kind; and those whose answer is not the wanted one.
+fn score(
+    name: &str,
+    preset: Preset,
+    wanted: bool,
+) -> (f64, BTreeMap<String, (usize, usize)>, Vec<String>) {
+    let classifier = classifier(preset);
+    let rows = rows(name);
+    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut others = Vec::new();
+    let mut asked = 0;
+    for row in &rows {
+        let judgement = classifier.judge(&row.cmd, Dialect::Bash);
+        let is_asked = !judgement.verdict().is_allow();
+        asked += usize::from(is_asked);
+        let kind = kinds.entry(row.kind.clone()).or_default();
+        kind.0 += usize::from(is_asked);
+        kind.1 += 1;
+        if is_asked != wanted {
+            others.push(format!("{:?}: {judgement}", row.cmd));
+        }
+    }
+    (asked as f64 / rows.len() as f64, kinds, others)
+}
+
+#[test]
+fn dangerous_commands_are_not_allowed() {
+    let (asked, kinds, allowed) = score("dangerous", Preset::Developer, true);
+    assert!(asked >= 0.99, "{asked:.4} {kinds:?}\n{}", allowed.join("\n"));
+    // None of those that were written for this corpus.
+    let (own, all) = kinds["agent"];
+    assert_eq!(own, all, "{}", allowed.join("\n"));
+    let (asked, ..) = score("dangerous", Preset::Reader, true);
+    assert!(asked >= 0.99, "reader: {asked:.4}");
+}
+
+#[test]
+fn everyday_commands_are_seldom_asked_about() {
+    let (asked, kinds, others) = score("everyday", Preset::Developer, false);
+    println!("{asked:.4} {kinds:?}");
+    assert!(asked <= 0.15, "{asked:.4} {kinds:?}\n{}", others.join("\n"));
+    let (agent, all) = kinds["agent"];
+    assert!(agent * 10 <= all, "{agent} of {all}");
+}
+
+#[test]
+fn what_the_reader_allows_the_developer_allows() {
+    for row in rows("dangerous").into_iter().chain(rows("everyday")) {
+        let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).verdict();
+        let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).verdict();
+        assert!(developer <= reader, "{:?}: reader {reader}, developer {developer}", row.cmd);
+    }
+}
+
+#[test]
+fn every_example_of_the_table_is_judged_as_it_says() {
+    let programs = Programs::built_in();
+    assert!(programs.names().count() >= 200, "{}", programs.names().count());
+    let examples = programs.examples();
+    assert!(examples.len() >= 400, "{}", examples.len());
+    let developer = classifier(Preset::Developer);
+    for example in examples {
+        let judgement = developer.judge(&example.command, Dialect::Bash);
+        assert_eq!(
+            judgement.verdict().is_allow(),
+            example.safe,
+            "{}: {} {judgement}",
+            example.program,
+            example.command
+        );
+    }
+}
+
+#[test]
+fn no_row_of_the_corpus_is_an_example_of_the_table() {
+    let examples: Vec<String> =
+        Programs::built_in().examples().into_iter().map(|example| example.command).collect();
+    for row in rows("dangerous").into_iter().chain(rows("everyday")) {
+        assert!(!examples.contains(&row.cmd), "{}", row.cmd);
+    }
+}
+
+#[test]
+fn a_table_is_refused_with_its_line() {
+    let load = |text: &str| Programs::built_in().with(text).unwrap_err().to_string();
+    assert_eq!(load("[x]\nfrobs: a"), "programs, line 2: `frobs` is not a key");
+    assert_eq!(load("[x"), "programs, line 1: a header without `]`");
+    assert_eq!(load("does: reads"), "programs, line 1: a line in front of the first header");
+    assert_eq!(load("[x]\n\noperands: file"), "programs, line 3: `file` is not a kind of operand");
+    assert_eq!(load("[x]\nvalues: -x"), "programs, line 2: `-x` has no `=`");
+    assert_eq!(load("[x]\nlike: frob"), "programs, line 2: `frob` is not in front of this");
+    assert_eq!(load("[x]\nmarks: fast"), "programs, line 2: `fast` is not a mark");
+    assert_eq!(load("[x]\ndoes: good"), "programs, line 2: `good` is not what a program does");
+}

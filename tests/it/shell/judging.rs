@@ -1,0 +1,118 @@
+//! What is told about a command, and what it depends on.
+
+use std::path::{Path, PathBuf};
+
+use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdict, Workspace};
+
+use super::{classifier, developer};
+
+#[test]
+fn each_part_says_what_it_does() {
+    let judgement = developer("cd src && cat lib.rs | sort > out.txt");
+    let effects: Vec<_> = judgement.parts().iter().map(|part| part.effects().to_vec()).collect();
+    assert_eq!(
+        effects,
+        [
+            vec![Effect::ChangesDirectory("/src/project/src".into())],
+            vec![Effect::Reads("/src/project/src/lib.rs".into())],
+            vec![Effect::Writes("/src/project/src/out.txt".into())],
+        ]
+    );
+    let verdicts: Vec<_> = judgement.parts().iter().map(|part| part.verdict()).collect();
+    assert_eq!(verdicts, [Verdict::Allow, Verdict::Allow, Verdict::Ask]);
+    assert_eq!(judgement.to_string(), "ask: writes `out.txt`");
+    assert_eq!(judgement.parts()[1].directory(), Path::new("/src/project/src"));
+}
+
+#[test]
+fn a_directory_is_followed_and_a_cd_that_may_fail_leaves_both() {
+    // Behind `;`, `x` may be that of `src` or that of the root.
+    let judgement = developer("cd src; cat x");
+    let effects = judgement.parts()[1].effects();
+    assert!(effects.contains(&Effect::Reads("/src/project/x".into())), "{effects:?}");
+    assert!(effects.contains(&Effect::Reads("/src/project/src/x".into())), "{effects:?}");
+    // A subshell keeps its directory to itself.
+    let judgement = developer("(cd src && ls x); cat ../y");
+    assert_eq!(judgement.verdict(), Verdict::Ask);
+    assert_eq!(developer("cd src && cat ../y").verdict(), Verdict::Allow);
+    assert_eq!(developer("cd src; cat ../y").verdict(), Verdict::Ask);
+}
+
+#[test]
+fn wrappers_are_parts_of_their_own() {
+    let judgement = developer("timeout 5 nice git push");
+    let argv: Vec<_> =
+        judgement.parts().iter().map(|part| (part.argv()[0].as_str(), part.wrapped_by())).collect();
+    assert_eq!(argv, [("timeout", None), ("nice", Some("timeout")), ("git", Some("nice"))]);
+    assert_eq!(judgement.to_string(), "ask: `git` talks to a remote");
+}
+
+#[test]
+fn the_reader_only_reads() {
+    let reader = classifier(Preset::Reader);
+    for (text, verdict) in [
+        ("git log", Verdict::Allow),
+        ("cat x | sort", Verdict::Allow),
+        ("cargo test", Verdict::Ask),
+        ("prettier --write src", Verdict::Ask),
+        ("docker ps", Verdict::Ask),
+        ("mkdir x", Verdict::Ask),
+    ] {
+        assert_eq!(reader.judge(text, Dialect::Bash).verdict(), verdict, "{text}");
+    }
+}
+
+#[test]
+fn formatters_write_files_but_not_what_says_how_to_build() {
+    assert_eq!(developer("prettier --write src").verdict(), Verdict::Allow);
+    assert_eq!(developer("prettier --write package.json").verdict(), Verdict::Ask);
+    assert_eq!(developer("prettier --write ../x").verdict(), Verdict::Ask);
+    assert_eq!(developer("prettier --check package.json").verdict(), Verdict::Allow);
+}
+
+/// Symbolic links are followed, and a program that tools may write is never allowed.
+#[cfg(unix)]
+#[test]
+fn paths_and_programs_are_resolved() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let root = folder.path().join("project");
+    let installed = folder.path().join("bin");
+    std::fs::create_dir_all(root.join("bin")).unwrap();
+    std::fs::create_dir(&installed).unwrap();
+    std::fs::write(folder.path().join("other"), "x").unwrap();
+    symlink(folder.path().join("other"), root.join("link")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    for file in [root.join("bin/cat"), installed.join("ls"), installed.join("git")] {
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    symlink(root.join("bin/cat"), installed.join("head")).unwrap();
+    let judge = |path: &[PathBuf], text: &str| {
+        Classifier::new(Workspace::new(&root), Preset::Developer)
+            .search_path(SearchPath::new(path))
+            .judge(text, Dialect::Bash)
+    };
+    let only = [installed.clone()];
+    assert!(judge(&only, "ls bin").verdict().is_allow());
+    // Not installed: nothing runs.
+    assert!(judge(&only, "cat bin/cat").verdict().is_allow());
+    assert_eq!(judge(&only, "cat link").to_string(), "ask: reads `link`, outside of the workspace");
+    assert_eq!(
+        judge(&only, "cat dangling").to_string(),
+        "ask: `dangling` leads to a place that cannot be resolved"
+    );
+    assert!(
+        judge(&only, "head x").to_string().contains("which tools may write"),
+        "{}",
+        judge(&only, "head x")
+    );
+    let before = [root.join("bin"), installed.clone()];
+    assert!(judge(&before, "ls").to_string().contains("is searched for programs"));
+    assert!(judge(&[PathBuf::from("bin")], "ls").to_string().contains("is searched for programs"));
+    // A folder with a repository of its own may run programs of its own.
+    std::fs::create_dir_all(root.join("vendor/.git")).unwrap();
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    assert!(judge(&only, "cd sub && git status").verdict().is_allow());
+    assert!(!judge(&only, "cd vendor && git status").verdict().is_allow());
+}

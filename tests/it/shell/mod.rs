@@ -1,0 +1,32 @@
+//! Commands of a shell: read strictly, judged by what they do (rule C1).
+
+mod claims;
+mod corpus;
+mod judging;
+mod parsing;
+mod properties;
+
+use countersign::shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Workspace};
+
+/// A classifier that looks at no file.
+fn classifier(preset: Preset) -> Classifier {
+    Classifier::new(Workspace::lexical("/src/project").home("/users/ann"), preset)
+        .search_path(SearchPath::unchecked())
+}
+
+fn developer(text: &str) -> Judgement {
+    classifier(Preset::Developer).judge(text, Dialect::Bash)
+}
+
+/// What is told about a text, with the text.
+#[track_caller]
+fn allows(text: &str) {
+    let judgement = developer(text);
+    assert!(judgement.verdict().is_allow(), "{text:?}: {judgement}");
+}
+
+#[track_caller]
+fn asks(text: &str) {
+    let judgement = developer(text);
+    assert!(!judgement.verdict().is_allow(), "{text:?} is allowed: {judgement:#?}");
+}
