@@ -3,7 +3,12 @@
 //! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model sees. The types here are for the
 //! program that wires tools, layers and handlers together.
 
-use std::fmt;
+mod ids;
+mod limit;
+
+pub use limit::UsageLimitExceeded;
+
+use ids::{Behind, Ids, IdsAre, NotExpected};
 
 /// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
 pub type BoxError = tower::BoxError;
@@ -77,14 +82,27 @@ pub enum UserError {
         /// What does not fit which tool.
         problem: String,
     },
-    /// Calls wait for an answer, nobody is there to give it, and the caller did not say that it can take them.
-    #[error(
-        "{} waiting for an answer: give the run a deferred tool handler, or let it end with deferred calls (`.output(text().or_deferred())`)",
-        IdsAre(ids)
-    )]
+    /// Calls wait for an answer, and the run may not end with deferred calls.
+    #[error("{}", NotExpected { ids, left_by: left_by.as_deref(), again })]
     DeferredNotExpected {
         /// The calls that wait.
         ids: Vec<String>,
+        /// What left them: the handler that was asked, or the answers that were given. `None` when nothing was.
+        left_by: Option<String>,
+        /// Those of them that were answered and have deferred again. A handler is asked about a call once in a response
+        /// (rule T4).
+        again: Vec<String>,
+    },
+    /// State is nested too deep to be read back once it is stored (rule L7). It is still in memory: the error of the run
+    /// or the turn has it.
+    #[error(
+        "the state is nested {levels} levels deep, and only {max} could be read back: keep the results of tools, the metadata of questions and the agents behind tools flatter, or answer its calls in this process"
+    )]
+    StateTooDeep {
+        /// How deep it is.
+        levels: usize,
+        /// How deep it may be.
+        max: usize,
     },
     /// Two tools have one name.
     #[error(
@@ -167,16 +185,6 @@ pub enum UserError {
     },
 }
 
-/// The run would use more than it may.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the run may {what} {max} times and no more: raise the limit (`UsageLimits`) to resume it, or close it"
-)]
-pub struct UsageLimitExceeded {
-    pub(crate) what: &'static str,
-    pub(crate) max: u32,
-}
-
 /// Why a response, or the run around it, ended with an error.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -229,6 +237,35 @@ pub enum ErrorKind {
         #[source]
         source: Box<Self>,
     },
+    /// Agents would be nested deeper than [they may](crate::Turn::max_nested_agents) (rule T10). The agent was not started.
+    #[error(
+        "agents may be nested {max} levels deep and no deeper: raise the limit (`max_nested_agents`) to resume the run, or close it"
+    )]
+    AgentsTooDeep {
+        /// How deep they may be nested.
+        max: usize,
+    },
+    /// Another worker, or another task of this one, resumes the run now. Nothing has changed; try again when it is done.
+    #[error(
+        "run `{}` is being resumed by worker `{}`: try again when it is done",
+        run.escape_debug(),
+        by.escape_debug()
+    )]
+    RunTaken {
+        /// The run.
+        run: String,
+        /// The worker, by its [name](crate::ledger::Ledger::worker) in the ledger.
+        by: String,
+        /// Since when, in milliseconds since 1970 by the store's clock, where the ledger knows.
+        since: Option<i64>,
+    },
+    /// The run has gone on since this state of it was stored, or another worker has taken it over in the meantime: resume
+    /// it by its id ([`Agent::take_up`](crate::Agent::take_up)).
+    #[error("run `{}` has gone on elsewhere: take it up by its id", run.escape_debug())]
+    RunGoneOn {
+        /// The run.
+        run: String,
+    },
     /// The ledger could not answer. What waits stands as it was.
     #[error("the ledger could not answer")]
     Ledger(#[source] BoxError),
@@ -264,6 +301,9 @@ impl ErrorKind {
             | Self::Handler { .. }
             | Self::Stopped
             | Self::Tools(_)
+            | Self::AgentsTooDeep { .. }
+            | Self::RunTaken { .. }
+            | Self::RunGoneOn { .. }
             | Self::Ledger(_) => Vec::new(),
         }
     }
@@ -276,6 +316,17 @@ impl ErrorKind {
             Self::Agent { source, .. } => source.is_stopped(),
             _ => false,
         }
+    }
+
+    /// Whether another worker resumes the same run, or has resumed it: a web handler answers 409.
+    ///
+    /// ```
+    /// use countersign::ErrorKind;
+    /// assert!(ErrorKind::RunGoneOn { run: "r1".into() }.is_conflict());
+    /// ```
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::RunTaken { .. } | Self::RunGoneOn { .. })
     }
 }
 
@@ -305,6 +356,7 @@ impl UserError {
             | Self::AnswersNotBound
             | Self::InvalidOverride { .. } => true,
             Self::DeferredNotExpected { .. }
+            | Self::StateTooDeep { .. }
             | Self::ToolConflict { .. }
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }
@@ -329,10 +381,11 @@ impl UserError {
             | Self::AnswersForOtherBatch { ids }
             | Self::InvalidOverride { ids, .. }
             | Self::History { ids, .. }
-            | Self::DeferredNotExpected { ids } => ids.clone(),
+            | Self::DeferredNotExpected { ids, .. } => ids.clone(),
             Self::AnswersWrong { problems } => problems.iter().flat_map(Self::ids).collect(),
             Self::NoPass { id, .. } | Self::PassClosed { id } => vec![id.clone()],
             Self::AnswersNotBound
+            | Self::StateTooDeep { .. }
             | Self::ToolConflict { .. }
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }
@@ -341,36 +394,5 @@ impl UserError {
             | Self::InsideRuntime
             | Self::NoRuntime { .. } => Vec::new(),
         }
-    }
-}
-
-/// Writes ids as `a`, `b`.
-struct Ids<'a>(&'a [String]);
-
-impl fmt::Display for Ids<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.len() == 1 { "call " } else { "calls " })?;
-        for (i, id) in self.0.iter().enumerate() {
-            write!(f, "{}`{}`", if i == 0 { "" } else { ", " }, id.escape_debug())?;
-        }
-        Ok(())
-    }
-}
-
-/// Writes ids in brackets behind a sentence, if there are any.
-struct Behind<'a>(&'a [String]);
-
-impl fmt::Display for Behind<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", Ids(self.0)) }
-    }
-}
-
-/// Writes ids with a verb: call `a` is, calls `a`, `b` are.
-struct IdsAre<'a>(&'a [String]);
-
-impl fmt::Display for IdsAre<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", Ids(self.0), if self.0.len() == 1 { "is" } else { "are" })
     }
 }

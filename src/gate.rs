@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::args::Args;
+use crate::args::{Args, ArgsError};
 use crate::call::{
     Approval, BodyToken, Claim, Claimed, Journal, JournalClaim, JournalToken, Journaled, Leaf,
     Pass, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate, keeping,
@@ -124,7 +124,10 @@ impl<T: Toolset> Gate<T> {
         if pass.knows(call.args()) {
             return None;
         }
-        let problem = leaf.validate.as_ref()?(call.args()).err()?;
+        let problem = match &leaf.validate {
+            _ if call.args().are_too_deep() => ArgsError::too_deep().to_string(),
+            validate => validate.as_ref()?(call.args()).err()?,
+        };
         let rewriters = pass.rewriters();
         let text = format!("Not executed: {rewriters} made arguments that do not fit the tool.");
         Some(refuse(pass, text, Some(problem)))
@@ -275,7 +278,7 @@ fn not_covered(
     args: &Args,
     questions: &[Question],
 ) -> Option<String> {
-    if approval.tool != leaf.identity() {
+    if !leaf.is(&approval.tool) {
         return Some(
             "the tool is not the one that was approved: its set or its schema has changed"
                 .to_owned(),

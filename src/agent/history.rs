@@ -37,13 +37,11 @@ pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserEr
                 "calls that wait share their id with earlier calls: give each call its own id",
                 open.iter().copied().filter(|id| used.contains(id)),
             )?;
-            if behind.iter().any(says_more) {
-                fail(
-                    "a message stands behind calls without results: give them their results before it, or leave it out and say it with `saying`",
-                    open,
-                )?;
-            }
-            let calls = with_results(response, behind);
+            let Some(calls) = with_results(response, behind) else {
+                let problem = "a message stands behind calls without results: give them their results before it, or leave it out and say it with `saying`";
+                let ids = open.into_iter().map(str::to_owned).collect();
+                return Err(UserError::History { problem: problem.to_owned(), ids });
+            };
             return Ok(Some(Undecided { calls, up_to: history.len() - behind.len() }));
         }
         used.extend(own);
@@ -70,25 +68,46 @@ fn own_and_open<'a>(
     Ok((own, open))
 }
 
-/// The calls of a response, with the results that some of them have.
-fn with_results(response: &Message, behind: &[Message]) -> Vec<(ToolCall, Option<Outcome>)> {
+/// The calls of a response, with the results that some of them have, and what stands beside those; `None` where anything
+/// else is said behind the calls.
+fn with_results(
+    response: &Message,
+    behind: &[Message],
+) -> Option<Vec<(ToolCall, Option<Outcome>)>> {
+    let mut beside = beside(behind)?.into_iter();
     let mut known: HashMap<&str, Outcome> = results(behind).collect();
-    response.tool_calls().map(|call| (call.clone(), known.remove(call.id()))).collect()
+    let calls = response.tool_calls().map(|call| {
+        let mut outcome = known.remove(call.id());
+        if let Some(Outcome::Returned(value)) = &mut outcome {
+            value.content = beside.next().cloned();
+        }
+        (call.clone(), outcome)
+    });
+    let calls = calls.collect();
+    beside.next().is_none().then_some(calls)
+}
+
+/// What tools have added for the model to read: it stands behind results, in the same message. `None` where a message
+/// says anything else.
+fn beside(behind: &[Message]) -> Option<Vec<&Value>> {
+    let mut found = Vec::new();
+    for message in behind {
+        let Message::Request { parts } = message else { return None };
+        let mut told = false;
+        for part in parts {
+            match part {
+                RequestPart::ToolReturn { .. } => told = true,
+                RequestPart::UserPrompt { content } if told => found.push(content),
+                RequestPart::UserPrompt { .. } | RequestPart::SystemPrompt { .. } => return None,
+            }
+        }
+    }
+    Some(found)
 }
 
 fn until_response(messages: &[Message]) -> usize {
     let responds = |message: &Message| matches!(message, Message::Response { .. });
     messages.iter().position(responds).unwrap_or(messages.len())
-}
-
-/// Whether a message has more than results.
-fn says_more(message: &Message) -> bool {
-    match message {
-        Message::Request { parts } => {
-            parts.iter().any(|part| !matches!(part, RequestPart::ToolReturn { .. }))
-        }
-        Message::Response { .. } => true,
-    }
 }
 
 /// The results in these messages.

@@ -79,7 +79,10 @@ impl<'a> RunIter<'a> {
     #[must_use]
     pub fn suspended(&self) -> SuspendedRun {
         let mut state = self.running.snapshot();
-        state.turn = self.given_up.clone().or(state.turn);
+        if let Some(given_up) = &self.given_up {
+            state.turn = Some(given_up.clone());
+            state.tell_settled();
+        }
         state
     }
 }

@@ -133,6 +133,11 @@ impl Agent {
         self
     }
 
+    /// How many levels of agents may be below this one; 16 by default (rule T10). See [`Turn::max_nested_agents`].
+    pub fn max_nested_agents(self, max: u32) -> Self {
+        self.turns(|turn| turn.max_nested_agents(max))
+    }
+
     /// Sets what the turns of this agent do: how errors become outcomes, whether layers are explained, and so on.
     ///
     /// ```
@@ -330,7 +335,11 @@ impl Agent {
     /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
     ///
     /// Where the [ledger](Self::ledger) keeps the run, it is held meanwhile, and what it comes to is kept: one worker resumes
-    /// it, and whoever is later, or comes with a state that the run has left, gets an [`ErrorKind::Ledger`] (rule L5).
+    /// it (rule L5). Every other one gets [`ErrorKind::RunTaken`] while it does, and [`ErrorKind::RunGoneOn`] when it comes
+    /// with a state that the run has left; see [`ErrorKind::is_conflict`].
+    ///
+    /// Without a ledger nothing knows of another time: a state that is resumed twice runs its approved calls twice, and
+    /// so does one whose resume was dropped in the middle.
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
         Run::resume(self, suspended, Some(answers))
     }

@@ -38,6 +38,8 @@ pub enum TakeUp {
     Held {
         /// Which.
         by: String,
+        /// Since when: milliseconds since 1970, by the store's clock.
+        since: Option<Millis>,
         /// Until when, unless it renews: milliseconds since 1970, by the store's clock.
         until: Millis,
     },
@@ -154,9 +156,6 @@ impl Agent {
     }
 }
 
-/// What whoever goes on with a run is told that somebody else has now.
-pub(super) const LOST: &str = "another worker has taken the run over";
-
 /// Who saves a run that was taken up.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper {
@@ -203,7 +202,9 @@ impl<'l> Hold<'l> {
         let taken = ledger.take_run(run_id, ledger.get_worker(), ledger.get_lease()).await;
         let (token, state) = match taken.map_err(failed)? {
             Taken::Taken { token, state } => (token, state),
-            Taken::Held { by, until } => return Ok(Err(TakeUp::Held { by, until })),
+            Taken::Held { by, since, until } => {
+                return Ok(Err(TakeUp::Held { by, since, until }));
+            }
             Taken::Over { result } => return Ok(Err(TakeUp::Over(result))),
             Taken::UnknownRun => return Ok(Err(TakeUp::UnknownRun)),
         };
@@ -246,9 +247,9 @@ impl<S> Hold<'_, S> {
             Ok(result) => match result.output() {
                 RunOutput::Text(text) => (json!(text), true),
                 RunOutput::Structured(value) => (value.clone(), true),
-                RunOutput::Deferred(run) => (json!(run), false),
+                RunOutput::Deferred(run) => (state_of(run)?, false),
             },
-            Err(error) => (json!(error.suspended()), false),
+            Err(error) => (state_of(error.suspended())?, false),
         };
         self.write(state, over, closes).await
     }
@@ -268,7 +269,7 @@ impl Running<'_> {
     /// Parks the run for whoever takes it up, and closes the asks of calls that have got their results with it.
     pub(super) async fn park(&self, state: &SuspendedRun) -> Result<(), LedgerError> {
         let Some((ledger, closing)) = self.own_closing() else { return Ok(()) };
-        let (state, closes) = (json!(state), closing.take());
+        let (state, closes) = (state_of(state)?, closing.take());
         let begun = RunWrite { state, token: None, over: false, closes: &closes };
         ledger.write_run(&self.state.run_id, begun).await.map(drop)
     }
@@ -301,17 +302,16 @@ impl Running<'_> {
         let run_id = self.state.run_id.clone();
         let hold = match Hold::take(&ledger, &run_id).await {
             Ok(Ok(hold)) => hold,
-            Ok(Err(TakeUp::Held { by, .. })) => {
-                let told = format!("worker `{}` resumes this run now", by.escape_debug());
-                return Err(self.stop(ErrorKind::Ledger(told.into())));
+            Ok(Err(TakeUp::Held { by, since, .. })) => {
+                return Err(self.stop(ErrorKind::RunTaken { run: run_id.clone(), by, since }));
             }
             // Nobody can take it up. What was executed is recorded, and told again.
             Ok(Err(_)) => return self.finish().await,
             Err(error) => return Err(self.stop(error)),
         };
         if hold.state.turn != self.state.turn {
-            let told = "the run has gone on since this was stored: take it up by its id";
-            let error = hold.given_back(ErrorKind::Ledger(told.into())).await;
+            let gone_on = ErrorKind::RunGoneOn { run: run_id.clone() };
+            let error = hold.given_back(gone_on).await;
             return Err(self.stop(error));
         }
         let keeper = Keeper::default();
@@ -321,9 +321,11 @@ impl Running<'_> {
         let ended = hold.keeping(&keeper, self.finish()).await;
         match hold.keep(&ended, &keeper.closing.take()).await {
             Ok(Saved::Saved) => ended,
-            Ok(Saved::StaleToken) => {
-                Err(RunError::new(ErrorKind::Ledger(LOST.into()), state, turns(ended)))
-            }
+            Ok(Saved::StaleToken) => Err(RunError::new(
+                ErrorKind::RunGoneOn { run: run_id.clone() },
+                state,
+                turns(ended),
+            )),
             Err(error) => Err(RunError::new(failed(error), state, turns(ended))),
         }
     }
@@ -332,6 +334,14 @@ impl Running<'_> {
         let closing = self.turn.get_closing().filter(|_| self.turn.is_root());
         self.turn.get_ledger().zip(closing).filter(|_| self.keeper.is_none())
     }
+}
+
+/// A run as the ledger keeps it.
+fn state_of(run: &SuspendedRun) -> Result<Value, LedgerError> {
+    serde_json::to_value(run).map_err(|error| LedgerError::Unkeepable {
+        id: run.run_id().to_owned(),
+        problem: error.to_string(),
+    })
 }
 
 fn turns(ended: Result<RunResult, RunError>) -> Vec<TurnReport> {

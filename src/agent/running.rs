@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Agent;
 use super::history::{self, Undecided};
 use super::output::Output;
-use super::parked::{Keeper, LOST};
+use super::parked::Keeper;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{Meter, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
@@ -15,7 +15,7 @@ use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{
     Answered, CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn,
-    TurnError, TurnReport, Watchers, results,
+    TurnError, TurnReport, Watchers, boxed, results,
 };
 
 /// A run, and what comes next in it.
@@ -65,12 +65,15 @@ pub(super) struct Called {
 
 impl Running<'_> {
     pub(super) async fn run_to_end(self) -> Result<RunResult, RunError> {
-        if self.resumes_parked() { self.held_to_end().await } else { self.finish().await }
+        match self.resumes_parked() {
+            true => boxed(|| self.held_to_end()).await,
+            false => boxed(|| self.finish()).await,
+        }
     }
 
     pub(super) async fn finish(mut self) -> Result<RunResult, RunError> {
         loop {
-            if let Some(result) = self.step().await? {
+            if let Some(result) = boxed(|| self.step()).await? {
                 return Ok(result);
             }
         }
@@ -79,7 +82,7 @@ impl Running<'_> {
     /// Does what comes next. Gives the result when that was the last step.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
         if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
-            return Err(self.stop(ErrorKind::Ledger(LOST.into())));
+            return Err(self.stop(ErrorKind::RunGoneOn { run: self.state.run_id.clone() }));
         }
         match std::mem::replace(&mut self.next, Next::Over) {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
@@ -87,19 +90,19 @@ impl Running<'_> {
                 let answer = self.answer_in(&waiting);
                 let turn = beside(self.turn(), answer.as_ref());
                 let ended = match self.answers.take() {
-                    Some(answers) => turn.resume(waiting, answers).await,
-                    None => turn.ask(waiting).await,
+                    Some(answers) => boxed(|| turn.resume(waiting, answers)).await,
+                    None => boxed(|| turn.ask(waiting)).await,
                 };
-                self.after(ended, answer).await
+                boxed(|| self.after(ended, answer)).await
             }
-            Next::Ask => match self.ask_model().await {
+            Next::Ask => match boxed(|| self.ask_model()).await {
                 Ok((response, shown)) => self.enter(response, shown),
                 Err(kind) => Err(self.stop(kind)),
             },
             Next::Call(Called { calls, shown, answer }) => {
                 let turn = beside(self.turn(), answer.as_ref());
-                let ended = turn.run_with(calls, Some(shown)).await;
-                self.after(ended, answer).await
+                let ended = boxed(|| turn.run_with(calls, Some(shown))).await;
+                boxed(|| self.after(ended, answer)).await
             }
             Next::Over => Ok(None),
         }
@@ -117,6 +120,7 @@ impl Running<'_> {
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
             return Err(UserError::History { problem: problem.into(), ids }.into());
         }
+        self.state.untell_settled();
         self.next = match self.state.turn.take() {
             Some(turn) => {
                 if let Err(error) = self.check_deferred(&turn) {
@@ -187,7 +191,18 @@ impl Running<'_> {
             None if self.turn.has_handler() || self.answer_in(turn).is_some() => return Ok(()),
             None => requests.iter().map(|call| call.id().to_owned()).collect(),
         };
-        if ids.is_empty() { Ok(()) } else { Err(UserError::DeferredNotExpected { ids }) }
+        if ids.is_empty() { Ok(()) } else { Err(self.not_expected(ids, turn)) }
+    }
+
+    /// The error about calls that wait at the end of a run that may not end with them.
+    fn not_expected(&self, ids: Vec<String>, turn: &SuspendedTurn) -> UserError {
+        let left = |answers: &DeferredToolResults| ids.iter().any(|id| answers.is_left(id));
+        let left_by = match self.answers.as_ref().is_some_and(left) {
+            true => Some("the answers".to_owned()),
+            false => self.turn.named_handler(),
+        };
+        let again = turn.deferred_again().into_iter().filter(|id| ids.contains(id)).collect();
+        UserError::DeferredNotExpected { ids, left_by, again }
     }
 
     fn say_prompt(&mut self) {
@@ -207,6 +222,7 @@ impl Running<'_> {
 
     pub(super) fn turn(&self) -> Turn {
         let turn = self.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
+        let turn = turn.answering_all(!self.output.deferred);
         turn.with_retries(self.retries.clone())
     }
 
@@ -276,15 +292,22 @@ impl Running<'_> {
 
     /// The run ends with calls that wait.
     async fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
-        self.state.turn = Some(waiting);
         if !self.output.deferred {
             self.close_asks_if_possible().await;
-            let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
-            return Err(self.stop(UserError::DeferredNotExpected { ids }.into()));
+            let ids = waiting.requests().iter().map(|call| call.id().to_owned()).collect();
+            let error = self.not_expected(ids, &waiting);
+            self.state.turn = Some(waiting);
+            return Err(self.stop(error.into()));
         }
+        self.state.turn = Some(waiting);
         // What was to be said behind the results is for whoever resumes to say.
         self.state.prompts.clear();
-        let state = self.snapshot();
+        self.state = self.snapshot();
+        if let Err(error) = self.state.check_storable() {
+            self.close_asks_if_possible().await;
+            return Err(self.stop(error.into()));
+        }
+        let state = self.state.clone();
         if let Err(error) = self.park(&state).await {
             return Err(self.stop(ErrorKind::Ledger(error.into())));
         }
@@ -321,6 +344,7 @@ impl Running<'_> {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
         state.turn = self.announced().or(state.turn);
+        state.tell_settled();
         state
     }
 

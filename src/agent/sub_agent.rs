@@ -19,7 +19,7 @@ use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 use crate::toolset::Tool;
-use crate::turn::{End, Ended, SubAgent, SuspendedRun, Task, Turn, behind};
+use crate::turn::{End, Ended, SubAgent, SuspendedRun, Task, Turn, behind, boxed};
 
 /// What a sub-agent is told.
 #[derive(Deserialize, JsonSchema)]
@@ -112,7 +112,8 @@ impl AgentTool {
             },
         };
         let run = run.output(output).watched_by(&task.watchers);
-        match run.start_with(turn, Some(task.info.usage)).run_to_end().await {
+        let running = boxed(|| run.start_with(turn, Some(task.info.usage)).run_to_end());
+        match running.await {
             Ok(result) => {
                 let end = match result.output {
                     RunOutput::Text(text) => End::Done(Outcome::returned(text)),

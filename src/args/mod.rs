@@ -1,6 +1,7 @@
 //! The arguments of a call: one JSON object, parsed once, that every layer and the tool then see (rule T5).
 
 mod canonical;
+pub(crate) mod depth;
 mod text;
 pub(crate) mod unique;
 
@@ -46,7 +47,8 @@ impl Args {
     ///
     /// # Errors
     /// [`ArgsError`] when the text is not a JSON object, names one key twice (two readers would keep different
-    /// ones), or holds an integer with more digits than can be kept.
+    /// ones), is nested more than 64 levels deep, or holds a number of which digits before the point would be lost, or
+    /// all of them.
     pub fn parse(text: &str) -> Result<Self, ArgsError> {
         text::parse(text)
     }
@@ -147,6 +149,11 @@ impl Args {
         })
     }
 
+    /// Whether they are nested deeper than the arguments of a call may be (rule T5).
+    pub(crate) fn are_too_deep(&self) -> bool {
+        self.0.values().any(|value| depth::is_deeper(value, depth::MAX_ARGS - 1))
+    }
+
     /// Whether both are the same object in memory: a quick yes, never a reliable no.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -219,9 +226,12 @@ impl<T: Into<Args>> IntoArgs for T {
 impl TryFrom<Value> for Args {
     type Error = ArgsError;
 
-    /// Takes an object; `null` means `{}`, and a string is read as the text of an object.
+    /// Takes an object of at most 64 levels; `null` means `{}`, and a string is read as the text of an object.
     fn try_from(value: Value) -> Result<Self, ArgsError> {
         match value {
+            Value::Object(_) if depth::is_deeper(&value, depth::MAX_ARGS) => {
+                Err(ArgsError::too_deep())
+            }
             Value::Object(map) => Ok(map.into()),
             Value::Null => Ok(Self::new()),
             Value::String(text) => Self::parse(&text),
@@ -273,6 +283,11 @@ impl Serialize for Args {
 
 impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(unique::value(deserializer)?).map_err(D::Error::custom)
+        match unique::value(deserializer)? {
+            // Without the limit: earlier versions stored deeper ones, which load. Where such arguments enter a call, they
+            // are refused.
+            Value::Object(map) => Ok(map.into()),
+            other => Self::try_from(other).map_err(D::Error::custom),
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::Args;
+use super::{Args, depth};
 
 /// Why a text is not the arguments of a call. Written for the model, which is told to try again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,13 @@ impl ArgsError {
             Value::Object(_) => "an object",
         };
         Self(format!("the arguments must be a JSON object, not {kind}"))
+    }
+}
+
+impl ArgsError {
+    pub(crate) fn too_deep() -> Self {
+        let max = depth::MAX_ARGS;
+        Self(format!("the arguments are nested more than {max} levels deep: flatten them"))
     }
 }
 
@@ -49,7 +56,8 @@ pub(super) fn parse(text: &str) -> Result<Args, ArgsError> {
 }
 
 /// Looks at the tokens of a JSON text for what a parser would quietly drop or change: repeated keys, digits of
-/// integers, and serde_json's own key for numbers. What is not JSON at all is left for the parser to refuse.
+/// numbers, and serde_json's own key for numbers; and for nesting that is too deep. What is not JSON at all is left for
+/// the parser to refuse.
 #[derive(Default)]
 struct Scan {
     /// The keys seen so far of every object that is open; `None` for an array.
@@ -62,6 +70,9 @@ impl Scan {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match byte {
+                b'{' | b'[' if self.open.len() == depth::MAX_ARGS => {
+                    return Err(ArgsError::too_deep());
+                }
                 b'{' => self.open.push(Some(HashSet::new())),
                 b'[' => self.open.push(None),
                 b'}' | b']' => drop(self.open.pop()),
@@ -117,17 +128,43 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
+/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or has no end.
+/// Behind the point it is rounded, as every reader does.
 fn number(token: &str) -> Result<(), ArgsError> {
     let fits = if token.contains(['.', 'e', 'E']) {
-        token.parse::<f64>().is_ok_and(f64::is_finite)
+        // A token that is no number at all (`1-2`) gets the parser's own message.
+        let Ok(value) = token.parse::<f64>() else { return Ok(()) };
+        value.is_finite() && keeps_digits(token, value)
     } else {
-        token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok()
+        let fits = token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok();
+        fits || token.parse::<f64>().is_err()
     };
-    // A token that is no number at all (`1-2`) gets the parser's own message.
-    if fits || token.parse::<f64>().is_err() {
+    if fits {
         return Ok(());
     }
     Err(ArgsError(format!("the number {token} cannot be kept exactly: send it as a string")))
+}
+
+/// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
+fn keeps_digits(token: &str, value: f64) -> bool {
+    let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = whole.trim_start_matches('-').to_owned() + fraction;
+    if value == 0.0 {
+        return digits.bytes().all(|digit| digit == b'0');
+    }
+    // Within what a finite number can have, or the number is zero.
+    let exponent = exponent.parse().unwrap_or(0_i64);
+    let point = exponent.saturating_add_unsigned((digits.len() - fraction.len()) as u64);
+    let read = value.abs().to_string();
+    let read = read.split_once('.').map_or(&*read, |(whole, _)| whole);
+    let mut before = digits;
+    match usize::try_from(point) {
+        Ok(point) if point <= before.len() => before.truncate(point),
+        Ok(point) => before.push_str(&"0".repeat(point - before.len())),
+        Err(_) => before.clear(),
+    }
+    before.trim_start_matches('0') == read.trim_start_matches('0')
 }
 
 #[cfg(test)]
@@ -150,6 +187,12 @@ mod tests {
             (r#"{"n":123456789012345678901234567890}"#, "cannot be kept exactly"),
             (r#"{"n":-9223372036854775809}"#, "cannot be kept exactly"),
             (r#"{"n":1e999}"#, "cannot be kept exactly"),
+            (r#"{"n":1e-400}"#, "cannot be kept exactly"),
+            (r#"{"n":123456789012345678901234567890.5}"#, "cannot be kept exactly"),
+            (r#"{"n":9007199254740993.0}"#, "cannot be kept exactly"),
+            (r#"{"n":9007199254740993e0}"#, "cannot be kept exactly"),
+            (r#"{"n":0.9007199254740993e16}"#, "cannot be kept exactly"),
+            (r#"{"n":1234567890123456789e2}"#, "cannot be kept exactly"),
             (r#"{"$serde_json::private::Number":"1"}"#, "reserved"),
             (r#"{"\u0024serde_json::private::Number":"1"}"#, "reserved"),
             ("[1]", "not an array"),
@@ -173,6 +216,9 @@ mod tests {
             r#"{"a":"a","b":["a","a"]}"#,
             r#"{"s":"{\"x\":1,\"x\":2}"}"#,
             r#"{"n":18446744073709551615,"m":-9223372036854775808,"f":0.1,"e":1e3}"#,
+            r#"{"n":[0.0,-0.0,0e999999999999999999999,0.000e-400,1e22,1e23,1.7976931348623157e308,5e-324]}"#,
+            r#"{"n":[0.30000000000000004,3.14159265358979323846,1234567890123456.78,9007199254740992.0,1.5E+3]}"#,
+            r#"{"n":[0.10000000000000001,-123.456,1e-300,12.5e1,0.00125e5]}"#,
         ] {
             assert!(parse(text).is_ok(), "{text}");
         }
@@ -180,7 +226,13 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_refused_and_not_followed() {
-        let text = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(parse(&text).unwrap_err().to_string().contains("recursion limit"));
+        let nested = |levels: usize| {
+            format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1))
+        };
+        assert!(parse(&nested(depth::MAX_ARGS)).is_ok());
+        for levels in [depth::MAX_ARGS + 1, 100_000] {
+            let error = parse(&nested(levels)).unwrap_err().to_string();
+            assert!(error.contains("nested more than 64 levels deep"), "{error}");
+        }
     }
 }

@@ -68,6 +68,9 @@ pub struct ToolDefinition {
     /// The agent behind the tool, if there is one.
     #[serde(skip)]
     behind: Option<Behind>,
+    /// The path of the tool's function, where its set has no id of its own.
+    #[serde(skip)]
+    function: Option<Arc<str>>,
     /// The way there: which member of each combined set leads to it.
     #[serde(skip)]
     way: Vec<(SetId, usize)>,
@@ -94,13 +97,23 @@ pub(crate) struct Leaf {
     /// A sub-agent: calls are not executed at the gate, but outside of the stack (rule T7).
     pub(crate) behind: Option<Behind>,
     schema: Arc<Value>,
+    /// The path of the tool's function, where its set has no id of its own.
+    function: Option<Arc<str>>,
     identity: OnceLock<String>,
 }
 
 impl Leaf {
-    /// Toolset, name and schema: what an approval is bound to (rules A1, L0). Worked out when somebody is asked.
+    /// Toolset, name and schema: what an approval is bound to (rules A1, L0). A set without an id of its own is told from
+    /// others by the tool's function. Worked out when somebody is asked.
     pub(crate) fn identity(&self) -> &str {
-        self.identity.get_or_init(|| identity(&self.gate, &self.name, &self.schema))
+        let function = self.function.as_deref();
+        self.identity.get_or_init(|| identity(&self.gate, &self.name, &self.schema, function))
+    }
+
+    /// Whether this is the identity of the tool, or the one that earlier versions stored for it, without the function.
+    pub(crate) fn is(&self, known: &str) -> bool {
+        let stored = || identity(&self.gate, &self.name, &self.schema, None);
+        self.identity() == known || (self.function.is_some() && stored() == known)
     }
 }
 
@@ -121,6 +134,7 @@ impl ToolDefinition {
             leaf: None,
             asks: false,
             behind: None,
+            function: None,
             way: Vec::new(),
         }
     }
@@ -248,6 +262,12 @@ impl ToolDefinition {
         self
     }
 
+    /// The path of the tool's function, in a set without an id of its own.
+    pub(crate) fn function(mut self, path: impl Into<Arc<str>>) -> Self {
+        self.function = Some(path.into());
+        self
+    }
+
     pub(crate) fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -294,6 +314,7 @@ impl ToolDefinition {
             validate,
             behind: self.behind.clone(),
             schema: Arc::clone(&self.parameters),
+            function: self.function.clone(),
             identity: OnceLock::new(),
         };
         self.leaf = Some(Arc::new(leaf));
@@ -313,8 +334,12 @@ impl fmt::Debug for ToolDefinition {
 }
 
 /// Toolset, name and a digest of the schema without its prose: what an approval is bound to (rules A1, L0).
-fn identity(toolset: &str, name: &str, parameters: &Value) -> String {
-    crate::args::canonical(&json!([toolset, name, digest(&without_prose(parameters))]))
+fn identity(toolset: &str, name: &str, parameters: &Value, function: Option<&str>) -> String {
+    let schema = digest(&without_prose(parameters));
+    crate::args::canonical(&match function {
+        Some(function) => json!([toolset, name, schema, function]),
+        None => json!([toolset, name, schema]),
+    })
 }
 
 /// A schema without the parts that are there for readers.
@@ -357,9 +382,26 @@ mod tests {
         let prose = json!({"type": "object", "title": "Args", "description": "d", "required": ["title"],
             "properties": {"title": {"type": "string", "description": "d", "examples": [1]}}});
         let other = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["title"]});
+        let identity = |set, name, schema| identity(set, name, schema, None);
         assert_eq!(identity("t", "n", &plain), identity("t", "n", &prose));
         assert_ne!(identity("t", "n", &plain), identity("t", "n", &other));
         assert_ne!(identity("t", "n", &plain), identity("u", "n", &plain));
         assert_ne!(identity("a", "bc", &plain), identity("ab", "c", &plain));
+    }
+
+    #[test]
+    fn a_set_without_an_id_is_told_by_the_function_and_known_by_what_earlier_versions_stored() {
+        let leaf = |function: Option<&str>| {
+            let definition = ToolDefinition::new("go", json!({"type": "object"}));
+            let definition = match function {
+                Some(path) => definition.function(path),
+                None => definition,
+            };
+            let tied = definition.at_gate(&Arc::from("functions"), None);
+            Arc::clone(tied.leaf().unwrap())
+        };
+        let (stored, mail, shred) = (leaf(None), leaf(Some("mail::go")), leaf(Some("shred::go")));
+        assert!(mail.is(mail.identity()) && mail.is(stored.identity()));
+        assert!(!mail.is(shred.identity()) && !stored.is(mail.identity()));
     }
 }

@@ -17,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::args::depth::{MAX_ARGS, is_deeper};
 use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
@@ -71,17 +72,26 @@ struct Head {
 }
 
 impl ToolCall {
-    /// A call as the model made it. `args` may be an object, the text of one, or nothing (`null`, empty text). What
-    /// is none of these is kept as it is; the turn tells the model to try again (rule T5).
+    /// A call as the model made it. `args` may be an object of at most 64 levels, the text of one, or nothing (`null`,
+    /// empty text). What is none of these is kept as it is, nested deeper as its text; the turn tells the model to try
+    /// again (rule T5).
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let sent = args.into();
         let (args, unreadable) = match Args::try_from(sent.clone()) {
             Ok(args) => (args, None),
-            Err(error) => (Args::new(), Some((sent, error))),
+            Err(error) => (Args::new(), Some((storable(sent), error))),
         };
         let head = Head { id: id.into(), name: name.into(), unreadable, pass: None, cx: None };
         Self { head: Arc::new(head), args, extensions: Extensions::default() }
+    }
+
+    /// A call as it was stored: earlier versions took arguments that were nested deeper.
+    fn stored(id: Arc<str>, name: Arc<str>, args: Value) -> Self {
+        match args {
+            Value::Object(map) => Self::new(id, name, Value::Null).with_args(map),
+            args => Self::new(id, name, args),
+        }
     }
 
     /// The id that the model, or the library in its place, gave the call. Unique in its response.
@@ -167,6 +177,11 @@ impl ToolCall {
     pub(crate) fn with_id(&self, id: impl Into<Arc<str>>) -> Self {
         Self { head: Arc::new(Head { id: id.into(), ..Head::clone(&self.head) }), ..self.clone() }
     }
+}
+
+/// What a model sent in place of arguments, as it can be stored: a value that is nested too deep as its text.
+fn storable(sent: Value) -> Value {
+    if is_deeper(&sent, MAX_ARGS) { Value::String(sent.to_string()) } else { sent }
 }
 
 impl PartialEq for ToolCall {
@@ -263,6 +278,6 @@ impl JsonSchema for ToolCall {
 impl<'de> Deserialize<'de> for ToolCall {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let part = ToolCallPart::deserialize(deserializer)?;
-        Ok(Self::new(part.tool_call_id, part.tool_name, part.args))
+        Ok(Self::stored(part.tool_call_id, part.tool_name, part.args))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::record::Record;
 use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolDefinition};
-use crate::args::Args;
+use crate::args::{Args, ArgsError};
 use crate::decision::{Decision, Denial, Question, Verdict};
 use crate::outcome::{Deferral, Outcome};
 
@@ -113,6 +113,10 @@ impl Pass {
         layer: impl FnOnce() -> Cow<'static, str>,
     ) -> Result<Option<Args>, Denial> {
         let name = layer();
+        let decision = match &decision.args {
+            Some(args) if args.are_too_deep() => Decision::failed(ArgsError::too_deep()),
+            _ => decision,
+        };
         let decision = decision.named(|| name.clone());
         match decision.verdict {
             Verdict::Undecided | Verdict::Allow => {}
@@ -232,6 +236,8 @@ impl Pass {
         self.record.close();
         let mut state = self.lock();
         let args = state.at_gate.take().or_else(|| self.passed_on.get().cloned());
+        // The gate does not take such arguments, and no stored state has them (rule T5).
+        let args = args.filter(|args| !args.are_too_deep() || args.same(&self.valid));
         Closed {
             questions: std::mem::take(&mut state.questions),
             denied: state.denied.take(),

@@ -1,5 +1,8 @@
 //! The metadata keys that have a meaning to ready-made handlers and pages.
 //!
+//! None of it passes from a request to the tool by itself (rule A5): see
+//! [`copy_metadata`](crate::DeferredToolResults::copy_metadata) for the other way.
+//!
 //! ```
 //! use countersign::{Decision, metadata};
 //! let never = Decision::ask("production is frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);

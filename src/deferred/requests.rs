@@ -87,7 +87,8 @@ impl<'de> Deserialize<'de> for DeferredToolRequests {
 }
 
 impl DeferredToolRequests {
-    /// Requests without fingerprints, as a test of a handler needs them.
+    /// Requests without fingerprints, as a test of a handler needs them. The approvals come first, as people are asked
+    /// about them; PydanticAI's constructor and the JSON have `calls` first.
     #[must_use]
     pub fn new(
         approvals: impl IntoIterator<Item = ToolCall>,

@@ -127,6 +127,10 @@ impl DeferredToolResults {
     /// Hands the request metadata of every call on to its tool: nothing passes by itself (rule A5). What the answers
     /// already say for a key stays.
     ///
+    /// The first proposals for PydanticAI also had the other reading, in which request metadata passes to the tool and the
+    /// handler's keys win: a handler that returns `answers.copy_metadata(&requests)` does just that. It is not the default,
+    /// as a layer writes metadata for people, and a tool would take it for what an approver has granted.
+    ///
     /// ```
     /// # use countersign::{DeferredToolRequests, DeferredToolResults};
     /// # let requests = DeferredToolRequests::default();

@@ -44,6 +44,10 @@ impl DeferredToolHandler for DenyAll {
 }
 
 /// Approves every call that is not blocked, and leaves those that are executed elsewhere. For tests and sandboxes.
+///
+/// A run that [may not end](crate::Agent::output) with deferred calls ends with
+/// [`UserError::DeferredNotExpected`](crate::UserError::DeferredNotExpected) when a call is left, and none of the approved
+/// ones has run: add a handler that gives the results of external calls ([`HandlerChain`](crate::HandlerChain)).
 #[must_use]
 pub fn danger_approve_all() -> ApproveAll {
     ApproveAll(())

@@ -60,7 +60,8 @@ impl RunRecord {
     /// Gives it to a worker, unless another one has it.
     fn take(&mut self, worker: &str, lease: Millis, now: Millis) -> Taken {
         if let Some(claim) = self.claim.as_ref().filter(|claim| now < claim.until) {
-            return Taken::Held { by: claim.worker.clone(), until: claim.until };
+            let by = claim.worker.clone();
+            return Taken::Held { by, since: claim.at, until: claim.until };
         }
         self.token += 1;
         let until = now.saturating_add(lease);
@@ -84,6 +85,8 @@ pub enum Taken {
     Held {
         /// Which.
         by: String,
+        /// Since when.
+        since: Option<Millis>,
         /// Until when, unless it renews.
         until: Millis,
     },

@@ -7,6 +7,7 @@ use super::ask::Millis;
 use super::record::Record;
 use super::store::{Draft, Row, RowKind};
 use super::{LedgerError, audit};
+use crate::args::depth;
 
 /// The version of the stored form.
 const VERSION: u64 = 1;
@@ -40,7 +41,7 @@ pub(super) fn keepable(row: Row) -> Result<Row, LedgerError> {
     let problem = if row.doc.len() > MAX_BYTES {
         let bytes = row.doc.len();
         format!("it has {bytes} bytes, and at most {MAX_BYTES} are kept: keep the value elsewhere")
-    } else if depth(&row.doc) > MAX_DEPTH {
+    } else if depth::of_text(&row.doc) > MAX_DEPTH {
         format!("its values are nested more than {MAX_DEPTH} levels deep: flatten them")
     } else {
         return Ok(row);
@@ -76,7 +77,7 @@ pub(super) fn read(row: &Row) -> Result<Record, LedgerError> {
 /// What a row holds. The version is looked at before anything else: another one may look in any way.
 pub(super) fn value(row: &Row, known: u64) -> Result<Value, LedgerError> {
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
-    if depth(&row.doc) > MAX_DEPTH {
+    if depth::of_text(&row.doc) > MAX_DEPTH {
         return Err(unreadable(&"it is nested too deep"));
     }
     let mut reader = serde_json::Deserializer::from_str(&row.doc);
@@ -90,25 +91,6 @@ pub(super) fn value(row: &Row, known: u64) -> Result<Value, LedgerError> {
         ))),
         None => Err(unreadable(&"it does not say of which version it is")),
     }
-}
-
-/// How deep the objects and lists of a JSON text are nested.
-fn depth(text: &str) -> usize {
-    let (mut open, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'{' | b'[' if !quoted => {
-                open += 1;
-                deepest = deepest.max(open);
-            }
-            b'}' | b']' if !quoted => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// What the log says about a change: the event, and a digest of what the ask became.

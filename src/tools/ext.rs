@@ -19,6 +19,10 @@ pub trait ToolsExt: Into<Tools> + Sized {
     ///
     /// The layers are applied at the first call, inside the runtime, as some of tower's (`buffer`) start a task.
     ///
+    /// Each `layered` is one more future that polls the next, and takes stack. On a thread of 2 MiB some 250 of them fit
+    /// without optimisations, and some 800 with: many layers belong into one `ServiceBuilder` or one
+    /// [`Chain`](crate::Chain), of which 1 000 members take no more stack than one.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use countersign::{Decision, FunctionToolset, ToolsExt, decide_fn};

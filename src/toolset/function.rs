@@ -29,6 +29,8 @@ use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 #[derive(Clone)]
 pub struct FunctionToolset {
     id: String,
+    /// It has no id of its own.
+    unnamed: bool,
     tools: BTreeMap<Arc<str>, Tool>,
     order: Vec<Arc<str>>,
     twice: Option<Arc<str>>,
@@ -36,11 +38,12 @@ pub struct FunctionToolset {
 }
 
 impl FunctionToolset {
-    /// A set without tools, called `functions`.
+    /// A set without tools, called `functions` as long as it has no [`id`](Self::id).
     #[must_use]
     pub fn new() -> Self {
         Self {
             id: "functions".into(),
+            unnamed: true,
             tools: BTreeMap::new(),
             order: Vec::new(),
             twice: None,
@@ -48,10 +51,15 @@ impl FunctionToolset {
         }
     }
 
-    /// Names the set. The name is part of what an approval is bound to.
+    /// Names the set. The name is part of what an approval is bound to: an approval for a tool of one set is none for a
+    /// tool of another.
+    ///
+    /// Sets without a name are told apart by the paths of their functions (`my_crate::mail::send`). So a function that
+    /// moves to another module is asked about again, and two closures of one function are not told apart: name the sets of
+    /// a program that stores what waits.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.id = id.into();
+        (self.id, self.unnamed) = (id.into(), false);
         self
     }
 
@@ -98,6 +106,10 @@ impl Toolset for FunctionToolset {
         let tools = self.order.iter().filter_map(|name| self.tools.get(name));
         let definition = |tool: &Tool| {
             let definition = tool.definition().clone();
+            let definition = match self.unnamed {
+                true => definition.function(tool.function()),
+                false => definition,
+            };
             match definition.get_max_retries().or(self.max_retries) {
                 Some(max) => definition.max_retries(max),
                 None => definition,

@@ -15,6 +15,8 @@ use futures::future::BoxFuture;
 #[derive(Clone)]
 pub struct Tool {
     definition: ToolDefinition,
+    /// The path of its function.
+    function: &'static str,
     validate: Validate,
     body: Arc<dyn Fn(Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync>,
 }
@@ -83,6 +85,16 @@ impl Tool {
         tool
     }
 
+    /// The path of its function, as the compiler names it. Closures of one function share theirs.
+    pub(super) fn function(&self) -> &'static str {
+        self.function
+    }
+
+    fn of_function<F>(mut self) -> Self {
+        self.function = std::any::type_name::<F>();
+        self
+    }
+
     pub(super) fn validate(&self, args: &Args) -> Result<(), String> {
         (self.validate)(args)
     }
@@ -146,6 +158,7 @@ where
             called.await.into_tool_return()
         })
     })
+    .of_function::<F>()
 }
 
 /// A tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. It runs on tokio's blocking threads, so
@@ -177,6 +190,7 @@ where
             }
         })
     })
+    .of_function::<F>()
 }
 
 /// A tool that is known only by its JSON Schema, from an async function over the raw arguments.
@@ -198,6 +212,7 @@ where
     let function = Arc::new(function);
     Ok(Tool {
         definition,
+        function: std::any::type_name::<F>(),
         validate: Arc::new(move |args| {
             let problem =
                 |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
@@ -231,6 +246,7 @@ fn typed<A: ToolArgs>(
     let body: Arc<Body<A>> = Arc::new(body);
     Tool {
         definition: ToolDefinition::new(name, schema).description(description),
+        function: "",
         validate: Arc::new(|args| args.deserialize::<A>().map(drop)),
         body: Arc::new(move |permit| match permit.args().deserialize::<A>() {
             Ok(args) => body(args, permit),

@@ -8,10 +8,12 @@ use crate::call::ToolCall;
 /// The longest id that is kept.
 const MAX_ID: usize = 256;
 
-/// Gives new ids to the calls of a response whose id is empty, longer than 256 bytes, holds a `/` (which joins the ids of
-/// a call and of the calls of a sub-agent), or was used before in this history (rule T5). Put what it gives into the history, so that results match their calls.
+/// Gives new ids to the calls of a response whose id was used before in this history or is unusable (rule T5): empty,
+/// longer than 256 bytes, with a control or bidirectional formatting character, or with a `/`, which joins the ids of a
+/// call and of the calls of a sub-agent. Put what it gives into the history, so that results match their calls.
 ///
-/// Ids that come twice within one response are left as they are: [`Turn::run`](crate::Turn::run) refuses them.
+/// [`Turn::run`](crate::Turn::run) refuses unusable ids, and ids that come twice within one response, which are left as
+/// they are here.
 ///
 /// ```
 /// use countersign::{ToolCall, admit};
@@ -27,12 +29,23 @@ pub fn admit(calls: Vec<ToolCall>, used: &[&str]) -> Vec<ToolCall> {
     let mut replaced = Vec::with_capacity(calls.len());
     for call in calls {
         let id = call.id();
-        let bad = id.is_empty() || id.len() > MAX_ID || id.contains(JOINT) || used.contains(id);
-        replaced.push(if bad {
+        replaced.push(if !is_usable(id) || used.contains(id) {
             call.with_id(format!("cs_{}", uuid::Uuid::now_v7().simple()))
         } else {
             call
         });
     }
     replaced
+}
+
+/// Whether an id can be stored, shown and told apart from the ids of an agent's calls.
+pub(super) fn is_usable(id: &str) -> bool {
+    let acts = |c: char| c.is_control() || c == JOINT || is_bidi(c);
+    !id.is_empty() && id.len() <= MAX_ID && !id.contains(acts)
+}
+
+/// The characters that change the direction of text (Unicode's `Bidi_Control`), and the separators of lines and
+/// paragraphs.
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

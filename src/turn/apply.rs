@@ -6,7 +6,7 @@ use super::child::{prefix, sub_agent};
 use super::report::{Answered, TurnError};
 use super::resolve::Resolving;
 use super::slot::{Plan, Slot, State, Waiting};
-use super::user;
+use super::{boxed, user};
 use crate::args::Args;
 use crate::call::Approval;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval, check};
@@ -21,10 +21,20 @@ impl Resolving<'_> {
         mut answers: DeferredToolResults,
         resumed: bool,
     ) -> Result<Self, TurnError> {
-        if let Err(kind) = self.check_answers(requests, &answers).await {
+        if let Err(kind) = boxed(|| self.check_answers(requests, &answers)).await {
             return Err(self.fail(kind));
         }
-        if let Err(kind) = self.decide(&mut answers).await {
+        let left: Vec<_> = answers.left().map(str::to_owned).collect();
+        if self.turn.answers_all && !resumed && !left.is_empty() {
+            let left_by = self.turn.named_handler();
+            let again = Vec::new();
+            return Err(self.fail(user(UserError::DeferredNotExpected {
+                ids: left,
+                left_by,
+                again,
+            })));
+        }
+        if let Err(kind) = boxed(|| self.decide(&mut answers)).await {
             return Err(self.fail(kind));
         }
         let watchers = &self.turn.watchers;
@@ -40,7 +50,7 @@ impl Resolving<'_> {
         }
         self.wake_agents();
         self.together.refuse_unfit(&mut self.slots);
-        self.together.walk(&mut self.slots).await;
+        boxed(|| self.together.walk(&mut self.slots)).await;
         self.fail_if_broken()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::admit::is_usable;
 use super::child::JOINT;
 use super::slot::Slot;
 use crate::call::ToolCall;
@@ -24,6 +25,19 @@ pub(crate) fn unique_ids<'a>(
     Err(ErrorKind::ModelBehavior { problem: "calls of one response share an id".into(), ids })
 }
 
+/// An id that `admit` would replace: results could not be matched, or look like those of another call.
+pub(super) fn usable_ids<'a>(
+    calls: impl IntoIterator<Item = &'a ToolCall>,
+) -> Result<(), ErrorKind> {
+    let unusable = calls.into_iter().map(ToolCall::id).filter(|id| !is_usable(id));
+    let ids: Vec<_> = unusable.map(str::to_owned).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let problem = "ids are unusable (empty, longer than 256 bytes, with a `/`, or with a control or bidirectional character): give such calls other ids with `admit`";
+    Err(ErrorKind::ModelBehavior { problem: problem.into(), ids })
+}
+
 /// Where a call may go to an agent, an id must not look like one of the agent's calls.
 pub(super) fn ids_of_agents(slots: &[Slot]) -> Result<(), ErrorKind> {
     let ids: Vec<_> =
@@ -31,7 +45,7 @@ pub(super) fn ids_of_agents(slots: &[Slot]) -> Result<(), ErrorKind> {
     if ids.is_empty() {
         return Ok(());
     }
-    let problem = "`/` in an id joins a call and the calls of the agent behind it: give such calls other ids with `admit`";
+    let problem = "`/` in an id joins a call and the calls of the agent behind it: give such calls other ids before they enter the history";
     let ids = ids.into_iter().map(str::to_owned).collect();
     Err(ErrorKind::ModelBehavior { problem: problem.into(), ids })
 }

@@ -19,6 +19,9 @@ use crate::outcome::Outcome;
 /// response enters, so that ids of siblings never collide.
 pub(crate) const JOINT: char = '/';
 
+/// How many levels of agents may be below a turn, unless it says otherwise.
+pub(super) const MAX_NESTED: u32 = 16;
+
 /// An agent behind a tool.
 pub(crate) trait SubAgent: Send + Sync {
     /// Runs the agent until it is done, waits for answers, or fails.
@@ -61,6 +64,8 @@ pub(crate) struct Task {
     pub(crate) closing: Option<Closing>,
     /// Argument values may be put into spans.
     pub(crate) trace_args: bool,
+    /// How many levels of agents may be below it.
+    pub(crate) max_nested_agents: u32,
 }
 
 /// What an agent came to.

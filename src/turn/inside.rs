@@ -8,7 +8,7 @@ use super::event::Watchers;
 use super::retries::Retries;
 use super::slot::Slot;
 use super::suspended::SuspendedTurn;
-use super::{FinalAnswer, Turn, resolve};
+use super::{FinalAnswer, Turn, boxed, resolve};
 use crate::call::{Extensions, Meter, RunInfo, ToolCall};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
@@ -47,6 +47,29 @@ impl Turn {
         self.handler.is_some()
     }
 
+    /// The handler, as errors name it.
+    pub(crate) fn named_handler(&self) -> Option<String> {
+        let handler = self.handler.as_ref()?;
+        Some(format!("handler `{}`", handler.name().escape_debug()))
+    }
+
+    /// The run may not end with calls that wait: nothing is applied of answers that leave one.
+    pub(crate) fn answering_all(mut self, answers_all: bool) -> Self {
+        self.answers_all = answers_all;
+        self
+    }
+
+    /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call that
+    /// would go deeper ends the response with [`ErrorKind::AgentsTooDeep`], when its siblings have settled; resumed under a
+    /// higher limit, it goes on. An agent cannot raise the limit of the agents above it.
+    ///
+    /// 16 levels fit on the stack of a thread of 2 MiB, as tokio's are, without optimisations too. Give the threads more
+    /// before you allow many more levels.
+    pub fn max_nested_agents(mut self, max: u32) -> Self {
+        self.max_nested_agents = max;
+        self
+    }
+
     /// A final answer came beside the calls: as long as it stands, what would wait is not executed, and nobody is
     /// asked.
     pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
@@ -70,6 +93,7 @@ impl Turn {
         let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
         self.info = RunInfo { explain, tool_errors_end_run, ..task.info.clone() };
         self.trace_args |= task.trace_args;
+        self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
         // Of a ledger of its own and its parent's, its own is the one that it is written down in.
         let shared = |own: &Ledger| task.ledger.as_ref().is_some_and(|it| it.is_beside(own));
         self.closing = task.closing.clone().filter(|_| self.ledger.as_ref().is_none_or(shared));
@@ -89,9 +113,10 @@ impl Turn {
         answers: &DeferredToolResults,
     ) -> Result<(), ErrorKind> {
         let turn = self.taking_up(&suspended);
-        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await;
+        let resolving = boxed(|| resolve::Resolving::from_suspended(&turn, suspended)).await;
         let resolving = resolving.map_err(|error| error.into_parts().0)?;
-        resolving.check_answers(&resolving.requests(), answers).await
+        let requests = resolving.requests();
+        boxed(|| resolving.check_answers(&requests, answers)).await
     }
 
     pub(crate) fn with_usage(mut self, usage: Arc<Meter>) -> Self {

@@ -258,6 +258,10 @@ impl LedgerJournal {
                     "The tool has run, and what came of it cannot be read.".into(),
                 ),
             },
+            Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
+                "This call is being executed already, and its end was not seen: it may have run."
+                    .to_owned(),
+            ),
             Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
                 "Another worker (`{by}`) executes this call: it may have run."
             )),

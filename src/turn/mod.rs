@@ -18,6 +18,7 @@ mod child;
 mod closing;
 mod errors;
 mod event;
+mod heap;
 mod inside;
 mod journal;
 mod kept;
@@ -42,6 +43,7 @@ pub(crate) use child::{End, Ended, SubAgent, Task, behind};
 pub(crate) use closing::Closing;
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
+pub(crate) use heap::boxed;
 pub(crate) use kept::recorded;
 pub use report::{Answered, CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;
@@ -112,6 +114,10 @@ pub struct Turn {
     handler: Option<Arc<dyn ErasedHandler>>,
     error_outcome: ErrorOutcome,
     max_deferrals: u32,
+    /// How many levels of agents may be below this turn.
+    max_nested_agents: u32,
+    /// The run may not end with calls that wait.
+    answers_all: bool,
     /// A turn of its own has no budget: whoever has the loop counts.
     retries: Option<Retries>,
     require_bound: bool,
@@ -134,6 +140,8 @@ impl Turn {
             handler: None,
             error_outcome: Arc::new(errors::default_outcome),
             max_deferrals: MAX_DEFERRALS,
+            max_nested_agents: child::MAX_NESTED,
+            answers_all: false,
             retries: None,
             require_bound: false,
             trace_args: false,
@@ -271,7 +279,7 @@ impl Turn {
     /// the handler if there is one, and run if they are approved.
     ///
     /// # Errors
-    /// [`TurnError`]: duplicate ids (before anything runs), tools that cannot be listed, a tool or layer that failed
+    /// [`TurnError`]: duplicate or unusable ids, see [`admit`] (before anything runs), tools that cannot be listed, a tool or layer that failed
     /// fatally, a handler that failed or answered wrongly. What has run is in the error, with the value to resume
     /// from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
@@ -285,22 +293,26 @@ impl Turn {
         calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<TurnReport, TurnError> {
-        if let Err(kind) = unique_ids(calls.iter().map(|(call, _)| call)) {
+        let entering = || calls.iter().map(|(call, _)| call);
+        if let Err(kind) = unique_ids(entering()).and_then(|()| checks::usable_ids(entering())) {
             return Err(TurnError::before(kind));
         }
         let mut turn = self.clone();
         if turn.info.run_id.is_empty() {
             turn.info.run_id = new_run_id();
         }
-        let ended = match resolve::Resolving::start(&turn, calls, shown).await {
-            Ok(resolving) => resolving.answer().await,
+        let ended = match boxed(|| resolve::Resolving::start(&turn, calls, shown)).await {
+            Ok(resolving) => boxed(|| resolving.answer()).await,
             Err(error) => Err(error),
         };
-        turn.closed(ended).await
+        boxed(|| turn.closed(ended)).await
     }
 
     /// Applies answers to what waits: denied calls get their outcome, approved ones go through the same stack again.
     /// Everything is checked before anything takes effect.
+    ///
+    /// A state that is resumed twice, from a clone or from what was stored, runs its approved calls twice, and so does one
+    /// whose resume was dropped in the middle: only a [`ledger`](Self::ledger) knows of the other time.
     ///
     /// # Errors
     /// [`TurnError`] as [`run`](Self::run). Answers that do not fit leave everything as it was: the error carries the
@@ -311,8 +323,9 @@ impl Turn {
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await?;
-        turn.closed(resolving.resume(answers).await).await
+        let resolving = boxed(|| resolve::Resolving::from_suspended(&turn, suspended)).await?;
+        let ended = boxed(|| resolving.resume(answers)).await;
+        boxed(|| turn.closed(ended)).await
     }
 
     /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
@@ -322,8 +335,9 @@ impl Turn {
     /// [`TurnError`] as [`run`](Self::run).
     pub async fn ask(&self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
-        let resolving = resolve::Resolving::from_suspended(&turn, suspended).await?;
-        turn.closed(resolving.answer().await).await
+        let resolving = boxed(|| resolve::Resolving::from_suspended(&turn, suspended)).await?;
+        let ended = boxed(|| resolving.answer()).await;
+        boxed(|| turn.closed(ended)).await
     }
 
     /// The same turn for the response that waits.

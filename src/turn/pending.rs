@@ -1,5 +1,6 @@
 //! The batch of what waits: calls of this response, and calls of the agents behind them.
 
+use super::SuspendedTurn;
 use super::child::prefix;
 use super::slot::{Slot, State};
 use crate::deferred::{DeferredToolRequests, Pending, batch_id};
@@ -40,4 +41,25 @@ fn of_agent(slot: &Slot) -> Vec<Pending> {
         ..it
     };
     pending(&turn.slots()).into_iter().map(lift).collect()
+}
+
+impl SuspendedTurn {
+    /// The calls that were answered and have deferred again, by their ids in the batch.
+    pub(crate) fn deferred_again(&self) -> Vec<String> {
+        let mut ids = Vec::new();
+        for slot in self.slots() {
+            let id = slot.call.id();
+            match &slot.child.run {
+                None if slot.waiting().is_some() && slot.answered.is_some() => {
+                    ids.push(id.to_owned());
+                }
+                None => {}
+                Some(run) => {
+                    let again = run.turn().map(Self::deferred_again).unwrap_or_default();
+                    ids.extend(again.iter().map(|own| format!("{}{own}", prefix(id))));
+                }
+            }
+        }
+        ids
+    }
 }

@@ -9,7 +9,7 @@ use super::report::{TurnError, TurnReport};
 use super::slot::{INTERNAL_ERROR, Slot, State};
 use super::suspended::SuspendedTurn;
 use super::together::Together;
-use super::{FinalAnswer, Turn, user};
+use super::{FinalAnswer, Turn, boxed, user};
 use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
@@ -34,12 +34,9 @@ impl<'a> Resolving<'a> {
         calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<Self, TurnError> {
-        let together = Together::new(turn, shown).await.map_err(TurnError::before)?;
+        let together = boxed(|| Together::new(turn, shown)).await.map_err(TurnError::before)?;
         let slots = calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome));
         let mut this = Self { turn, together, slots: slots.collect(), offered: HashSet::default() };
-        if this.together.has_agents() {
-            checks::ids_of_agents(&this.slots).map_err(TurnError::before)?;
-        }
         this.together.refuse_unfit(&mut this.slots);
         let all: Vec<_> = (0..this.slots.len()).collect();
         this.tell_calls(&all);
@@ -50,7 +47,7 @@ impl<'a> Resolving<'a> {
         {
             return Err(TurnError::before(kind));
         }
-        this.together.walk(&mut this.slots).await;
+        boxed(|| this.together.walk(&mut this.slots)).await;
         this.fail_if_broken()
     }
 
@@ -59,10 +56,16 @@ impl<'a> Resolving<'a> {
         turn: &'a Turn,
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
-        match Together::new(turn, None).await {
-            Ok(together) => {
-                Ok(Self { turn, together, slots: suspended.slots(), offered: HashSet::default() })
+        let slots = suspended.slots();
+        let listed = boxed(|| Together::new(turn, None)).await.and_then(|together| {
+            // A history from elsewhere may have such ids.
+            if together.has_agents() {
+                checks::ids_of_agents(&slots)?;
             }
+            Ok(together)
+        });
+        match listed {
+            Ok(together) => Ok(Self { turn, together, slots, offered: HashSet::default() }),
             Err(kind) => Err(TurnError::with_state(kind, suspended)),
         }
     }
@@ -70,29 +73,29 @@ impl<'a> Resolving<'a> {
     /// Asks the handler, once, about everything that waits (rule T2). What an agent behind a call waits for after that
     /// is another response, which it is asked about in turn.
     pub(super) async fn answer(mut self) -> Result<TurnReport, TurnError> {
-        self = self.go_on().await?;
+        self = boxed(|| self.go_on()).await?;
         if self.answer_stands() {
             self.skip_open();
-            return Ok(self.finish());
+            return self.finish();
         }
         loop {
-            if let Err(kind) = self.park().await {
+            if let Err(kind) = boxed(|| self.park()).await {
                 return Err(self.fail(kind));
             }
             let requests = self.requests().only(|id| !self.offered.contains(id));
             if requests.is_empty() {
-                return Ok(self.finish());
+                return self.finish();
             }
             self.offer(&requests);
             let watchers = &self.turn.watchers;
             watchers.tell(|| RunEvent::DeferredToolRequests { requests: requests.clone() });
-            let answers = match self.ask(&requests).await {
+            let answers = match boxed(|| self.ask(&requests)).await {
                 Some(Ok(answers)) => answers,
                 Some(Err(kind)) => return Err(self.fail(kind)),
-                None => return Ok(self.finish()),
+                None => return self.finish(),
             };
             watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
-            self = self.apply(&requests, answers, false).await?;
+            self = boxed(|| self.apply(&requests, answers, false)).await?;
         }
     }
 
@@ -101,14 +104,14 @@ impl<'a> Resolving<'a> {
         mut self,
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
-        self = self.walk_planned().await?;
-        if let Err(kind) = self.park().await {
+        self = boxed(|| self.walk_planned()).await?;
+        if let Err(kind) = boxed(|| self.park()).await {
             return Err(self.fail(kind));
         }
         let requests = self.requests();
         self.offer(&requests);
-        self = self.apply(&requests, answers, true).await?;
-        self.answer().await
+        self = boxed(|| self.apply(&requests, answers, true)).await?;
+        boxed(|| self.answer()).await
     }
 
     /// Whether there is a final answer, and no call beside it has to be tried again first.
@@ -145,7 +148,7 @@ impl<'a> Resolving<'a> {
     /// Walks the calls that nobody has decided about yet, and lets agents go on that wait for nobody.
     async fn go_on(mut self) -> Result<Self, TurnError> {
         self.wake_agents();
-        self.walk_planned().await
+        boxed(|| self.walk_planned()).await
     }
 
     async fn walk_planned(mut self) -> Result<Self, TurnError> {
@@ -159,7 +162,7 @@ impl<'a> Resolving<'a> {
         self.tell_calls(&new.collect::<Vec<_>>());
         // Not even what is beside a call that has failed once too often.
         self = self.fail_if_broken()?;
-        self.together.walk(&mut self.slots).await;
+        boxed(|| self.together.walk(&mut self.slots)).await;
         self.fail_if_broken()
     }
 
@@ -238,10 +241,20 @@ impl<'a> Resolving<'a> {
             self.close_open("a person stopped the run", false);
         }
         let suspended = SuspendedTurn::new(&self.turn.info, &self.slots);
-        TurnError::after(kind, suspended, self.finish())
+        TurnError::after(kind, suspended, self.report())
     }
 
-    fn finish(self) -> TurnReport {
+    /// The response is over, or waits. A state that could not be read back is an error while it is still in memory.
+    fn finish(self) -> Result<TurnReport, TurnError> {
+        let report = self.report();
+        let Some(suspended) = report.suspended() else { return Ok(report) };
+        match suspended.check_storable() {
+            Ok(()) => Ok(report),
+            Err(error) => Err(TurnError::after(user(error), suspended.clone(), report)),
+        }
+    }
+
+    fn report(self) -> TurnReport {
         let suspended = self.slots.iter().any(Slot::is_open);
         let suspended = suspended.then(|| SuspendedTurn::new(&self.turn.info, &self.slots));
         let closes = self.closes();

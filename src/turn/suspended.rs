@@ -5,22 +5,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::args::{Args, unique};
+use crate::args::{Args, depth, unique};
 use crate::call::{Execution, RunContext, RunInfo, ToolCall, is_about_repeating};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
-use crate::message::Message;
+use crate::message::{Message, RequestPart};
 use crate::outcome::{Deferral, DeferralKind, Outcome};
 
 use super::SuspendedRun;
 use super::pending::requests;
 use super::report::Answered;
 use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting, not_repeated};
+use super::suspended_run::{behind_response, results};
 use super::together::call_path;
 
 /// The version of the stored form (rule L7).
@@ -32,12 +34,14 @@ const VERSION: u32 = 1;
 /// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
 /// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
 /// fits: keep it where only you can write.
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(into = "Stored")]
+///
+/// Writing it checks it too: what could not be read back is not written (rule L7).
+#[derive(Clone, PartialEq)]
 pub struct SuspendedTurn(Stored);
 
+/// The stored form.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct Stored {
+pub(super) struct Stored {
     version: u32,
     run_id: String,
     response: u32,
@@ -63,8 +67,16 @@ struct StoredCall {
     #[serde(default)]
     started: bool,
     /// Where the agent behind its tool stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "within")]
     agent: Option<Box<SuspendedRun>>,
+}
+
+/// Writes the run of an agent as a part of its parent's, which is checked as a whole.
+fn within<S: Serializer>(
+    run: &Option<Box<SuspendedRun>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    run.as_ref().map(|run| run.stored()).serialize(serializer)
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +114,16 @@ impl SuspendedTurn {
             path: info.path.clone(),
             calls,
         })
+    }
+
+    /// The stored form, unchecked.
+    pub(super) fn stored(&self) -> &Stored {
+        &self.0
+    }
+
+    /// Refuses a state that could not be read back.
+    pub(super) fn check_storable(&self) -> Result<(), UserError> {
+        depth::check_state(&self.0)
     }
 
     pub(super) fn slots(&self) -> Vec<Slot> {
@@ -163,10 +185,20 @@ impl SuspendedTurn {
         })
     }
 
-    /// Whether these are the calls of the last response of a history.
+    /// What the model is told of the calls that are settled, as one message; `None` while none is.
+    pub(super) fn told(&self) -> Option<Message> {
+        let settled =
+            self.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?));
+        let mut settled = settled.peekable();
+        settled.peek().is_some().then(|| results(settled))
+    }
+
+    /// Whether these are the calls of the last response of a history, with nothing behind it but their results.
     pub(crate) fn is_of(&self, history: &[Message]) -> bool {
-        let last = history.last().map(|message| message.tool_calls().collect::<Vec<_>>());
+        let (asked, behind) = history.split_at(behind_response(history));
+        let last = asked.last().map(|message| message.tool_calls().collect::<Vec<_>>());
         self.calls().map(|(call, _)| call).eq(last.unwrap_or_default())
+            && (behind.is_empty() || self.told().as_slice() == behind)
     }
 
     /// The response was given up while its calls were at work: what has no outcome may have run.
@@ -197,6 +229,13 @@ impl SuspendedTurn {
             stored.agent = None;
         }
         self
+    }
+}
+
+impl Serialize for SuspendedTurn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.check_storable().map_err(S::Error::custom)?;
+        self.0.serialize(serializer)
     }
 }
 
@@ -234,12 +273,6 @@ impl TryFrom<Stored> for SuspendedTurn {
             }
         }
         Ok(Self(stored))
-    }
-}
-
-impl From<SuspendedTurn> for Stored {
-    fn from(suspended: SuspendedTurn) -> Self {
-        suspended.0
     }
 }
 
@@ -351,5 +384,50 @@ impl fmt::Debug for SuspendedTurn {
             .field("response", &self.0.response)
             .field("calls", &calls.collect::<Vec<_>>())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::toolset::{FunctionToolset, tool_fn};
+    use crate::turn::Turn;
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Any {
+        #[serde(rename = "deep")]
+        _deep: Value,
+    }
+
+    // Rule L7: "What any version has written loads, and goes on from there": there was no limit of 64 levels once.
+    #[tokio::test]
+    async fn a_call_that_was_stored_with_deeper_arguments_loads_and_runs() {
+        let deep = (0..100).fold(json!(1), |value, _| json!([value]));
+        let args = Args::new().with("deep", deep);
+        let tool = tool_fn("go", "", async |_: Any| Ok::<_, crate::outcome::ToolError>("went"));
+        let turn = Turn::new(FunctionToolset::new().tool(tool.requires_approval()));
+        let report = turn.run(vec![ToolCall::new("c", "go", json!({"deep": 1}))]).await.unwrap();
+        let mut earlier = report.into_suspended().unwrap();
+        let (run_id, path) = (earlier.0.run_id.clone(), call_path(&earlier.0.path, "c"));
+        let stored = earlier.0.calls.first_mut().unwrap();
+        stored.call = ToolCall::new("c", "go", json!({})).with_args(args.clone());
+        let StoredState::Waiting(waiting) = &mut stored.state else { panic!() };
+        (waiting.shown, waiting.origin) = (args.clone(), args.clone());
+        waiting.fingerprint = fingerprint(&Asked {
+            run_id: &run_id,
+            response: 0,
+            call_path: &path,
+            tool: &waiting.tool,
+            args: &args,
+            questions: &waiting.questions,
+        });
+        let text = serde_json::to_string(&earlier).unwrap();
+        let loaded: SuspendedTurn = serde_json::from_str(&text).unwrap();
+        assert_eq!(loaded, earlier);
+        let answers = loaded.requests().answer().approve("c").build().unwrap();
+        let report = turn.resume(loaded, answers).await.unwrap();
+        assert_eq!(report.calls()[0].outcome().content().unwrap(), "went");
     }
 }

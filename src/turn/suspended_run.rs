@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{SuspendedTurn, new_run_id};
-use crate::args::unique;
+use super::{SuspendedTurn, new_run_id, suspended};
+use crate::args::{depth, unique};
 use crate::call::{RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
@@ -21,7 +22,8 @@ const VERSION: u32 = 1;
 /// A run that waits for answers, or that an error stopped: one versioned value with the history and the calls of the
 /// last response. Store it, and [resume](crate::Agent::resume) it in this process or another.
 ///
-/// Whoever can write the stored value chooses what runs: keep it where only you can write.
+/// Whoever can write the stored value chooses what runs: keep it where only you can write. Writing it fails where it
+/// could not be read back (rule L7); a run that would wait with such a state ends with the error, and the state in it.
 ///
 /// ```no_run
 /// use countersign::{Agent, SuspendedRun};
@@ -34,11 +36,11 @@ const VERSION: u32 = 1;
 ///     Ok(())
 /// }
 /// ```
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(into = "Stored")]
+#[derive(Clone, PartialEq)]
 pub struct SuspendedRun {
     pub(crate) run_id: String,
     pub(crate) responses: u32,
+    /// Behind the response of `turn` stand the results of those of its calls that are settled (rule T3).
     pub(crate) history: Arc<Vec<Message>>,
     /// What is to be said, where an error came before it was.
     pub(crate) prompts: Vec<String>,
@@ -47,24 +49,41 @@ pub struct SuspendedRun {
     pub(crate) turn: Option<SuspendedTurn>,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+/// The stored form. Its history ends with the response of `turn`, which has the results of the calls that are settled.
+#[derive(Deserialize)]
 struct Stored {
-    version: u32,
     run_id: String,
     responses: u32,
-    history: Arc<Vec<Message>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Message>,
+    #[serde(default)]
     prompts: Vec<String>,
     #[serde(default)]
     usage: Usage,
     turn: Option<SuspendedTurn>,
 }
 
+/// The same, as it is written.
+#[derive(Serialize)]
+pub(super) struct Written<'a> {
+    version: u32,
+    run_id: &'a str,
+    responses: u32,
+    history: &'a [Message],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    prompts: &'a [String],
+    usage: Usage,
+    turn: Option<&'a suspended::Stored>,
+}
+
 impl SuspendedRun {
     /// A run that has come as far as this history says, with a new run id. Calls of its last response that have no
     /// result are taken up when it is resumed: ordinary ones run, and the others take the answers, or are asked about
-    /// ([`Agent::ask`](crate::Agent::ask)). [`requests`](Self::requests) is empty until then. Where every call has its
-    /// result, answers are refused, by their ids, and a prompt goes on with it.
+    /// ([`Agent::ask`](crate::Agent::ask)). Calls that have their result do not run again. [`requests`](Self::requests) is
+    /// empty until then. Where every call has its result, answers are refused, by their ids, and a prompt goes on with it.
+    ///
+    /// The [history](Self::history) of a run that waits can be given here, and resumed without the rest of its state. What
+    /// is only in that state is lost: approvals are bound to another run, edits and counts are forgotten, and an agent
+    /// behind a tool that has no result yet begins from the start.
     ///
     /// Whoever writes the history chooses what the model believes to have happened, and what runs: take it from
     /// nowhere but your own store (rule A6).
@@ -117,10 +136,56 @@ impl SuspendedRun {
         self.turn.as_ref().map(SuspendedTurn::context).unwrap_or_default()
     }
 
-    /// The conversation, up to and with the response whose calls wait.
+    /// The conversation, up to the response whose calls wait, with the results of those of its calls that are settled
+    /// (rule T3).
     #[must_use]
     pub fn history(&self) -> &[Message] {
         &self.history
+    }
+
+    /// The conversation up to and with the response whose calls wait.
+    fn asked(&self) -> &[Message] {
+        match self.turn {
+            Some(_) => self.history.get(..behind_response(&self.history)).unwrap_or_default(),
+            None => &self.history,
+        }
+    }
+
+    /// Puts the results of the calls that are settled behind their response, in place of those that stand there.
+    pub(crate) fn tell_settled(&mut self) {
+        let Some(told) = self.turn.as_ref().map(SuspendedTurn::told) else { return };
+        let asked = self.asked().len();
+        if self.history.get(asked..).unwrap_or_default() != told.as_slice() {
+            let history = Arc::make_mut(&mut self.history);
+            history.truncate(asked);
+            history.extend(told);
+        }
+    }
+
+    /// Takes the results of settled calls from behind their response: they come back with the others.
+    pub(crate) fn untell_settled(&mut self) {
+        let asked = self.asked().len();
+        if asked < self.history.len() {
+            Arc::make_mut(&mut self.history).truncate(asked);
+        }
+    }
+
+    /// The stored form, unchecked.
+    pub(super) fn stored(&self) -> Written<'_> {
+        Written {
+            version: VERSION,
+            run_id: &self.run_id,
+            responses: self.responses,
+            history: self.asked(),
+            prompts: &self.prompts,
+            usage: self.usage,
+            turn: self.turn.as_ref().map(SuspendedTurn::stored),
+        }
+    }
+
+    /// Refuses a state that could not be read back.
+    pub(crate) fn check_storable(&self) -> Result<(), UserError> {
+        depth::check_state(&self.stored())
     }
 
     /// The last response, if some of its calls have no result in the history yet.
@@ -133,7 +198,8 @@ impl SuspendedRun {
     /// model is told that the calls were not executed, because of `reason`; also of those that have no result in a
     /// [bare history](Self::from_trusted_history).
     #[must_use]
-    pub fn close(self, reason: &str) -> Vec<Message> {
+    pub fn close(mut self, reason: &str) -> Vec<Message> {
+        self.untell_settled();
         let mut history = Arc::unwrap_or_clone(self.history);
         match self.turn {
             Some(turn) => {
@@ -148,11 +214,16 @@ impl SuspendedRun {
     }
 }
 
+/// Where the messages behind the last response begin.
+pub(super) fn behind_response(history: &[Message]) -> usize {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    history.iter().rposition(responds).map_or(0, |at| at + 1)
+}
+
 /// Gives the calls of the last response a result each, behind the results that some of them have.
 fn close_bare(history: &mut Vec<Message>, reason: &str) {
-    let responds = |message: &Message| matches!(message, Message::Response { .. });
-    let Some(at) = history.iter().rposition(responds) else { return };
-    let (before, behind) = history.split_at_mut(at + 1);
+    let at = behind_response(history);
+    let (before, behind) = history.split_at_mut(at);
     let settled: HashSet<&str> = behind.iter().flat_map(Message::result_ids).collect();
     let open = before.last().into_iter().flat_map(Message::tool_calls);
     let open = open.filter(|call| !settled.contains(call.id()));
@@ -180,6 +251,13 @@ pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>
     Message::Request { parts: results }
 }
 
+impl Serialize for SuspendedRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.check_storable().map_err(S::Error::custom)?;
+        self.stored().serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for SuspendedRun {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
@@ -191,18 +269,14 @@ impl TryFrom<Stored> for SuspendedRun {
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        let Stored { run_id, responses, history, prompts, usage, turn, .. } = stored;
+        let Stored { run_id, responses, history, prompts, usage, turn } = stored;
         if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
             return problem("its calls are not those of the last response in its history".into());
         }
-        Ok(Self { run_id, responses, history, prompts, usage, turn })
-    }
-}
-
-impl From<SuspendedRun> for Stored {
-    fn from(run: SuspendedRun) -> Self {
-        let SuspendedRun { run_id, responses, history, prompts, usage, turn } = run;
-        Self { version: VERSION, run_id, responses, history, prompts, usage, turn }
+        let history = Arc::new(history);
+        let mut run = Self { run_id, responses, history, prompts, usage, turn };
+        run.tell_settled();
+        Ok(run)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use crate::args::Args;
+use crate::args::{Args, ArgsError};
 use crate::call::{
     Execution, Inherited, Pass, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
 };
@@ -14,10 +14,10 @@ use crate::deferred::{Asked, fingerprint};
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 
-use super::Turn;
 use super::child::{End, Ended, SubAgent, Task, sub_agent};
 use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
 use super::walk::{Start, Walked, Walker};
+use super::{Turn, boxed};
 
 /// Calls that walk at the same time; a call of a sequential tool is alone.
 struct Segment<'s> {
@@ -57,7 +57,7 @@ impl<'a> Together<'a> {
     pub(super) async fn walk(&self, slots: &mut [Slot]) {
         let mut segments = self.segments(slots).into_iter().peekable();
         while let Some(segment) = segments.next() {
-            let passes = self.walk_together(segment.slots).await;
+            let passes = boxed(|| self.walk_together(segment.slots)).await;
             if segment.alone || segments.peek().is_some() {
                 // Also for bodies that run on after their call was given up.
                 join_all(passes.iter().map(|pass| pass.idle())).await;
@@ -106,8 +106,11 @@ impl<'a> Together<'a> {
         self.definition(slot).is_some_and(|it| it.is_sequential())
     }
 
-    /// Whether arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.
+    /// Whether edited arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.
     pub(super) fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        if args.are_too_deep() {
+            return Err(ArgsError::too_deep().to_string());
+        }
         self.definitions.get(tool).map_or(Ok(()), |definition| validate(definition, args))
     }
 
@@ -127,14 +130,14 @@ impl<'a> Together<'a> {
         let Plan { origin, approval, deferrals } = plan.clone();
         let agent = sub_agent(&definition);
         let start = Start { call: slot.call.clone(), definition, args: origin.clone(), approval };
-        let mut walked = self.walker.walk(start).await;
+        let mut walked = boxed(|| self.walker.walk(start)).await;
         let pass = Arc::clone(&walked.pass);
         match agent.zip(walked.delegated.take()) {
             Some((agent, inherited)) => {
                 slot.remember(walked.questions);
                 slot.said.extend(walked.said);
                 slot.args = walked.args;
-                self.run_agent(slot, plan, &*agent, inherited).await;
+                boxed(|| self.run_agent(slot, plan, &*agent, inherited)).await;
             }
             None => self.settle(slot, origin, deferrals + 1, walked),
         }
@@ -159,6 +162,12 @@ impl<'a> Together<'a> {
             slot.state = State::Delegated(plan);
             return;
         }
+        let Some(max_nested_agents) = self.turn.max_nested_agents.checked_sub(1) else {
+            let max = self.turn.info.path.len() - 1;
+            slot.failed = Some(ErrorKind::AgentsTooDeep { max });
+            slot.state = State::Planned(plan);
+            return;
+        };
         let task = Task {
             info,
             args: slot.args.clone(),
@@ -168,6 +177,7 @@ impl<'a> Together<'a> {
             ledger: self.turn.ledger.clone(),
             closing: self.turn.closing.clone(),
             trace_args: self.turn.trace_args,
+            max_nested_agents,
         };
         slot.execution = Execution::Unknown;
         let Ok(Ended { end, turns }) = caught(|| agent.run(task)).await else {
@@ -222,7 +232,13 @@ impl<'a> Together<'a> {
         if let Some(error) = call.unreadable() {
             return Err(Outcome::retry(format!("Not executed: {error}.")));
         }
-        validate(definition, &plan.origin).map_err(|problem| {
+        // A call that an earlier version stored with deeper arguments goes on as it was approved.
+        let stored = plan.approval.is_some() && plan.origin == *call.args();
+        let fits = match plan.origin.are_too_deep() && !stored {
+            true => Err(format!("{}.", ArgsError::too_deep())),
+            false => validate(definition, &plan.origin),
+        };
+        fits.map_err(|problem| {
             Outcome::retry(format!(
                 "Not executed: the arguments do not fit `{}`: {problem}",
                 call.name()

@@ -127,7 +127,7 @@ async fn calls_that_nobody_answers_are_an_error_that_names_the_fix_and_loses_not
     let agent = Agent::new(Scripted::new([two()]), asking(&recorder));
     let error = agent.run("go").await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids }) if ids == &["c2"])
+        matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["c2"])
     );
     assert!(error.to_string().contains("or_deferred()"), "{error}");
     let suspended = error.into_suspended();

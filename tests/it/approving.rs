@@ -323,6 +323,95 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
     assert!(batches.is_empty(), "nobody is asked");
 }
 
+// A5: "`approval_policy: \"blocked\"` from anybody is denied": and approving all calls of its tool does not approve it.
+#[tokio::test]
+async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
+    let pay = Recorder::new(["pay"]);
+    let tools = pay.clone().layered(decide_fn(|call| match call.args()["n"].as_i64() {
+        Some(1) => Decision::ask("small"),
+        _ => Decision::ask("frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
+    }));
+    let calls = vec![call("c1", "pay", json!({"n": 1})), call("c2", "pay", json!({"n": 2}))];
+    let suspended = Turn::new(tools.clone()).run(calls).await.unwrap().into_suspended().unwrap();
+    let requests = suspended.requests();
+    let error = requests.answer().approve_tool("pay").build().unwrap_err();
+    assert_eq!(error, UserError::AnswersMissing { ids: vec!["c2".into()] });
+    let answers = requests.answer().approve_tool("pay").leave_rest().build().unwrap();
+    assert_eq!(words(&resume(tools, suspended, answers).await), ["returned", "deferred"]);
+    assert_eq!(pay.ids(), ["c1"]);
+}
+
+// A6: "Requests carry fingerprints and a batch id …, which are checked against them": the fingerprint of each call too.
+#[tokio::test]
+async fn answers_of_the_right_batch_with_another_fingerprint_for_a_call_are_refused() {
+    let pay = Recorder::new(["pay"]);
+    let tools = pay.clone().approval_required();
+    let calls = || vec![call("c1", "pay", json!({"n": 1})), call("c2", "pay", json!({"n": 2}))];
+    let suspended = Turn::new(tools.clone()).run(calls()).await.unwrap().into_suspended().unwrap();
+    let answers = suspended.requests().answer().approve("c1").approve("c2").build().unwrap();
+    let bound = serde_json::to_value(&answers).unwrap();
+    let of_c1 = bound["_countersign"]["fingerprints"]["c1"].clone();
+    for other in [Some(of_c1), Some(json!("")), None] {
+        let mut changed = bound.clone();
+        let fingerprints = changed["_countersign"]["fingerprints"].as_object_mut().unwrap();
+        match other {
+            Some(other) => _ = fingerprints.insert("c2".into(), other),
+            None => _ = fingerprints.remove("c2"),
+        }
+        let changed = serde_json::from_value(changed).unwrap();
+        let error = Turn::new(tools.clone()).resume(suspended.clone(), changed).await.unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                countersign::ErrorKind::User(UserError::AnswersForOtherBatch { ids }) if ids == &["c2"]
+            ),
+            "{error}"
+        );
+    }
+    assert!(pay.ran().is_empty(), "A4: nothing deferred has run");
+    assert_eq!(words(&resume(tools, suspended, answers).await), ["returned", "returned"]);
+}
+
+mod mail {
+    use super::{ToolError, Update};
+
+    pub(super) async fn go(args: Update) -> Result<String, ToolError> {
+        Ok(format!("mailed {}", args.path))
+    }
+}
+
+mod shred {
+    use super::{ToolError, Update};
+
+    pub(super) async fn go(args: Update) -> Result<String, ToolError> {
+        Ok(format!("shredded {}", args.path))
+    }
+}
+
+// A1: "An approval is for one call, one tool (its set and schema)": two sets without an id are two sets.
+#[tokio::test]
+async fn sets_without_an_id_are_told_apart_by_their_functions() {
+    let mail = || FunctionToolset::new().tool(tool_fn("go", "", mail::go)).approval_required();
+    let shred = || FunctionToolset::new().tool(tool_fn("go", "", shred::go)).approval_required();
+    let calls = vec![call("c1", "go", json!({"path": "a"}))];
+    let suspended = Turn::new(mail()).run(calls).await.unwrap().into_suspended().unwrap();
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let report = resume(shred(), suspended.clone(), yes.clone()).await;
+    assert_eq!(words(&report), ["deferred"]);
+    let requests = report.deferred().unwrap();
+    assert!(requests.changed("c1").unwrap().contains("its set or its schema"), "{requests:?}");
+    assert_eq!(content(&resume(mail(), suspended.clone(), yes.clone()).await, 0), "mailed a");
+
+    // With an id it is the id that counts.
+    let named = |tool| FunctionToolset::new().id("work").tool(tool).approval_required();
+    let calls = vec![call("c1", "go", json!({"path": "a"}))];
+    let turn = Turn::new(named(tool_fn("go", "", mail::go)));
+    let suspended = turn.run(calls).await.unwrap().into_suspended().unwrap();
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let moved = named(tool_fn("go", "", shred::go));
+    assert_eq!(content(&resume(moved, suspended, yes).await, 0), "shredded a");
+}
+
 #[tokio::test]
 async fn answers_for_another_batch_are_refused_and_bare_ones_can_be() {
     // A6: each request carries its fingerprint and batch id, `requests.answer()` puts them into the results.

@@ -273,6 +273,84 @@ async fn a12_a_deferred_call_without_the_output_for_it_is_an_error_that_can_be_r
     assert_eq!(recorder.ids(), ["c2"], "what ran before the error did not run again");
 }
 
+fn browser() -> ExternalToolset {
+    ExternalToolset::new("browser", [ToolDefinition::new("open", json!({}))])
+}
+
+/// The error of a run that may not end with deferred calls, and what ran.
+async fn not_expected(
+    calls: &[(&str, &str)],
+    handler: Option<impl countersign::DeferredToolHandler>,
+) -> (countersign::RunError, Vec<String>) {
+    let recorder = Recorder::of(["list", "delete", "again"].map(|name| {
+        let kind = if name == "list" { ToolKind::Function } else { ToolKind::Unapproved };
+        ToolDefinition::new(name, json!({"type": "object"})).kind(kind)
+    }));
+    let recorder = recorder.body(|_, call| match call.name() {
+        "again" => Err(CallDeferred::new().into()),
+        name => Ok(json!(format!("{name} ran"))),
+    });
+    let calls = calls.iter().map(|(id, tool)| call(id, tool, json!({})));
+    let model = Script::calls(calls.collect::<Vec<_>>());
+    let agent = Agent::new(model, Tools::combined([browser().into(), recorder.clone().into()]));
+    let run = agent.run("go");
+    let ended = match handler {
+        Some(handler) => run.deferred_tool_handler(handler).await,
+        None => run.await,
+    };
+    (ended.unwrap_err(), recorder.ids())
+}
+
+// A12: the error says what really happened: nothing was there to answer, something left the call, or it deferred again.
+#[tokio::test]
+async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
+    let nothing = None::<countersign::DenyAll>;
+    let (error, ran) = not_expected(&[("l", "list"), ("d", "delete")], nothing).await;
+    assert_eq!(
+        error.to_string(),
+        "call `d` is waiting for an answer: give the run a deferred tool handler, or let the run end with deferred calls \
+         (`.output(text().or_deferred())`)"
+    );
+    assert_eq!(ran, ["l"]);
+
+    let leaves = handler_fn_sync(|_: &RunContext, requests| {
+        requests.answer().approve("d").leave("e").build()
+    });
+    let (error, ran) = not_expected(&[("d", "delete"), ("e", "delete")], Some(leaves)).await;
+    let said = error.to_string();
+    assert!(said.starts_with("call `e` is waiting for an answer; handler `"), "{said}");
+    assert!(said.contains("` left call `e`: answer all of them, or let the run end"), "{said}");
+    assert!(ran.is_empty(), "T2: nothing is applied of answers that do not fit");
+    assert_eq!(error.suspended().requests().approvals.len(), 2);
+
+    let (error, ran) = not_expected(&[("a", "again")], Some(danger_approve_all())).await;
+    assert_eq!(
+        error.to_string(),
+        "call `a` is waiting for an answer; call `a` deferred again after the answer, and a handler is asked once: let \
+         the run end with deferred calls (`.output(text().or_deferred())`)"
+    );
+    assert_eq!(ran, ["a"]);
+
+    let recorder = declared();
+    let model = Script::calls([call("c1", "delete", json!({})), call("c2", "delete", json!({}))]);
+    let agent = agent(&model, recorder.clone());
+    let run = suspended(&agent).await;
+    let answers = run.requests().answer().approve("c1").leave("c2").build().unwrap();
+    let error = agent.resume(run, answers).output(text()).await.unwrap_err();
+    assert!(error.to_string().contains("the answers left call `c2`"), "{error}");
+    assert!(recorder.ran().is_empty());
+}
+
+// T2: "All answers are checked before any takes effect": also whether they are enough for the run.
+#[tokio::test]
+async fn approving_all_beside_an_external_call_runs_nothing_where_the_run_may_not_wait() {
+    let calls = [("d", "delete"), ("l", "list"), ("o", "open")];
+    let (error, ran) = not_expected(&calls, Some(danger_approve_all())).await;
+    assert_eq!((error.kind().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
+    let requests = error.suspended().requests();
+    assert_eq!((requests.approvals.len(), requests.calls.len()), (1, 1));
+}
+
 #[tokio::test]
 async fn a13_a_run_that_may_end_with_deferred_calls_may_end_with_text() {
     let model = Script::default().then(ModelResponse::text("hello"));

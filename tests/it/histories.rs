@@ -521,3 +521,121 @@ async fn a_bare_history_that_waits_is_stored_and_goes_on_elsewhere() {
         results(run.history()).into_iter().map(|(.., content)| content).collect();
     assert_eq!(contents, [json!("plain.1's result"), json!("declared ran"), json!(7)]);
 }
+
+/// A run that waits after these calls, and the answers are left to the caller.
+async fn waiting(ids: &[&str]) -> (Recorder, Agent, SuspendedRun) {
+    let calls = ids.iter().map(|id| call(id, id.split('.').next().unwrap(), json!({})));
+    let (recorder, agent) = agent(&Script::calls(calls.collect::<Vec<_>>()));
+    let agent = agent.output(text().or_deferred());
+    let run = agent.run("go").await.unwrap();
+    assert_eq!(run.history(), run.suspended().unwrap().history());
+    (recorder, agent, run.into_suspended().unwrap())
+}
+
+/// The results in a history, by the ids of their calls.
+fn told_ids(history: &[Message]) -> Vec<String> {
+    results(history).into_iter().map(|(id, ..)| id).collect()
+}
+
+// Seed 001: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
+// is settled runs again.
+#[tokio::test]
+async fn the_history_of_a_run_that_waits_has_the_results_of_its_settled_calls() {
+    let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
+    let history = suspended.history().to_vec();
+    assert_eq!((history.len(), told_ids(&history)), (3, vec!["plain.1".into(), "denied.1".into()]));
+    assert_eq!(results(&history)[1].1, ReturnKind::Denied);
+    let history = read(serde_json::to_value(&history).unwrap());
+
+    let bare = SuspendedRun::from_trusted_history(history);
+    let run = agent.resume(bare, DeferredToolResults::new().approve("declared.1")).await.unwrap();
+    assert_eq!(recorder.ids(), ["declared.1", "plain.1"], "each of them once");
+    assert_eq!(told_ids(run.history()), ["declared.1", "plain.1", "denied.1"]);
+    assert_eq!(run.history().len(), 4, "one message has all results");
+
+    // Resumed with its state it comes to the same.
+    let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
+    let suspended: SuspendedRun = crate::support::stored(&suspended);
+    assert_eq!(told_ids(suspended.history()), ["plain.1", "denied.1"]);
+    let answers = suspended.requests().answer().approve("declared.1").build().unwrap();
+    let whole = agent.resume(suspended, answers).await.unwrap();
+    assert_eq!(whole.history(), run.history());
+    assert_eq!(recorder.ids(), ["declared.1", "plain.1"]);
+}
+
+// T3 under partial answers and over several suspensions: every history has what is settled by then.
+#[tokio::test]
+async fn the_history_grows_with_every_answer() {
+    let ids = ["declared.1", "plain.1", "declared.2", "asked.1"];
+    let (recorder, agent, mut suspended) = waiting(&ids).await;
+    for (answered, settled) in [
+        (None, vec!["plain.1"]),
+        (Some("declared.2"), vec!["plain.1", "declared.2"]),
+        (Some("asked.1"), vec!["plain.1", "declared.2", "asked.1"]),
+    ] {
+        if let Some(id) = answered {
+            let answers = suspended.requests().answer().approve(id).leave_rest().build().unwrap();
+            suspended = agent.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
+        }
+        assert_eq!(told_ids(suspended.history()), settled);
+        assert_eq!(crate::support::stored(&suspended), suspended);
+        let closed = suspended.clone().close("nobody came");
+        assert_eq!(told_ids(&closed), ids, "and one result for each call when it is given up");
+    }
+    let bare = SuspendedRun::from_trusted_history(suspended.history().to_vec());
+    let run = agent.resume(bare, DeferredToolResults::new().approve("declared.1")).await.unwrap();
+    assert_eq!(run.text(), Some("done"));
+    assert_eq!(recorder.ids(), ["asked.1", "declared.1", "declared.2", "plain.1"]);
+    assert_eq!(told_ids(run.history()), ids);
+}
+
+// T9: "Every error after something ran carries the state to resume from": also in its history.
+#[tokio::test]
+async fn the_history_of_a_run_that_an_error_has_stopped_has_what_ran() {
+    let calls =
+        ["plain.1", "broken.1"].map(|id| call(id, id.split_once('.').unwrap().0, json!({})));
+    let (recorder, agent) = agent(&Script::calls(calls));
+    let error = agent.run("go").await.unwrap_err();
+    let history = error.suspended().history().to_vec();
+    assert_eq!(told_ids(&history), ["plain.1", "broken.1"]);
+    let run = agent.run("never mind").history(history).await.unwrap();
+    assert_eq!(
+        (run.text(), recorder.ids()),
+        (Some("done"), vec!["broken.1".into(), "plain.1".into()])
+    );
+}
+
+// What tools add for the model to read stands behind the results, also in the history of a run that waits, and is not lost.
+#[tokio::test]
+async fn what_stands_beside_results_is_kept_when_a_bare_history_is_resumed() {
+    let beside = |text: &str| {
+        json!({"kind": "request", "parts": [
+            result("plain.1", "success"), result("denied.1", "denied"), result("plain.2", "success"),
+            {"part_kind": "user-prompt", "content": text}, {"part_kind": "user-prompt", "content": ["a", 1]},
+        ]})
+    };
+    let model = done();
+    let (recorder, agent) = agent(&model);
+    let calls = called(["plain.1", "declared.1", "denied.1", "plain.2"]);
+    let answers = || DeferredToolResults::new().approve("declared.1");
+    let history = json!([said("go"), calls, beside("the picture")]);
+    let run = agent.resume(bare(history), answers()).await.unwrap();
+    assert_eq!(recorder.ids(), ["declared.1"]);
+    let last = serde_json::to_value(&run.history()[2]).unwrap();
+    let kinds: Vec<_> =
+        last["parts"].as_array().unwrap().iter().map(|it| &it["part_kind"]).collect();
+    let (told, said_so) = ("tool-return", "user-prompt");
+    assert_eq!(kinds, [told, told, told, told, said_so, said_so]);
+    assert_eq!(
+        (&last["parts"][4]["content"], &last["parts"][5]["content"]),
+        (&json!("the picture"), &json!(["a", 1]))
+    );
+
+    // More than the settled calls can have added was said by somebody else: it is refused, as a prompt is.
+    let one = json!({"kind": "request", "parts": [
+        result("denied.1", "denied"), {"part_kind": "user-prompt", "content": "never mind"},
+    ]});
+    let history = json!([said("go"), called(["denied.1", "declared.1"]), one]);
+    let error = agent.resume(bare(history), answers()).await.unwrap_err();
+    assert!(history_error(&error).0.contains("`saying`"), "{error}");
+}

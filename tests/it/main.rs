@@ -7,6 +7,7 @@ mod agent;
 mod ai_sdk;
 mod answers;
 mod approving;
+mod arguments;
 mod assistant;
 mod basics;
 mod cancelling;
@@ -23,6 +24,7 @@ mod histories;
 mod ledger;
 mod limits;
 mod model_layers;
+mod nesting;
 mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, Stopped, Tools, ToolsExt, UsageLimits, UserError, danger_approve_all,
-    decide_fn, from_fn, handler_fn_sync, text,
+    RunContext, RunEvent, Stopped, SuspendedRun, Tools, ToolsExt, UsageLimits, UserError,
+    danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
@@ -76,6 +76,40 @@ async fn the_parents_handler_answers_for_the_calls_of_its_sub_agent() {
     assert_eq!(call.outcome().content().unwrap(), "done");
     let inner = call.turns().last().unwrap().calls()[0].answered().unwrap().by();
     assert_eq!(inner, Some("ann"));
+}
+
+// T3 beside a sub-agent: what is settled is in the history. An agent without a result begins anew from a bare history, as
+// the documentation of `from_trusted_history` says: its state is in the run, not in the history of its parent.
+#[tokio::test]
+async fn the_history_beside_a_suspended_child_has_what_is_settled() {
+    let recorder = files();
+    let own = recorder.clone().id("own").filtered(|_, it| it.name() == "read_file");
+    let cleaner = || {
+        Agent::new(calls([("c1", "delete_file"), ("c2", "list_files")]), asks_to_delete(&recorder))
+    };
+    let root = |model, cleaner: &Agent| {
+        let tools = Tools::combined([with_agent("cleaner", cleaner).into(), own.clone()]);
+        Agent::new(model, tools).output(text().or_deferred())
+    };
+    let first = root(calls([("p1", "cleaner"), ("p2", "read_file")]), &cleaner());
+    let suspended = first.run("go").await.unwrap().into_suspended().unwrap();
+    let told = |history: &[countersign::Message]| -> Vec<String> {
+        crate::support::results(history).into_iter().map(|(id, ..)| id).collect()
+    };
+    assert_eq!(told(suspended.history()), ["p2"]);
+    assert_eq!(stored(&suspended), suspended);
+
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let run = first.resume(suspended.clone(), answers).await.unwrap();
+    assert_eq!((run.text(), told(run.history())), (Some("done"), vec!["p1".into(), "p2".into()]));
+    assert_eq!(recorder.ids(), ["c1", "c2", "p2"]);
+
+    let bare = SuspendedRun::from_trusted_history(suspended.history().to_vec());
+    let again = root(Scripted::default(), &cleaner());
+    let waits = again.ask(bare).await.unwrap().into_suspended().unwrap();
+    assert_eq!(ids(&waits.requests()), ["p1/c1"]);
+    assert_eq!(told(waits.history()), ["p2"]);
+    assert_eq!(recorder.ids().iter().filter(|id| *id == "p2").count(), 1);
 }
 
 #[tokio::test]

@@ -540,6 +540,29 @@ async fn a_tool_that_is_gone_on_resume_is_told_to_the_model() {
     assert_eq!(words(&report), ["retry", "returned", "returned", "retry"]);
 }
 
+// T5: "Unusable ids are replaced where a response enters": a turn that is given calls directly refuses the same ones.
+#[tokio::test]
+async fn ids_that_admit_would_replace_are_refused_before_anything_runs() {
+    let tools = kinds();
+    for id in ["", &"x".repeat(257), "a\0b", "a\nb", "\u{202e}a", "a\u{2066}", "\u{200f}", "a/b"] {
+        let calls = || vec![call("ok", "read", json!({})), call(id, "read", json!({}))];
+        let error = Turn::new(tools.clone()).run(calls()).await.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &[id]),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains("`admit`"), "{error}");
+        assert!(tools.ran().is_empty() && error.suspended().is_none());
+        let admitted = countersign::admit(calls(), &[]);
+        assert_eq!(admitted[0].id(), "ok");
+        assert_ne!(admitted[1].id(), id);
+        let report = Turn::new(kinds()).run(admitted).await.unwrap();
+        assert_eq!(words(&report), ["returned", "returned"]);
+    }
+    let fine = [call("é €", "read", json!({})), call(&"x".repeat(256), "read", json!({}))];
+    assert_eq!(words(&Turn::new(tools).run(fine.into()).await.unwrap()), ["returned", "returned"]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -120,7 +120,7 @@ fn every_variant_takes_a_handler_of_its_own_and_can_switch_it_off() {
         assert_eq!(off.suspended().unwrap().requests().approvals[0].id(), "declared", "{name}");
         let error = variant(agent(text()).run("go").without_handler()).unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids }) if ids == &["declared"]),
+            matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["declared"]),
             "{name}: {error:?}"
         );
     }

@@ -1,5 +1,6 @@
 //! Turns and agents with a ledger: decided once, executed once, whatever arrives twice.
 
+use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -7,9 +8,10 @@ use std::time::Duration;
 use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Verdict};
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse,
-    Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolCall, ToolDefinition, ToolError,
-    ToolsExt, Turn, UserError, danger_approve_all, decide_fn, handler_fn, text,
+    Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, FunctionToolset,
+    ModelResponse, Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolCall,
+    ToolDefinition, ToolError, ToolsExt, Turn, UserError, danger_approve_all, decide_fn,
+    handler_fn, text,
 };
 use serde_json::json;
 
@@ -271,7 +273,7 @@ async fn a_fatal_error_is_an_outcome_too() {
     assert_eq!(recorder.ids(), ["c1"]);
     let unknown = turn.resume(suspended, DeferredToolResults::new().approve("c9").approve("c1"));
     let error = unknown.await.unwrap_err();
-    assert!(matches!(error.kind(), countersign::ErrorKind::User(UserError::AnswersUnknown { .. })));
+    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { .. })));
 }
 
 #[tokio::test]
@@ -314,6 +316,48 @@ async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
     assert!(matches!(workers[0].take_up("nowhere").await.unwrap(), TakeUp::UnknownRun));
     assert!(ledger.waiting_runs(10).await.unwrap().is_empty());
     assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+}
+
+// L5: "One worker at a time takes it up …; the others are told": by whom and since when, so that a server can answer 409.
+#[tokio::test]
+async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
+    let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
+    let ledger = Ledger::new(MemoryStore::with_clock(|| 1_000)).worker("front");
+    let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let agent = Agent::new(Scripted::new([pay]), recorder.clone().approval_required())
+        .output(text().or_deferred())
+        .ledger(ledger);
+    let suspended = agent.run("go").await.unwrap().into_suspended().unwrap();
+    let yes = || suspended.requests().answer().approve("c1").answered_by("ann").build().unwrap();
+    let resume = || agent.resume(stored(&suspended), yes()).into_future();
+    let (one, other) = futures::future::join(resume(), resume()).await;
+    assert_eq!(one.unwrap().text(), Some("done"));
+    let error = other.unwrap_err();
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::RunTaken { run, by, since: Some(1_000) } if run == suspended.run_id() && by == "front"
+        ),
+        "{error:?}"
+    );
+    assert!(error.kind().is_conflict() && error.to_string().contains("`front`"), "{error}");
+    assert_eq!((error.suspended(), recorder.ids()), (&suspended, vec!["c1".to_owned()]));
+}
+
+// L2: what a call that is being executed comes to is not known; the model is not told of another worker that is this one.
+#[tokio::test]
+async fn a_call_that_this_worker_executes_already_may_have_run() {
+    let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
+    let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger());
+    let suspended = waiting(&turn).await;
+    let resume = || turn.resume(stored(&suspended), yes(&suspended));
+    let (one, other) = futures::future::join(resume(), resume()).await;
+    assert_eq!(one.unwrap().calls()[0].outcome().word(), "returned");
+    let told = other.unwrap().calls()[0].outcome().clone();
+    let text = told.content().unwrap().to_string();
+    assert_eq!(told.word(), "unknown");
+    assert!(text.contains("being executed already") && !text.contains("nother worker"), "{text}");
+    assert_eq!(recorder.ids(), ["c1"]);
 }
 
 #[tokio::test]

@@ -6,3 +6,4 @@ pub(crate) mod foreign;
 mod helpers;
 mod model;
 mod never;
+mod storing;
