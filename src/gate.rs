@@ -88,6 +88,7 @@ impl<T: Toolset> Gate<T> {
                 None,
             ));
         };
+        pass.refuse_skipped(&call)?;
         if pass.arrives(call.args()).is_err() {
             // The turn walks again; nothing looks at this outcome.
             return Ok(Outcome::Deferred(Deferral::approval(Vec::new())));
@@ -135,9 +136,7 @@ impl<T: Toolset> Gate<T> {
 
     /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
     fn open_questions(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
-        let declared = pass.definition().needs_approval();
-        let questions =
-            pass.questions(declared.then(|| Question::of(tool_layer(&leaf.name), "declared")));
+        let questions = pass.questions(pass.definition().declared_question());
         let changed = match pass.approval() {
             None if questions.is_empty() => return Ok(false),
             None => None,
@@ -152,7 +151,7 @@ impl<T: Toolset> Gate<T> {
     /// Runs the body.
     async fn run(&self, pass: &Arc<Pass>, call: ToolCall) -> Result<Outcome, SharedError> {
         let tool = call.name().to_owned();
-        let permit = Permit::new(call, pass.context().clone(), BodyToken::new(pass));
+        let permit = Permit::new(call.at_body(), pass.context().clone(), BodyToken::new(pass));
         match caught(|| self.toolset.run(permit)).await {
             Ok(Ok(value)) => Ok(Outcome::Returned(value)),
             Ok(Err(error)) => ended(error, pass, &tool),

@@ -7,7 +7,10 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::level::{Applied, SetId, Way};
+use super::tool_layer;
 use crate::args::{Args, digest};
+use crate::decision::Question;
 
 /// How a tool's calls are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -71,13 +74,9 @@ pub struct ToolDefinition {
     /// The path of the tool's function, where its set has no id of its own.
     #[serde(skip)]
     function: Option<Arc<str>>,
-    /// The way there: which member of each combined set leads to it.
     #[serde(skip)]
-    way: Vec<(SetId, usize)>,
+    way: Way,
 }
-
-/// Which combined set: its address, compared by identity.
-pub(crate) type SetId = Arc<()>;
 
 /// A sub-agent, as the turn knows it.
 pub(crate) type Behind = Arc<dyn Any + Send + Sync>;
@@ -135,7 +134,7 @@ impl ToolDefinition {
             asks: false,
             behind: None,
             function: None,
-            way: Vec::new(),
+            way: Way::default(),
         }
     }
 
@@ -232,6 +231,12 @@ impl ToolDefinition {
         self.asks || declared.contains(&Some(ToolKind::Unapproved))
     }
 
+    /// The question about every call of a tool that is declared to need an approval.
+    pub(crate) fn declared_question(&self) -> Option<Question> {
+        let leaf = self.leaf().filter(|_| self.needs_approval())?;
+        Some(Question::of(tool_layer(&leaf.name), "declared"))
+    }
+
     /// Whether calls overlap others.
     #[must_use]
     pub fn is_sequential(&self) -> bool {
@@ -294,13 +299,19 @@ impl ToolDefinition {
 
     /// Calls go through this member of a combined set, and no other.
     pub(crate) fn through(mut self, set: &SetId, member: usize) -> Self {
-        self.way.push((Arc::clone(set), member));
+        self.way.through(set, member);
         self
     }
 
-    /// The member of a combined set that calls go through.
-    pub(crate) fn member(&self, set: &SetId) -> Option<usize> {
-        self.way.iter().find(|(known, _)| Arc::ptr_eq(known, set)).map(|(_, member)| *member)
+    /// Calls go through the layers of this level.
+    pub(crate) fn within(mut self, level: Arc<dyn Applied>) -> Self {
+        self.way.within(level);
+        self
+    }
+
+    /// What calls go through on their way to the gate.
+    pub(crate) fn way(&self) -> &Way {
+        &self.way
     }
 
     /// The definition as its gate gives it out.
@@ -318,6 +329,7 @@ impl ToolDefinition {
             identity: OnceLock::new(),
         };
         self.leaf = Some(Arc::new(leaf));
+        self.way = Way::default();
         self
     }
 }

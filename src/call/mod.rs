@@ -5,6 +5,7 @@ mod definition;
 mod extensions;
 mod inherited;
 mod journal;
+mod level;
 mod pass;
 mod record;
 mod usage;
@@ -22,7 +23,7 @@ use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
-pub(crate) use definition::{Behind, Leaf, SetId, Validate};
+pub(crate) use definition::{Behind, Leaf, Validate};
 pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
 pub(crate) use inherited::{Decider, Inherited};
@@ -30,6 +31,7 @@ pub(crate) use journal::{
     Journal, JournalClaim, JournalToken, Journaled, ask_to_repeat, is_about_repeating, keeping,
     repeated,
 };
+pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub(crate) use pass::{Closed, Pass, name_rewriters};
 pub use record::Execution;
 pub(crate) use record::{BodyToken, Claim, Claimed, Rerun, SharedError};
@@ -58,6 +60,7 @@ pub struct ToolCall {
     head: Arc<Head>,
     args: Args,
     extensions: Extensions,
+    progress: Progress,
 }
 
 #[derive(Clone)]
@@ -83,7 +86,12 @@ impl ToolCall {
             Err(error) => (Args::new(), Some((storable(sent), error))),
         };
         let head = Head { id: id.into(), name: name.into(), unreadable, pass: None, cx: None };
-        Self { head: Arc::new(head), args, extensions: Extensions::default() }
+        Self {
+            head: Arc::new(head),
+            args,
+            extensions: Extensions::default(),
+            progress: Progress::default(),
+        }
     }
 
     /// A call as it was stored: earlier versions took arguments that were nested deeper.
@@ -145,21 +153,63 @@ impl ToolCall {
         self.head.unreadable.as_ref().map(|(_, error)| error)
     }
 
-    /// The record of this walk. A call that was built rather than received has none.
+    /// The record of this walk. A call that was built rather than received has none, and the one that a body was given
+    /// is sent nowhere: it would wait for its own end.
     #[inline]
     pub(crate) fn pass(&self) -> Result<&Arc<Pass>, UserError> {
-        self.head.pass.as_ref().ok_or_else(|| self.without_pass())
+        match &self.head.pass {
+            Some(pass) if self.progress != Progress::AT_BODY => Ok(pass),
+            _ => Err(self.without_pass()),
+        }
     }
 
     #[cold]
     fn without_pass(&self) -> UserError {
-        UserError::NoPass { id: self.id().into(), tool: self.name().into() }
+        let (id, tool) = (self.id().into(), self.name().into());
+        match self.progress {
+            Progress::AT_BODY => UserError::CallFromBody { id, tool },
+            _ => UserError::NoPass { id, tool },
+        }
+    }
+
+    /// How far it has come.
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// The call, as it enters the level of a `layered`.
+    #[inline]
+    pub(crate) fn entering(mut self, level: &Level) -> Self {
+        if !level.is_empty()
+            && let Ok(pass) = self.pass()
+            && let Some(progress) = pass.definition().way().entering(level, self.progress)
+        {
+            self.progress = progress;
+        }
+        self
+    }
+
+    /// A middleware lets the call go on.
+    #[inline]
+    pub(crate) fn passes(&mut self, place: &Place) {
+        self.progress.pass(place);
+    }
+
+    /// The call, as its body gets it.
+    pub(crate) fn at_body(mut self) -> Self {
+        self.progress = Progress::AT_BODY;
+        self
     }
 
     /// The call as it enters the stack.
     pub(crate) fn walking(&self, args: Args, pass: Arc<Pass>) -> Self {
         let head = Head { pass: Some(pass), unreadable: None, ..Head::clone(&self.head) };
-        Self { head: Arc::new(head), args, extensions: self.extensions.clone() }
+        Self {
+            head: Arc::new(head),
+            args,
+            extensions: self.extensions.clone(),
+            progress: Progress::default(),
+        }
     }
 
     /// The call for a member of a composite that is asked about it again.

@@ -8,9 +8,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::record::Record;
-use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolDefinition};
+use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolCall, ToolDefinition};
 use crate::args::{Args, ArgsError};
 use crate::decision::{Decision, Denial, Question, Verdict};
+use crate::error::UserError;
 use crate::outcome::{Deferral, Outcome};
 
 pub(crate) struct Pass {
@@ -20,6 +21,8 @@ pub(crate) struct Pass {
     valid: Args,
     /// What the first middleware passed on. Every other one, and the gate, must see the same (rule D3).
     passed_on: OnceLock<Args>,
+    /// An attempt reached the gate round a middleware: no other one passes, either (rule D9).
+    skipped: OnceLock<Box<UserError>>,
     state: Mutex<State>,
     pub(super) record: Record,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Closed {
     pub(crate) inherited: Vec<Inherited>,
     pub(crate) again: Option<Args>,
     pub(crate) rewriters: Vec<Cow<'static, str>>,
+    /// An attempt that skipped a layer.
+    pub(crate) skipped: Option<UserError>,
     /// The arguments that ran or would run, as far as the walk got.
     pub(crate) args: Args,
     pub(crate) execution: Execution,
@@ -74,6 +79,7 @@ impl Pass {
             definition,
             valid,
             passed_on: OnceLock::new(),
+            skipped: OnceLock::new(),
             state: Mutex::new(state),
             record: Record::new(),
         }
@@ -169,8 +175,29 @@ impl Pass {
         self.record.close();
     }
 
+    /// Closes the pass, and waits while an attempt executes, until it has ended or was dropped.
+    pub(crate) async fn settled(&self) {
+        self.record.close();
+        self.record.settled().await;
+    }
+
     pub(crate) fn started(&self) -> bool {
         self.record.started()
+    }
+
+    /// Refuses a call at the gate that has not passed each middleware on its way, and every attempt after it (rule D9).
+    pub(crate) fn refuse_skipped(&self, call: &ToolCall) -> Result<(), UserError> {
+        let refused = match (self.skipped.get(), self.definition.way().skipped(call.progress())) {
+            (None, None) => return Ok(()),
+            (Some(refused), _) => refused,
+            (None, Some(layer)) => self.skipped.get_or_init(|| {
+                let tool = self.definition.name().to_owned();
+                tracing::error!(tool, %layer, "a call skipped a layer, and is refused");
+                let layer = layer.into_owned();
+                Box::new(UserError::LayerSkipped { id: call.id().into(), tool, layer })
+            }),
+        };
+        Err(UserError::clone(refused))
     }
 
     /// The gate sees the call. `Err` when somebody decided on other arguments: the turn walks again (rule D3).
@@ -246,6 +273,7 @@ impl Pass {
             inherited: std::mem::take(&mut state.inherited),
             again: state.again.take(),
             rewriters: std::mem::take(&mut state.rewriters),
+            skipped: self.skipped.get().map(|error| UserError::clone(error)),
             args: args.unwrap_or_else(|| self.valid.clone()),
             execution: self.record.execution(),
             ended: self.record.ended(),

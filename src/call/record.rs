@@ -146,6 +146,18 @@ impl Record {
         self.lock().error = Some(error);
     }
 
+    /// Waits while an attempt executes, until it has ended or was dropped.
+    pub(super) async fn settled(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if !matches!(self.lock().state, State::Running) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     fn end(&self, state: State) {
         self.lock().state = state;
         self.changed.notify_waiters();

@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::call::{Inherited, Pass, ToolCall};
+use crate::call::{Inherited, Pass, Standing as _, ToolCall, stands};
 use crate::decision::{Decision, IntoDecision, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
@@ -31,8 +31,13 @@ impl<F, S: Clone> Clone for DecideService<F, S> {
 }
 
 impl<F, S> DecideService<F, S> {
-    pub(super) fn new(decide: DecideFn<F>, inner: S) -> Self {
-        Self { decide: Arc::new(decide), inner }
+    pub(super) fn new(decide: DecideFn<F>, inner: S) -> Self
+    where
+        F: Send + Sync + 'static,
+    {
+        let decide = Arc::new(decide);
+        stands(&decide);
+        Self { decide, inner }
     }
 }
 
@@ -53,7 +58,10 @@ where
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         match decide(&self.decide, call) {
-            Ok(call) => DecideFuture { state: State::Inner { future: self.inner.call(call) } },
+            Ok(mut call) => {
+                call.passes(self.decide.place());
+                DecideFuture { state: State::Inner { future: self.inner.call(call) } }
+            }
             Err(result) => DecideFuture { state: State::Done { result: Some(result) } },
         }
     }

@@ -52,7 +52,7 @@ impl<M: ToolMiddleware> ToolMiddlewareExt for M {}
 
 impl<F, S> Layer<S> for DecideFn<F>
 where
-    F: Clone,
+    F: Clone + Send + Sync + 'static,
 {
     type Service = DecideService<F, S>;
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
-use crate::call::{Inherited, ToolCall};
+use crate::call::{Inherited, Place, Standing, ToolCall, stands};
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
@@ -36,12 +36,14 @@ impl<M> Clone for MiddlewareLayer<M> {
     }
 }
 
-impl<M, S> Layer<S> for MiddlewareLayer<M> {
+impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let middleware = Arc::clone(&self.middleware);
-        MiddlewareService { shared: Arc::new(Shared { middleware, inner }) }
+        let applied = Applied { middleware: Arc::clone(&self.middleware), place: Place::default() };
+        let applied = Arc::new(applied);
+        stands(&applied);
+        MiddlewareService { shared: Arc::new(Shared { applied, inner }) }
     }
 }
 
@@ -55,8 +57,24 @@ pub struct MiddlewareService<M, S> {
 }
 
 struct Shared<M, S> {
-    middleware: Arc<M>,
+    applied: Arc<Applied<M>>,
     inner: S,
+}
+
+/// A middleware at its place in a stack.
+struct Applied<M> {
+    middleware: Arc<M>,
+    place: Place,
+}
+
+impl<M: ToolMiddleware> Standing for Applied<M> {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        self.middleware.name()
+    }
 }
 
 impl<M, S> Clone for MiddlewareService<M, S> {
@@ -83,14 +101,16 @@ where
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let Shared { middleware, inner } = &*shared;
+            let Shared { applied, inner } = &*shared;
+            let Applied { middleware, place } = &**applied;
             let pass = call.pass()?;
             let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
             let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
-            let call = match recorded(call, decision, || middleware.name()) {
+            let mut call = match recorded(call, decision, || middleware.name()) {
                 Ok(call) => call,
                 Err(denied) => return Ok(*denied),
             };
+            call.passes(place);
             pass_on(&call, middleware);
             let mut inner = inner.clone();
             poll_fn(|cx| inner.poll_ready(cx)).await.map_err(Into::into)?;
@@ -165,6 +185,6 @@ where
     S: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} > {:?}", self.shared.middleware.name(), self.shared.inner)
+        write!(f, "{} > {:?}", self.shared.applied.middleware.name(), self.shared.inner)
     }
 }

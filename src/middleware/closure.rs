@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 
 use super::ToolMiddleware;
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Place, RunContext, Standing, ToolCall};
 use crate::decision::{Decision, IntoDecision};
 
 /// Decides by a sync closure that sees the call by reference: the cheapest layer there is, without allocation. The
@@ -28,7 +28,7 @@ where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
-    DecideFn { decide, name: None }
+    DecideFn { decide, name: None, place: Place::default() }
 }
 
 /// A closure that decides; see [`decide_fn`].
@@ -36,6 +36,8 @@ where
 pub struct DecideFn<F> {
     decide: F,
     name: Option<Cow<'static, str>>,
+    /// Where it stands once it is applied as a layer.
+    place: Place,
 }
 
 impl<F> DecideFn<F> {
@@ -76,6 +78,16 @@ where
         call: &ToolCall,
     ) -> impl Future<Output = Decision> + Send {
         std::future::ready(self.decide(call))
+    }
+}
+
+impl<F: Send + Sync> Standing for DecideFn<F> {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        self.layer_name()
     }
 }
 

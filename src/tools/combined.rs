@@ -55,7 +55,7 @@ impl Stack for Combined {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
         let member = match call.pass() {
-            Ok(pass) => pass.definition().member(&self.id),
+            Ok(pass) => pass.definition().way().member(&self.id),
             Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
         };
         match member.and_then(|member| self.sets.get(member)) {

@@ -115,7 +115,11 @@ impl Service<ToolCall> for Tools {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        self.0.call(call)
+        match call.pass() {
+            Ok(_) => self.0.call(call),
+            // Before a layer makes it wait for anything.
+            Err(error) => Box::pin(std::future::ready(Err(error.into()))),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::call::{
     SharedError, ToolCall, ToolDefinition, ToolKind, is_about_repeating, name_rewriters,
 };
 use crate::decision::Question;
-use crate::error::BoxError;
+use crate::error::{BoxError, UserError};
 use crate::middleware::ToolCallError;
 use crate::outcome::{Deferral, Outcome};
 use crate::tools::Tools;
@@ -77,6 +77,7 @@ impl Walker {
                 .again
                 .clone()
                 .filter(|_| closed.denied.is_none() && !closed.execution.started())
+                .filter(|_| closed.skipped.is_none())
             else {
                 return self.conclude(result, pass, closed, said);
             };
@@ -114,6 +115,10 @@ impl Walker {
         let _close = CloseOnDrop(Arc::clone(&pass));
         let call = start.call.walking(args, Arc::clone(&pass));
         let sent = AssertUnwindSafe(self.tools.clone().oneshot(call)).catch_unwind().await;
+        if let Ok(Ok(Outcome::Deferred(_))) = &sent {
+            // It may be the deferral of another call, in whose walk a layer runs this one.
+            pass.settled().await;
+        }
         let closed = pass.take();
         let said = pass.context().said();
         Walk { result: sent.unwrap_or(Err(Box::new(LayerPanicked))), pass, closed, said }
@@ -129,10 +134,14 @@ impl Walker {
     ) -> Walked {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
-        let end = match &closed.execution {
-            _ if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
-            Execution::NotStarted => not_started(result, &pass, &closed, &self.error_outcome),
-            execution => started(result, execution.clone(), &closed, &self.error_outcome),
+        let end = match (&closed.skipped, &closed.execution) {
+            // For the host, whatever the layers made of it (rule D9).
+            (Some(skipped), _) => Err(skipped.clone().into()),
+            (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
+            (None, Execution::NotStarted) => {
+                not_started(result, &pass, &closed, &self.error_outcome)
+            }
+            (None, execution) => started(result, execution.clone(), &closed, &self.error_outcome),
         };
         let denied_by = denied_by.filter(|_| matches!(end, Ok(Outcome::Denied(_))));
         Walked {
@@ -203,20 +212,41 @@ fn not_started(
             );
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
-        // A layer answered in the tool's place, under a question that nobody has answered.
-        Ok(Outcome::Returned(_))
-            if !pass.approval().map_or(closed.questions.is_empty(), |approval| {
-                approval.answers(&closed.questions)
-            }) =>
-        {
-            Ok(Outcome::Deferred(Deferral::approval(closed.questions.clone())))
+        // A layer answered in the tool's place: an open question is still to be answered (rule A1).
+        Ok(outcome @ Outcome::Returned(_)) => {
+            let questions = questions(pass, closed);
+            let covered = |approval: &Approval| approval.answers(&questions);
+            match pass.approval().map_or(questions.is_empty(), covered) {
+                true => Ok(outcome),
+                false => Ok(Outcome::Deferred(Deferral::approval(questions))),
+            }
         }
         Ok(outcome) => Ok(outcome),
+        Err(error) if is_of_another_call(&error) => {
+            tracing::error!(tool = pass.context().tool_name(), %error, "a layer sent another call in place of this one");
+            Ok(Outcome::failed("The tool did not run: a layer sent another call in its place."))
+        }
         Err(error) if error.is::<LayerPanicked>() => {
             Ok(Outcome::failed("The tool did not run: a layer around it stopped working."))
         }
         Err(error) => mapped(error, Execution::NotStarted, error_outcome),
     }
+}
+
+/// All questions about a call: those that were asked on its way, and the one that its tool declares, which the gate
+/// asks when the call gets there.
+fn questions(pass: &Pass, closed: &Closed) -> Vec<Question> {
+    let mut questions = closed.questions.clone();
+    let declared = pass.definition().declared_question();
+    questions.extend(declared.filter(|it| questions.iter().all(|asked| asked.id() != it.id())));
+    questions
+}
+
+/// Whether a gate refused a call of another walk, which a layer has sent in this one. What a gate refuses of a walk's
+/// own call is in its record.
+fn is_of_another_call(error: &BoxError) -> bool {
+    let refused = error.downcast_ref::<UserError>();
+    matches!(refused, Some(UserError::PassClosed { .. } | UserError::LayerSkipped { .. }))
 }
 
 fn started(
@@ -234,7 +264,7 @@ fn started(
         // It was started: nobody can say now that it was denied or waits.
         (Ok(Outcome::Denied(_) | Outcome::Deferred(_)), _) => recorded(),
         (Ok(outcome), _) => Ok(outcome),
-        (Err(error), _) if error.is::<LayerPanicked>() => recorded(),
+        (Err(error), _) if error.is::<LayerPanicked>() || is_of_another_call(&error) => recorded(),
         (Err(error), _) => mapped(error, execution, error_outcome),
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use countersign::{
-    Args, Decision, DeferredToolResults, FunctionToolset, Phase, RunContext, SuspendedTurn,
-    ToolApproved, ToolCall, ToolError, ToolKind, Tools, ToolsExt, Turn, TurnReport, UserError,
-    decide_fn, metadata, schemars, tool_fn,
+    Args, Decision, DeferredToolResults, FunctionToolset, Outcome, Phase, RunContext,
+    SuspendedTurn, ToolApproved, ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt,
+    Turn, TurnReport, UserError, decide_fn, metadata, schemars, tool_fn,
 };
 use serde_json::json;
 
-use crate::support::{Recorder, call, content, words};
+use crate::support::{Recorder, call, content, relay, run_one, stored, words};
 
 fn one() -> Vec<ToolCall> {
     vec![call("c1", "pay", json!({"n": 1}))]
@@ -115,8 +115,7 @@ async fn on_the_approved_pass_a_new_denial_denies_and_changed_arguments_are_aske
 #[tokio::test]
 async fn an_approval_is_for_one_tool_with_its_schema() {
     // A1: … one leaf tool (identity and schema).
-    let definition =
-        |schema| countersign::ToolDefinition::new("pay", schema).kind(ToolKind::Unapproved);
+    let definition = |schema| ToolDefinition::new("pay", schema).kind(ToolKind::Unapproved);
     let before = Recorder::of([definition(json!({"type": "object"}))]);
     let after = Recorder::of([definition(
         json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
@@ -564,9 +563,10 @@ async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_t
 #[tokio::test]
 async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
     // D5: a wrapper that makes the tool external does not take the question away.
-    let pay = Recorder::of([countersign::ToolDefinition::new("pay", json!({"type": "object"}))
-        .kind(ToolKind::Unapproved)]);
-    let outside = |definitions: Vec<countersign::ToolDefinition>| {
+    let pay = Recorder::of([
+        ToolDefinition::new("pay", json!({"type": "object"})).kind(ToolKind::Unapproved)
+    ]);
+    let outside = |definitions: Vec<ToolDefinition>| {
         definitions.into_iter().map(|it| it.kind(ToolKind::External)).collect()
     };
     let tools = pay.clone().prepared(move |_, definitions| outside(definitions));
@@ -576,4 +576,34 @@ async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
     let report = resume(tools, suspended, yes).await;
     assert_eq!(report.deferred().unwrap().calls.len(), 1, "approved, and now handed out");
     assert!(pay.ran().is_empty());
+}
+
+// A1: "A declared approval is an open question also where a layer answered in the tool's place."
+#[tokio::test]
+async fn a_declared_approval_is_demanded_also_where_a_layer_has_the_answer() {
+    let salaries = ToolDefinition::new("salaries", json!({"type": "object"}));
+    for declared in [salaries.clone().kind(ToolKind::Unapproved), salaries] {
+        let recorder = Recorder::of([declared.clone()]);
+        let cache = relay(async |_, _| Ok(Outcome::returned("from the cache")));
+        let tools = recorder.clone().layered(cache);
+        let tools = match declared.get_kind() {
+            ToolKind::Unapproved => tools,
+            // As a wrapper declares it.
+            _ => tools.prepared(|_, tools| {
+                tools.into_iter().map(|tool| tool.kind(ToolKind::Unapproved)).collect()
+            }),
+        };
+        let turn = Turn::new(tools);
+        let report = run_one(&turn, call("c", "salaries", json!({}))).await;
+        assert_eq!(words(&report), ["deferred"]);
+        assert_eq!(report.calls()[0].asked().len(), 1);
+
+        let suspended = stored(report.suspended().unwrap());
+        let no = suspended.requests().answer().deny("c", "not yours").build().unwrap();
+        assert_eq!(words(&turn.resume(suspended.clone(), no).await.unwrap()), ["denied"]);
+        let yes = suspended.requests().answer().approve("c").build().unwrap();
+        let report = turn.resume(suspended, yes).await.unwrap();
+        assert_eq!(content(&report, 0), "from the cache");
+        assert_eq!(recorder.ids(), [""; 0]);
+    }
 }

@@ -22,6 +22,7 @@ mod functions;
 mod genai;
 mod histories;
 mod ledger;
+mod levels;
 mod limits;
 mod model_layers;
 mod nesting;

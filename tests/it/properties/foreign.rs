@@ -1,4 +1,5 @@
-//! Layers that do what layers should not: rebuild, clear, replay, duplicate, retry, hedge, detach, drop, rewrite.
+//! Layers that do what layers should not: rebuild, clear, replay, duplicate, retry, hedge, detach, drop, rewrite, go
+//! round others, exchange calls.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -29,6 +30,14 @@ pub(crate) enum Mischief {
     DetachAndLeave,
     /// Gives up after polling once.
     GiveUp,
+    /// Sends the call to the gate, round all layers inside.
+    GoRound,
+    /// Sends the call to the gate, and then inward.
+    TryRound,
+    /// Keeps a clone of the call for a layer of another level, and sends it inward after a while.
+    Keep,
+    /// Sends a call that another layer has kept, in place of its own.
+    SendKept,
     /// Changes the arguments.
     Rewrite(u8),
     /// Changes the arguments otherwise each time.
@@ -46,11 +55,24 @@ pub(crate) struct Foreign {
     mischief: Mischief,
     last: Arc<Mutex<Option<ToolCall>>>,
     count: Arc<Mutex<u8>>,
+    reach: Reach,
+}
+
+/// What the layers of a stack reach beside the service they wrap.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    pub(crate) gate: Tools,
+    pub(crate) kept: Arc<Mutex<Option<ToolCall>>>,
 }
 
 impl Foreign {
     pub(crate) fn new(mischief: Mischief) -> Self {
-        Self { mischief, last: Arc::default(), count: Arc::default() }
+        let reach = Reach { gate: Tools::none(), kept: Arc::default() };
+        Self { mischief, last: Arc::default(), count: Arc::default(), reach }
+    }
+
+    pub(crate) fn reaching(self, reach: &Reach) -> Self {
+        Self { reach: reach.clone(), ..self }
     }
 }
 
@@ -137,6 +159,22 @@ impl Service<ToolCall> for ForeignService {
                         Poll::Ready(sent) => sent,
                         Poll::Pending => Err(tower::timeout::error::Elapsed::new().into()),
                     }
+                }
+                Mischief::GoRound => foreign.reach.gate.oneshot(call).await,
+                Mischief::TryRound => {
+                    let _ = foreign.reach.gate.oneshot(call.clone()).await;
+                    send(call).await
+                }
+                Mischief::Keep => {
+                    foreign.reach.kept.lock().unwrap().replace(call.clone());
+                    tokio::task::yield_now().await;
+                    tokio::task::yield_now().await;
+                    send(call).await
+                }
+                Mischief::SendKept => {
+                    tokio::task::yield_now().await;
+                    let kept = foreign.reach.kept.lock().unwrap().take();
+                    send(kept.unwrap_or(call)).await
                 }
                 Mischief::Rewrite(n) => {
                     let args = call.args().clone().with("n", n);

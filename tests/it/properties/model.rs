@@ -9,8 +9,9 @@ use countersign::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
-use super::foreign::{Foreign, Mischief};
+use super::foreign::{Foreign, Mischief, Reach};
 use crate::support::Recorder;
 
 /// What a middleware says about a call whose argument `n` is this.
@@ -71,6 +72,16 @@ impl ToolMiddleware for Slow {
     }
 }
 
+/// Sends the call to the gate before it decides.
+struct Eager(Tools);
+
+impl ToolMiddleware for Eager {
+    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+        let _ = self.0.clone().oneshot(call.clone()).await;
+        Decision::allow()
+    }
+}
+
 /// D8: sees outcomes of executions only, and may change what the model is told, not the record.
 struct Hooks(Log);
 
@@ -102,11 +113,13 @@ pub(crate) enum Level {
     Parallel(Vec<Table>),
     /// Changes what it is told after the call.
     Hooks,
+    /// Sends the call to the gate from its hook.
+    Eager,
     Foreign(Mischief),
 }
 
 impl Level {
-    fn around(&self, tools: Tools, at: usize, log: &Log) -> Tools {
+    fn around(&self, tools: Tools, at: usize, log: &Log, reach: &Reach) -> Tools {
         let name = |member: usize| format!("level {at}.{member}");
         let sync = |table: &Table, member| {
             let table = table.clone();
@@ -124,7 +137,8 @@ impl Level {
             Self::Chain(tables) => tools.layered(chain(tables).into_layer()),
             Self::Parallel(tables) => tools.layered(chain(tables).parallel().into_layer()),
             Self::Hooks => tools.layered(Hooks(log.clone()).into_layer()),
-            Self::Foreign(mischief) => tools.layered(Foreign::new(*mischief)),
+            Self::Eager => tools.layered(Eager(reach.gate.clone()).into_layer()),
+            Self::Foreign(mischief) => tools.layered(Foreign::new(*mischief).reaching(reach)),
         }
     }
 
@@ -132,7 +146,7 @@ impl Level {
         match self {
             Self::Sync(table) | Self::Async(table) => std::slice::from_ref(table),
             Self::Chain(tables) | Self::Parallel(tables) => tables,
-            Self::Hooks | Self::Foreign(_) => &[],
+            Self::Hooks | Self::Eager | Self::Foreign(_) => &[],
         }
     }
 }
@@ -201,8 +215,10 @@ pub(crate) fn build(levels: &[Level], log: &Log) -> Tools {
         "hands_out",
     ]);
     let tools = tools.body(move |cx, call| body(&own, cx, call));
-    let start: Tools = tools.into();
-    levels.iter().enumerate().rev().fold(start, |tools, (at, level)| level.around(tools, at, log))
+    let gate: Tools = tools.into();
+    let reach = Reach { gate: gate.clone(), kept: Arc::default() };
+    let around = |tools, (at, level): (usize, &Level)| level.around(tools, at, log, &reach);
+    levels.iter().enumerate().rev().fold(gate, around)
 }
 
 fn body(log: &Log, cx: &RunContext, call: &ToolCall) -> Result<Value, ToolError> {
@@ -269,6 +285,10 @@ fn mischief() -> impl Strategy<Value = Mischief> {
         Just(Mischief::Detach),
         Just(Mischief::DetachAndLeave),
         Just(Mischief::GiveUp),
+        Just(Mischief::GoRound),
+        Just(Mischief::TryRound),
+        Just(Mischief::Keep),
+        Just(Mischief::SendKept),
         (0..6_u8).prop_map(Mischief::Rewrite),
         Just(Mischief::RewriteDifferently),
         Just(Mischief::Swallow),
@@ -284,6 +304,7 @@ fn level() -> impl Strategy<Value = Level> {
         1 => prop::collection::vec(table(), 0..3).prop_map(Level::Chain),
         1 => prop::collection::vec(table(), 0..3).prop_map(Level::Parallel),
         1 => Just(Level::Hooks),
+        1 => Just(Level::Eager),
         4 => mischief().prop_map(Level::Foreign),
     ]
 }

@@ -1,9 +1,13 @@
 //! Policies and layers that a host might stack.
 
 use std::future::{Ready, ready};
+use std::task::{Context, Poll};
 
 use countersign::{BoxError, Decision, Outcome, ToolCall};
+use futures::future::BoxFuture;
 use tower::retry::Policy;
+use tower::util::BoxCloneSyncService;
+use tower::{Layer, Service};
 
 /// Sends a call again, so many times: when it ended with an error or failed, or whatever came of it.
 #[derive(Clone)]
@@ -49,5 +53,55 @@ pub(crate) fn by_name(call: &ToolCall) -> Decision {
         "ask" => Decision::ask("sure?"),
         "deny" => Decision::deny("no"),
         _ => Decision::allow(),
+    }
+}
+
+/// The service inside a [`relay`].
+pub(crate) type Inside = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
+
+type Sent = BoxFuture<'static, Result<Outcome, BoxError>>;
+
+/// A layer of the host's: what it does with each call, and the service that it wraps.
+pub(crate) fn relay<F, Fut>(send: F) -> Relay<impl Fn(ToolCall, Inside) -> Sent + Clone>
+where
+    F: Fn(ToolCall, Inside) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Outcome, BoxError>> + Send + 'static,
+{
+    Relay(move |call, inside| -> Sent { Box::pin(send(call, inside)) })
+}
+
+#[derive(Clone)]
+pub(crate) struct Relay<F>(F);
+
+#[derive(Clone)]
+pub(crate) struct Relaying<F> {
+    send: F,
+    inside: Inside,
+}
+
+impl<F, S> Layer<S> for Relay<F>
+where
+    F: Clone,
+    S: Service<ToolCall, Response = Outcome, Error = BoxError> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+{
+    type Service = Relaying<F>;
+
+    fn layer(&self, inner: S) -> Relaying<F> {
+        Relaying { send: self.0.clone(), inside: Inside::new(inner) }
+    }
+}
+
+impl<F: Fn(ToolCall, Inside) -> Sent> Service<ToolCall> for Relaying<F> {
+    type Response = Outcome;
+    type Error = BoxError;
+    type Future = Sent;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> Sent {
+        (self.send)(call, self.inside.clone())
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub(crate) use built::example;
 pub(crate) use kinds::every_kind;
-pub(crate) use layers::{Retries, by_name};
+pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use script::{Script, results};
 

@@ -1,0 +1,192 @@
+//! Which middleware a call has passed on its way to a gate (rule D9).
+//!
+//! The middleware that one `layered` applies make a level. They are numbered from the innermost outward, with numbers
+//! that no other level has. A call that enters a level gets the number of its outermost middleware, and each one that
+//! lets the call go on counts it down, if it is its turn. So a call arrives with the floor of the level when none was
+//! skipped. The number travels in the call: a clone that is sent again has passed what it had passed when it was
+//! cloned, and nothing of it is shared or locked.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The next number that no level has.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// How far a call has come: the number of the middleware that has to see it next, or the floor of a level that it has
+/// passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Progress(u64);
+
+impl Progress {
+    /// Of a call whose body runs. It is sent nowhere any more.
+    pub(super) const AT_BODY: Self = Self(u64::MAX);
+
+    /// A middleware lets the call go on.
+    #[inline]
+    pub(super) fn pass(&mut self, place: &Place) {
+        if self.0 == place.0.load(Ordering::Relaxed) {
+            self.0 = self.0.saturating_sub(1);
+        }
+    }
+}
+
+/// The number of a middleware in its level. A clone has none: it is another layer.
+#[derive(Debug, Default)]
+pub(crate) struct Place(AtomicU64);
+
+impl Clone for Place {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// A middleware that was applied as a layer.
+pub(crate) trait Standing: Send + Sync {
+    fn place(&self) -> &Place;
+
+    fn name(&self) -> Cow<'static, str>;
+}
+
+/// The middleware of one `layered`, from the innermost outward.
+#[derive(Default)]
+pub(crate) struct Level {
+    floor: u64,
+    standing: Vec<Arc<dyn Standing>>,
+}
+
+/// A level on the way to a gate, whose layers are applied when they are needed.
+pub(crate) trait Applied: Send + Sync {
+    fn level(&self) -> &Level;
+}
+
+thread_local! {
+    /// The middleware of the level whose layers are being applied on this thread.
+    static APPLYING: RefCell<Option<Vec<Arc<dyn Standing>>>> = const { RefCell::new(None) };
+}
+
+/// Notes a middleware that is being applied. Outside of a level it belongs to none.
+pub(crate) fn stands(standing: &Arc<impl Standing + 'static>) {
+    APPLYING.with_borrow_mut(|level| {
+        if let Some(level) = level {
+            level.push(Arc::clone(standing) as Arc<dyn Standing>);
+        }
+    });
+}
+
+/// Puts back what was being applied, also when a layer panics.
+struct PutBack(Option<Vec<Arc<dyn Standing>>>);
+
+impl Drop for PutBack {
+    fn drop(&mut self) {
+        APPLYING.set(self.0.take());
+    }
+}
+
+impl Level {
+    /// Applies layers, and gives what they made and the middleware in it.
+    pub(crate) fn apply<S>(layers: impl FnOnce() -> S) -> (S, Self) {
+        let outer = PutBack(APPLYING.replace(Some(Vec::new())));
+        let service = layers();
+        let mut standing = APPLYING.take().unwrap_or_default();
+        drop(outer);
+        // A service that was thrown away again is on no call's way.
+        standing.retain(|it| Arc::strong_count(it) > 1);
+        (service, Self::of(standing))
+    }
+
+    fn of(standing: Vec<Arc<dyn Standing>>) -> Self {
+        let floor = NEXT.fetch_add(standing.len() as u64 + 1, Ordering::Relaxed);
+        for (number, it) in (floor + 1..).zip(&standing) {
+            it.place().0.store(number, Ordering::Relaxed);
+        }
+        Self { floor, standing }
+    }
+
+    /// Without middleware nothing can be skipped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.standing.is_empty()
+    }
+
+    fn top(&self) -> u64 {
+        self.floor + self.standing.len() as u64
+    }
+
+    fn holds(&self, at: Progress) -> bool {
+        (self.floor..=self.top()).contains(&at.0)
+    }
+
+    /// The middleware that has to see the call next; `None` when all of this level have.
+    fn next(&self, at: Progress) -> Option<&Arc<dyn Standing>> {
+        let above = at.0.checked_sub(self.floor)?.checked_sub(1)?;
+        self.standing.get(usize::try_from(above).ok()?)
+    }
+}
+
+/// Which combined set: its address, compared by identity.
+pub(crate) type SetId = Arc<()>;
+
+/// What stands between a turn and a gate, from the gate outward.
+#[derive(Clone, Default)]
+pub(crate) struct Way(Vec<Step>);
+
+#[derive(Clone)]
+enum Step {
+    /// A combined set, and which of its members leads to the gate.
+    Member(SetId, usize),
+    /// The layers of a `layered`.
+    Level(Arc<dyn Applied>),
+}
+
+impl Way {
+    pub(super) fn through(&mut self, set: &SetId, member: usize) {
+        self.0.push(Step::Member(Arc::clone(set), member));
+    }
+
+    pub(super) fn within(&mut self, level: Arc<dyn Applied>) {
+        self.0.push(Step::Level(level));
+    }
+
+    /// The member of a combined set that leads to the gate.
+    pub(crate) fn member(&self, set: &SetId) -> Option<usize> {
+        self.0.iter().find_map(|step| match step {
+            Step::Member(known, member) if Arc::ptr_eq(known, set) => Some(*member),
+            Step::Member(..) | Step::Level(_) => None,
+        })
+    }
+
+    /// The levels with middleware, from the gate outward.
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        let levels = self.0.iter().filter_map(|step| match step {
+            Step::Level(level) => Some(level.level()),
+            Step::Member(..) => None,
+        });
+        levels.filter(|level| !level.is_empty())
+    }
+
+    /// How far a call that has come so far is when it enters this level. `None` when the level is not on its way, or it
+    /// has skipped something outside.
+    pub(super) fn entering(&self, level: &Level, at: Progress) -> Option<Progress> {
+        let mut outward = self.levels();
+        outward.find(|it| it.floor == level.floor)?;
+        let passed = outward.next().is_none_or(|outer| outer.floor == at.0);
+        passed.then(|| Progress(level.top()))
+    }
+
+    /// The name of the outermost middleware that a call at the gate has not passed, if any.
+    pub(super) fn skipped(&self, at: Progress) -> Option<Cow<'static, str>> {
+        let mut inside: Option<&Level> = None;
+        for level in self.levels() {
+            if level.holds(at) {
+                return match (level.next(at), inside) {
+                    (Some(next), _) => Some(next.name()),
+                    (None, Some(inside)) => Some(inside.standing.last()?.name()),
+                    (None, None) => None,
+                };
+            }
+            inside = Some(level);
+        }
+        Some(inside?.standing.last()?.name())
+    }
+}
