@@ -279,9 +279,9 @@ impl Turn {
     /// the handler if there is one, and run if they are approved.
     ///
     /// # Errors
-    /// [`TurnError`]: duplicate or unusable ids, see [`admit`] (before anything runs), tools that cannot be listed, a tool or layer that failed
-    /// fatally, a handler that failed or answered wrongly. What has run is in the error, with the value to resume
-    /// from (rule T9).
+    /// [`TurnError`]: duplicate or unusable ids (see [`admit()`]) before anything runs, tools that cannot be listed, a tool
+    /// or layer that failed fatally, a handler that failed or answered wrongly. What has run is in the error, with the value
+    /// to resume from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
         self.run_with(calls.into_iter().map(|call| (call, None)).collect(), None).await
     }
