@@ -237,9 +237,18 @@ fn sql_in_every_field_is_text(shell: &Shell) {
 }
 
 fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
-    let deep = format!("{}{}", "[".repeat(124), "]".repeat(124));
-    let parked = said(shell.start(&["park"], &format!(r#"{{"tool":"t","args":{{"a":{deep}}}}}"#)));
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let park = |levels| {
+        let ask = format!(r#"{{"tool":"t","args":{{"a":{}}}}}"#, nested(levels));
+        said(shell.start(&["park"], &ask))
+    };
+    // Rule T5: at most 64 levels. The command reads the whole ask by that rule, which has two around the list.
+    let refused = park(63);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.err.contains("nested more than 64 levels deep"), "{refused:?}");
+    let parked = park(62);
     assert_eq!(parked.status, 0, "{parked:?}");
+    let deep = nested(124);
     let text = |field: &str| parked.line()[field].as_str().unwrap().to_owned();
     let ask = super::Parked { id: text("id"), fingerprint: text("fingerprint") };
     assert_eq!(shell.decide(&ask, "ann", &["--approve"]).told(), (0, "won"));
