@@ -1,12 +1,44 @@
-//! What is built beside the tests.
+//! The examples as programs, for tests that run them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
-/// An example, which `cargo test` builds beside this binary.
+/// The features that the examples are built with: those of this test binary.
+const FEATURES: &[(&str, bool)] = &[
+    ("ai-sdk", cfg!(feature = "ai-sdk")),
+    ("genai", cfg!(feature = "genai")),
+    ("postgres", cfg!(feature = "postgres")),
+    ("sqlite", cfg!(feature = "sqlite")),
+];
+
+/// An example as a program. `cargo test` builds the examples beside this binary; `cargo test --test it` does not, and
+/// then they are built here, once.
 pub(crate) fn example(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap();
+    let profile = here.parent().and_then(Path::parent).unwrap();
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let binary = here.parent().and_then(Path::parent).unwrap().join("examples").join(file);
-    assert!(binary.exists(), "build it first: cargo build --example {name} --all-features");
+    let binary = profile.join("examples").join(file);
+    if !binary.exists() {
+        static BUILT: OnceLock<()> = OnceLock::new();
+        BUILT.get_or_init(|| build(profile));
+    }
+    assert!(binary.exists(), "there is no example `{name}` with the features of this test");
     binary
+}
+
+/// Builds all examples into the folder of a profile (`target/debug`).
+fn build(folder: &Path) {
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let features: Vec<_> = FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--examples", "--profile", profile, "--features", &features.join(",")])
+        .arg("--target-dir")
+        .arg(folder.parent().unwrap())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "the examples could not be built");
 }
