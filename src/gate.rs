@@ -221,10 +221,10 @@ fn not_executed(
     let outcome = match claim {
         // It was executed before: that is what the record of this pass says, too.
         Ok(JournalClaim::Recorded(outcome)) => outcome,
-        Ok(JournalClaim::AskAgain(question)) => {
+        Ok(JournalClaim::AskAgain(question, why)) => {
             claimed.give_up();
             let mut deferral = Deferral::approval(pass.questions(Some(question)));
-            deferral.changed = Some("it may have run already".to_owned());
+            deferral.changed = Some(why.to_owned());
             return Ok(Outcome::Deferred(pass.defer(deferral)));
         }
         Ok(JournalClaim::Unknown(text)) => {

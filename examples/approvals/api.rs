@@ -187,6 +187,7 @@ pub(crate) async fn decide(
             let problem = "Whoever wants it may not approve it: others have to.";
             return Err(Refused::forbidden("not_allowed", problem));
         }
+        Decided::BlankName => return Err(Refused::forbidden("not_allowed", "A name is needed.")),
         _ => return Err(Refused::unknown_ask()),
     };
     tracing::info!(ask = id, by = name, "decided");

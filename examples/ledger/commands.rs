@@ -169,6 +169,10 @@ async fn verify(
     earlier: &BTreeMap<String, (i64, String)>,
 ) -> Result<Said, Failed> {
     Ok(match ledger.verify(earlier).await? {
+        Ok(verified) if verified.is_empty() => {
+            let note = "there is nothing to verify: the ledger is empty";
+            Said::new(0, json!({"ok": true, "entries": 0, "note": note}))
+        }
         Ok(verified) => Said::new(0, json!({"ok": true, "entries": verified.entries})),
         Err(broken) => self::broken(&broken),
     })

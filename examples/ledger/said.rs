@@ -32,6 +32,7 @@ pub(crate) fn decided(made: &Decided) -> Result<Said, Failed> {
             Said::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
         }
         Decided::NotAllowed => result(10, "not_allowed"),
+        Decided::BlankName => result(2, "blank_name"),
         Decided::UnknownAsk => unknown(),
         other => return Err(odd(other)),
     })
@@ -43,7 +44,7 @@ pub(crate) fn claimed(made: &Claimed) -> Result<Said, Failed> {
         Claimed::Held { .. } => 3,
         Claimed::Settled { .. } => 8,
         Claimed::NotDecided => 9,
-        Claimed::Denied { .. } => 10,
+        Claimed::Denied { .. } | Claimed::Aged { .. } => 10,
         Claimed::Unknown => 11,
         Claimed::UnknownAsk => return Ok(unknown()),
         other => return Err(odd(other)),

@@ -191,7 +191,7 @@ impl Sealed {
             state: digest(&text.as_str().into()),
         };
         let until = SystemTime::now() + self.lasts.min(LONGEST);
-        let seal = self.keys.seal(PURPOSE, &claims, until);
+        let seal = self.keys.seal_own(PURPOSE, &claims, until);
         let seal = seal.map_err(|error| Refusal::internal("a chat could not be sealed", &error))?;
         Ok(Chunk::Data(DataChunk {
             kind: STATE.to_owned(),

@@ -27,7 +27,8 @@ pub(crate) fn keyed_digest(key: &[u8], value: &Value) -> String {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         let _ = write!(hex, "{byte:02x}");

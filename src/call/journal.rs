@@ -50,8 +50,8 @@ pub(crate) enum JournalClaim {
     Recorded(Outcome),
     /// It may not: nobody approved it, or not any more.
     Denied(String),
-    /// It was started, its end was not seen, and somebody is asked whether to run it again.
-    AskAgain(Question),
+    /// Its approval does not cover running it now: it is asked about again, for this reason.
+    AskAgain(Question, &'static str),
     /// Another worker executes it now, or it was started and its end was not seen.
     Unknown(String),
 }
@@ -74,6 +74,12 @@ const STARTED: &str = "ask";
 pub(crate) fn ask_to_repeat(ask: &str, reason: String) -> Question {
     let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
     Question { reason, pins, ..Question::of(REPEATING.0, REPEATING.1) }
+}
+
+/// The question whether to run a call whose approval, of this ask, is too old.
+pub(crate) fn ask_anew(ask: &str, reason: String) -> Question {
+    let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
+    Question { reason, pins, ..Question::of(REPEATING.0, "approval-too-old") }
 }
 
 /// Whether this is a question whether to run a call again.

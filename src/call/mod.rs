@@ -28,8 +28,8 @@ pub use definition::{ToolDefinition, ToolKind};
 pub use extensions::Extensions;
 pub(crate) use inherited::{Decider, Inherited};
 pub(crate) use journal::{
-    Journal, JournalClaim, JournalToken, Journaled, ask_to_repeat, is_about_repeating, keeping,
-    repeated,
+    Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat, is_about_repeating,
+    keeping, repeated,
 };
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub(crate) use pass::{Closed, Pass, name_rewriters};

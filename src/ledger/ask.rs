@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::names::Names;
 use crate::args::{Args, IntoArgs};
 use crate::call::ToolCall;
 use crate::decision::Question;
@@ -47,6 +48,9 @@ pub struct Ask {
     /// How long it may wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_in: Option<Millis>,
+    /// How long an approval holds; the longest time means for ever, and none what the ledger says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) valid_for: Option<Millis>,
     /// Why the call waits again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
@@ -74,10 +78,10 @@ impl Quorum {
         self.approvals > 1
     }
 
-    /// Whether this person may not approve. Nothing fails open (rule D4): where nobody knows who wants the call, it may
-    /// be anybody.
-    pub(super) fn refuses(self, requester: Option<&str>, who: &str) -> bool {
-        self.not_the_requester && requester.is_none_or(|requester| requester == who)
+    /// Whether this person may not approve. Nothing fails open (rule D4): without the requester's name, it may be any.
+    pub(super) fn refuses(self, requester: Option<&str>, who: &str, names: &Names) -> bool {
+        let requester = requester.filter(|requester| !names.is_blank(requester));
+        self.not_the_requester && requester.is_none_or(|requester| names.are_one(requester, who))
     }
 }
 
@@ -101,6 +105,7 @@ impl Ask {
             idempotent: false,
             quorum: Quorum::default(),
             expires_in: None,
+            valid_for: None,
             changed: None,
         }
     }
@@ -160,6 +165,15 @@ impl Ask {
     #[must_use]
     pub fn expires_in(mut self, time: std::time::Duration) -> Self {
         self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
+        self
+    }
+
+    /// How long an approval of it holds, from its oldest vote to the claim; `None` means for ever. Without this, the
+    /// ledger's own time holds: [`Ledger::approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
+    #[must_use]
+    pub fn valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
+        let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
+        self.valid_for = Some(time.unwrap_or(Millis::MAX));
         self
     }
 

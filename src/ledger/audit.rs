@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::record::Record;
-use super::store::{Entry, Filter, Row, RowKind, StoreError};
-use super::stored::{read, row_of};
-use super::{Ledger, LedgerError};
+use super::runs::row_id;
+use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
+use super::{Ledger, LedgerError, runs, stored};
 
 /// How many entries, or runs, are read at once.
 pub(super) const PAGE: u32 = 512;
@@ -17,7 +16,7 @@ pub(super) const PAGE: u32 = 512;
 /// How often a run is read again that changes while it is read.
 const RETRIES: usize = 100;
 
-/// The last entry of a log, and digests of the asks as their last entries say.
+/// The last entry of a log, and the body of the last entry about each row.
 type Replayed = ((i64, String), BTreeMap<String, String>);
 
 /// The log is whole: every entry is linked to the one before it, and every ask stands where its last entry says.
@@ -28,6 +27,23 @@ pub struct Verified {
     /// The last hash of each run's log, and its place. Keep them elsewhere: a log that was cut, or written anew, no
     /// longer goes through them.
     pub heads: BTreeMap<String, (i64, String)>,
+}
+
+impl Verified {
+    /// Whether there was nothing to verify. A ledger that was emptied looks like one that was never used, unless an
+    /// earlier check, or a [`Checkpoint`](super::Checkpoint), was kept elsewhere.
+    ///
+    /// ```
+    /// # use countersign::ledger::{Ledger, MemoryStore};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let verified = Ledger::new(MemoryStore::new()).verify(&Default::default()).await?.unwrap();
+    /// assert!(verified.is_empty());
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
 }
 
 /// Where the log and the asks do not fit.
@@ -52,8 +68,13 @@ impl fmt::Display for Broken {
 }
 
 impl Ledger {
-    /// Replays the whole log, and compares it with the asks, with the [checkpoints](Self::checkpoint), and with heads
-    /// that an earlier check gave.
+    /// Replays the whole log, and compares it with the asks, the runs and their leases, with the
+    /// [checkpoints](Self::checkpoint), and with heads that an earlier check gave.
+    ///
+    /// What is whole in itself passes: a store that was taken back to an earlier copy as a whole, a run that was removed
+    /// with the checkpoints that note it, an emptied store ([`Verified::is_empty`]). These show only beside something kept
+    /// elsewhere: the heads of an earlier check, or a [`Checkpoint`](super::Checkpoint). A service that wants to notice
+    /// them writes a checkpoint to another machine from time to time, and verifies with it.
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read. What does not fit is not an error of this method: it is the
@@ -107,13 +128,13 @@ impl Ledger {
         earlier: &[(i64, String)],
     ) -> Result<Result<(i64, String), Broken>, LedgerError> {
         for _ in 0..RETRIES {
-            let rows = self.asks_of(run).await?;
-            let (head, asks) = match self.replay(run, earlier).await? {
+            let rows = self.rows_of(run).await?;
+            let (head, last) = match self.replay(run, earlier).await? {
                 Ok(replayed) => replayed,
                 Err(broken) => return Ok(Err(broken)),
             };
-            let Some(problem) = compare(&rows, asks) else { return Ok(Ok(head)) };
-            let settled = self.asks_of(run).await? == rows;
+            let Some(problem) = compare(&rows, last, &self.linker) else { return Ok(Ok(head)) };
+            let settled = self.rows_of(run).await? == rows;
             if settled && self.store.log(run, head.0, 1).await?.is_empty() {
                 return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
             }
@@ -122,9 +143,8 @@ impl Ledger {
         Ok(Err(Broken { run: run.to_owned(), seq: None, problem }))
     }
 
-    async fn asks_of(&self, run: &str) -> Result<Vec<Row>, StoreError> {
-        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
-        self.store.list(&Filter { kind, run, ..Filter::default() }).await
+    pub(super) async fn rows_of(&self, run: &str) -> Result<Vec<Found>, StoreError> {
+        self.store.list(&Filter { run: Some(run.to_owned()), ..Filter::default() }).await
     }
 
     /// The last entry of a run's log, and where each ask stands by it. The log goes through these ends, which it had
@@ -138,13 +158,23 @@ impl Ledger {
             Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
         };
         let mut last = (0, String::new());
-        let mut asks = BTreeMap::new();
+        let mut about = BTreeMap::new();
         loop {
             let page = self.store.log(run, last.0, PAGE).await?;
             if page.is_empty() {
                 break;
             }
             for entry in page {
+                let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+                if last.0 == 0 && is_dropped(&body) {
+                    // What came before it was removed with its asks.
+                    last = (entry.seq - 1, entry.prev.clone());
+                    while let [(seq, _), rest @ ..] = earlier
+                        && *seq < entry.seq
+                    {
+                        earlier = rest;
+                    }
+                }
                 if let Err(problem) = self.check(&entry, run, &last) {
                     return broken(entry.seq, problem);
                 }
@@ -156,17 +186,21 @@ impl Ledger {
                     }
                     earlier = rest;
                 }
-                let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
                 let said = |key| body.get(key).and_then(Value::as_str);
-                if let (Some(ask), Some(record)) = (said("ask"), said("record")) {
-                    asks.insert(ask.to_owned(), record.to_owned());
+                let row = match (said("ask"), said("event")) {
+                    (Some(ask), _) => Some(ask.to_owned()),
+                    (None, Some(event)) => event.starts_with("run_").then(|| row_id(run)),
+                    (None, None) => None,
+                };
+                if let Some(row) = row {
+                    about.insert(row, entry.body);
                 }
                 last = (entry.seq, entry.hash);
             }
         }
         match earlier.last() {
             Some((seq, _)) => broken(*seq, "the end of the log is gone"),
-            None => Ok(Ok((last, asks))),
+            None => Ok(Ok((last, about))),
         }
     }
 
@@ -214,31 +248,40 @@ impl Ledger {
     }
 }
 
-/// Where rows and log differ.
-fn compare(rows: &[Row], mut asks: BTreeMap<String, String>) -> Option<String> {
-    for row in rows {
-        let id = row.id.escape_debug();
-        let record = read(row).ok();
-        // Lists go by what stands beside the document.
-        let listed = |row: &Row| (row.run.clone(), row.state.clone(), row.created_at, row.due_at);
-        let as_written = record.as_ref().is_some_and(|it| listed(&row_of(it)) == listed(row));
-        let found = record.map(|record| digest_of(&record)).unwrap_or_default();
-        match asks.remove(&row.id) {
-            None => return Some(format!("ask `{id}` is not in the log")),
-            Some(logged) if logged != found || !as_written => {
-                return Some(format!("ask `{id}` does not stand where the log says"));
-            }
-            Some(_) => {}
-        }
-    }
-    asks.into_keys().next().map(|ask| format!("ask `{}` is gone", ask.escape_debug()))
+/// Whether an entry says that everything before it was removed.
+pub(super) fn is_dropped(body: &Value) -> bool {
+    body.get("event").and_then(Value::as_str) == Some(DROPPED)
 }
 
-/// A digest of an ask: of everything but how long its lease is, which is no change of state.
-pub(super) fn digest_of(record: &Record) -> String {
-    let mut value = json!(record);
-    if let Some(claim) = value.get_mut("claim").and_then(Value::as_object_mut) {
-        claim.remove("until");
+/// The event of an entry behind which a run's asks and the log before it are gone.
+pub(super) const DROPPED: &str = "run_dropped";
+
+/// Where rows and log differ.
+fn compare(
+    rows: &[Found],
+    mut logged: BTreeMap<String, String>,
+    linker: &Linker,
+) -> Option<String> {
+    let named = |kind: &str, id: &str| format!("{kind} `{}`", id.escape_debug());
+    for found in rows {
+        let Found { row, entry } = found;
+        let name = named(row.kind.as_str(), &row.id);
+        let fits = match row.kind {
+            RowKind::Ask => stored::read(found)
+                .map(|it| stored::lease_fits(row, it.claim.as_ref(), it.token, linker)),
+            RowKind::Run => runs::read(found)
+                .map(|it| stored::lease_fits(row, it.claim.as_ref(), it.token, linker)),
+        };
+        let said = logged.remove(&row.id);
+        let begun = row.kind == RowKind::Run && entry.is_none() && fits.is_ok();
+        if said.is_none() && !begun {
+            return Some(format!("{name} is not in the log"));
+        }
+        if said != *entry || !fits.unwrap_or_default() {
+            return Some(format!("{name} does not stand where the log says"));
+        }
     }
-    crate::args::digest(&value)
+    let gone = logged.keys().next()?;
+    let kind = if gone.starts_with("run:") { "run" } else { "ask" };
+    Some(format!("{} is gone", named(kind, gone)))
 }

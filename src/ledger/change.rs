@@ -2,9 +2,10 @@
 
 use super::ask::{Ask, Millis};
 use super::record::Record;
-use super::store::{Row, RowKind, Writes};
-use super::stored::{check_run, draft, keepable, read, row_of};
-use super::{Ledger, LedgerError, rules};
+use super::runs::row_id;
+use super::store::{Found, RowKind, Writes};
+use super::stored::{Writing, check_run, read};
+use super::{Ledger, LedgerError, rules, runs};
 
 /// Who changes, and what to begin with where there is nothing.
 #[derive(Default)]
@@ -30,29 +31,30 @@ impl Ledger {
         event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
     ) -> Result<Option<(T, bool)>, LedgerError> {
         let mut result = Ok(None);
-        let ids = [id.to_owned()];
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let made = found(rows, &how, now).and_then(|found| {
+        let mut ids = vec![id.to_owned()];
+        ids.extend(how.new.as_ref().map(|ask| row_id(ask.run())));
+        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+            let made = found(rows, &how, self.valid_for, now).and_then(|found| {
                 let Some((mut record, new)) = found else { return Ok((None, Writes::default())) };
-                let (mut writes, before) = (Writes::default(), record.clone());
+                let mut writing = Writing::new(&self.linker, now);
                 if new {
                     check_run(record.ask.run())?;
-                    writes.log.push(draft(&record, "parked", how.by, now));
+                    writing.note(&record, "parked", how.by)?;
                 }
                 let time = if new { None } else { rules::pass_time(&mut record, now) };
                 if let Some(event) = time {
-                    writes.log.push(draft(&record, event, None, now));
+                    writing.note(&record, event, None)?;
                 }
+                let before = record.clone();
                 let made = change(&mut record, now);
                 if let Some(event) = event(&made) {
                     // A token says whose claim it is.
                     let worker = record.claim.as_ref().map(|claim| &*claim.worker);
-                    writes.log.push(draft(&record, event, how.by.or(worker), now));
+                    writing.note(&record, event, how.by.or(worker))?;
+                } else if record != before {
+                    writing.renew(&record)?;
                 }
-                if new || record != before {
-                    writes.rows.push(keepable(row_of(&record))?);
-                }
-                Ok((Some((made, time.is_some())), writes))
+                Ok((Some((made, time.is_some())), writing.finish()))
             });
             let (made, writes) = match made {
                 Ok((made, writes)) => (Ok(made), writes),
@@ -68,13 +70,27 @@ impl Ledger {
 
 /// The ask in the store, or a new one.
 fn found(
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<Found>>,
     how: &Change<'_>,
+    valid_for: Option<Millis>,
     now: Millis,
 ) -> Result<Option<(Record, bool)>, LedgerError> {
-    match rows.into_iter().flatten().next() {
-        Some(row) if row.kind == RowKind::Ask => Ok(Some((read(&row)?, false))),
-        Some(_) => Ok(None),
-        None => Ok(how.new.clone().map(|ask| (Record::new(ask, now), true))),
+    let mut rows = rows.into_iter();
+    match rows.next().flatten() {
+        Some(found) if found.row.kind == RowKind::Ask => return Ok(Some((read(&found)?, false))),
+        Some(_) => return Ok(None),
+        None => {}
     }
+    let Some(ask) = how.new.clone() else { return Ok(None) };
+    if let Some(run) = rows.next().flatten()
+        && runs::read(&run)?.is_dropped()
+    {
+        let problem =
+            "its run was over long ago, and its asks were dropped: nothing of it runs any more";
+        return Err(LedgerError::Unkeepable {
+            id: ask.id().to_owned(),
+            problem: problem.to_owned(),
+        });
+    }
+    Ok(Some((Record::new(ask, valid_for, now), true)))
 }

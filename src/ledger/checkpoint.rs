@@ -97,8 +97,8 @@ impl Ledger {
         let mut work = |now, _| {
             let (event, by) = ("checkpoint", self.get_worker());
             let body = json!({"at": now, "by": by, "event": event, "heads": ends});
-            let log = vec![Draft { run: CHECKPOINTS.to_owned(), body }];
-            Writes { rows: Vec::new(), log }
+            let log = vec![Draft { run: CHECKPOINTS.to_owned(), row: None, body }];
+            Writes { log, ..Writes::default() }
         };
         Ok(self.store.transact(&[], &self.linker, &mut work).await?)
     }

@@ -1,8 +1,8 @@
 //! Closing the asks of calls that have got their results (rule L5).
 
 use super::ask::Millis;
-use super::store::{Row, RowKind, Writes};
-use super::stored::{draft, keepable, read, row_of};
+use super::store::{Found, RowKind, Writes};
+use super::stored::{Writing, read};
 use super::{Ledger, LedgerError, rules};
 
 impl Ledger {
@@ -17,10 +17,10 @@ impl Ledger {
     /// Closes these asks, all or none.
     pub(crate) async fn close_all(&self, asks: &[String]) -> Result<(), LedgerError> {
         let mut result = Ok(());
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let closed = closed(rows, self.get_worker(), now);
-            let (made, writes) = match closed {
-                Ok(writes) => (Ok(()), writes),
+        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+            let mut writing = Writing::new(&self.linker, now);
+            let (made, writes) = match closed(&mut writing, rows, self.get_worker()) {
+                Ok(()) => (Ok(()), writing.finish()),
                 Err(error) => (Err(error), Writes::default()),
             };
             result = made;
@@ -31,22 +31,20 @@ impl Ledger {
     }
 }
 
-/// What closing these asks writes, after the time that has passed has taken effect.
+/// Closes these asks, after the time that has passed has taken effect.
 pub(super) fn closed(
-    rows: impl IntoIterator<Item = Option<Row>>,
+    writing: &mut Writing<'_>,
+    rows: impl IntoIterator<Item = Option<Found>>,
     by: &str,
-    now: Millis,
-) -> Result<Writes, LedgerError> {
-    let mut writes = Writes::default();
-    for row in rows.into_iter().flatten().filter(|row| row.kind == RowKind::Ask) {
-        let mut record = read(&row)?;
-        let time = rules::pass_time(&mut record, now);
-        writes.log.extend(time.map(|event| draft(&record, event, None, now)));
-        let closed = rules::close(&mut record, now);
-        writes.log.extend(closed.then(|| draft(&record, "closed", Some(by), now)));
-        if closed || time.is_some() {
-            writes.rows.push(keepable(row_of(&record))?);
+) -> Result<(), LedgerError> {
+    for found in rows.into_iter().flatten().filter(|found| found.row.kind == RowKind::Ask) {
+        let mut record = read(&found)?;
+        if let Some(event) = rules::pass_time(&mut record, writing.now) {
+            writing.note(&record, event, None)?;
+        }
+        if rules::close(&mut record, writing.now) {
+            writing.note(&record, "closed", Some(by))?;
         }
     }
-    Ok(writes)
+    Ok(())
 }

@@ -22,7 +22,9 @@ impl Ledger {
                     Ok(Some(((), true))) => changed.push(id),
                     Ok(_) => {}
                     // One that cannot be read does not keep the others from expiring.
-                    Err(error @ LedgerError::Unreadable { .. }) => failed = Some(error),
+                    Err(error @ (LedgerError::Unreadable { .. } | LedgerError::Changed { .. })) => {
+                        failed = Some(error);
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures::future::{BoxFuture, ready};
 
 use super::ask::Millis;
-use super::store::{Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work};
+use super::store::{
+    Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+};
 
 /// Rows and logs in memory.
 #[derive(Clone)]
@@ -24,6 +26,52 @@ pub struct MemoryStore {
 struct Rows {
     rows: BTreeMap<String, Row>,
     logs: BTreeMap<String, Vec<Entry>>,
+    /// The body of the last entry about each row.
+    last: BTreeMap<String, String>,
+}
+
+impl Rows {
+    fn find(&self, id: &str) -> Option<Found> {
+        self.rows.get(id).cloned().map(|row| self.found(row))
+    }
+
+    fn found(&self, row: Row) -> Found {
+        let entry = self.last.get(&row.id).cloned();
+        Found { row, entry }
+    }
+
+    /// Whether a log ends where it should for its entries to be removed.
+    fn ends_at(&self, drop: &Dropped) -> bool {
+        let last = self.logs.get(&drop.run).and_then(|log| log.last());
+        last.is_some_and(|last| (last.seq, &last.hash) == (drop.end.0, &drop.end.1))
+    }
+
+    fn write(&mut self, writes: Writes, linker: &Linker) {
+        if writes.drop.as_ref().is_some_and(|drop| !self.ends_at(drop)) {
+            return;
+        }
+        for row in writes.rows {
+            self.rows.insert(row.id.clone(), row);
+        }
+        for draft in &writes.log {
+            let log = self.logs.entry(draft.run.clone()).or_default();
+            let entry = linker.link(log.last().map(|last| (last.seq, &*last.hash)), draft);
+            if let Some(row) = &draft.row {
+                self.last.insert(row.clone(), entry.body.clone());
+            }
+            log.push(entry);
+        }
+        if let Some(drop) = writes.drop {
+            for row in &drop.rows {
+                self.rows.remove(row);
+                self.last.remove(row);
+            }
+            if let Some(log) = self.logs.get_mut(&drop.run) {
+                log.retain(|entry| entry.seq > drop.end.0);
+                log.shrink_to_fit();
+            }
+        }
+    }
 }
 
 impl MemoryStore {
@@ -70,30 +118,23 @@ impl Store for MemoryStore {
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut all = self.lock();
-        let found = ids.iter().map(|id| all.rows.get(id).cloned()).collect();
+        let found = ids.iter().map(|id| all.find(id)).collect();
         let writes = work((self.clock)(), found);
-        for row in writes.rows {
-            all.rows.insert(row.id.clone(), row);
-        }
-        for draft in &writes.log {
-            let log = all.logs.entry(draft.run.clone()).or_default();
-            let entry = linker.link(log.last().map(|last| (last.seq, &*last.hash)), draft);
-            log.push(entry);
-        }
+        all.write(writes, linker);
         self.changes.notify_waiters();
         Box::pin(ready(Ok(())))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
-        Box::pin(ready(Ok(self.lock().rows.get(id).cloned())))
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+        Box::pin(ready(Ok(self.lock().find(id))))
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         let all = self.lock();
         let mut rows: Vec<_> = all.rows.values().filter(|row| fits(row, filter)).cloned().collect();
         rows.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
         rows.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
-        Box::pin(ready(Ok(rows)))
+        Box::pin(ready(Ok(rows.into_iter().map(|row| all.found(row)).collect())))
     }
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {

@@ -19,11 +19,14 @@ mod change;
 mod checkpoint;
 mod closing;
 mod deciding;
+mod executing;
 mod expiring;
 mod memory;
+mod names;
 mod record;
 mod repeating;
 mod results;
+mod retention;
 mod rules;
 mod runs;
 mod store;
@@ -34,8 +37,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::call::RunContext;
 
 pub(crate) use ask::AskedCall;
@@ -44,15 +45,21 @@ pub use audit::{Broken, Verified};
 use change::Change;
 pub use checkpoint::Checkpoint;
 pub use memory::MemoryStore;
+use names::Names;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};
-pub use store::{Draft, Entry, Filter, Linker, Row, RowKind, Store, StoreError, Work, Writes};
+pub use store::{
+    Draft, Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+};
 use stored::read;
 
 /// How long a claim of a turn lasts when its worker dies.
 const LEASE: Duration = Duration::from_secs(30);
+
+/// How long an approval holds.
+const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Where asks live. Cheap to clone; all clones, in all processes, over one store are one ledger.
 ///
@@ -85,6 +92,8 @@ pub struct Ledger {
     lease: Duration,
     policy: Arc<Policy>,
     asks_before_repeating: bool,
+    names: Names,
+    valid_for: Option<Millis>,
 }
 
 /// Sets what an ask needs: who wants it, how long it waits, who must agree.
@@ -97,12 +106,24 @@ pub enum LedgerError {
     /// The store could not be reached, read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something in the store cannot be read: another version wrote it, or somebody changed it.
+    /// Something in the store cannot be read: another version of this crate wrote it.
     #[error("row `{}` of the store cannot be read: {problem}", id.escape_debug())]
     Unreadable {
         /// The row.
         id: String,
         /// What is wrong with it.
+        problem: String,
+    },
+    /// A row is not what its log says: something else than a ledger has written it, or taken an older copy back. Nothing
+    /// is decided, claimed or resumed from it (rule L8).
+    #[error(
+        "row `{}` was changed outside of the ledger: {problem}. Restore the store from a backup; `Ledger::verify` says what else differs",
+        id.escape_debug()
+    )]
+    Changed {
+        /// The row.
+        id: String,
+        /// How it differs.
         problem: String,
     },
     /// It would not be read again as it is: nothing has changed.
@@ -119,6 +140,10 @@ impl LedgerError {
     fn unreadable(id: &str, problem: &(impl fmt::Display + ?Sized)) -> Self {
         Self::Unreadable { id: id.to_owned(), problem: problem.to_string() }
     }
+
+    fn changed(id: &str, problem: &str) -> Self {
+        Self::Changed { id: id.to_owned(), problem: problem.to_owned() }
+    }
 }
 
 impl Ledger {
@@ -132,6 +157,8 @@ impl Ledger {
             lease: LEASE,
             policy: Arc::new(|_, ask| ask),
             asks_before_repeating: false,
+            names: Names::default(),
+            valid_for: Some(millis(VALID_FOR)),
         }
     }
 
@@ -200,6 +227,10 @@ impl Ledger {
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
         checkpoint::refuse_name(ask.run(), &id)?;
+        // Before its run is looked at: most asks that are parked again are there.
+        if let Some(record) = self.get_now(&id).await? {
+            return Ok(record);
+        }
         let change = Change { by: None, new: Some(ask) };
         let parked = self.change(&id, change, |record, _| record.clone(), |_| None).await?;
         let missing = "it is there and is not: the store did not do the work it was given";
@@ -225,88 +256,6 @@ impl Ledger {
         })
     }
 
-    /// Claims the execution of an approved ask, for as long as the lease, which can be [renewed](Self::renew).
-    ///
-    /// # Errors
-    /// [`LedgerError`]; nothing is claimed.
-    pub async fn claim(
-        &self,
-        id: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Claimed, LedgerError> {
-        let lease = millis(lease);
-        let event = |made: &Result<Claimed, Vec<String>>| {
-            matches!(made, Ok(Claimed::Claimed { .. })).then_some("claimed")
-        };
-        let claim = |record: &mut Record, now| match record.ask.repeats() {
-            earlier if earlier.is_empty() => Ok(rules::claim(record, worker, lease, now)),
-            earlier => Err(earlier),
-        };
-        match self.change(id, Change::by(worker), claim, event).await? {
-            None => Ok(Claimed::UnknownAsk),
-            Some((Ok(claimed), _)) => Ok(claimed),
-            Some((Err(earlier), _)) => self.claim_again(id, earlier, worker, lease).await,
-        }
-    }
-
-    /// Makes a claim last longer from now on.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the claim lasts as long as before.
-    pub async fn renew(
-        &self,
-        id: &str,
-        token: u64,
-        lease: Duration,
-    ) -> Result<Renewed, LedgerError> {
-        let lease = millis(lease);
-        let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
-        let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
-        let made = self.change(id, Change::default(), renew, event).await?;
-        Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
-    }
-
-    /// Records what came of an execution. Of several settlements of one claim the first counts; a worker whose claim
-    /// another one has taken over cannot record over it (rule L2).
-    ///
-    /// # Errors
-    /// [`LedgerError`]; nothing is recorded.
-    pub async fn settle(
-        &self,
-        id: &str,
-        token: u64,
-        outcome: Value,
-    ) -> Result<Settled, LedgerError> {
-        self.settle_as(id, token, outcome, false).await
-    }
-
-    /// Records that the body has deferred: it did not run to its end, and is asked about anew.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; nothing is recorded.
-    pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
-        self.settle_as(id, token, Value::Null, true).await
-    }
-
-    async fn settle_as(
-        &self,
-        id: &str,
-        token: u64,
-        outcome: Value,
-        released: bool,
-    ) -> Result<Settled, LedgerError> {
-        let event = |result: &Settled| match result {
-            Settled::Settled { again: false, .. } if released => Some("released"),
-            Settled::Settled { again: false, .. } => Some("settled"),
-            _ => None,
-        };
-        let settle =
-            |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
-        let made = self.change(id, Change::default(), settle, event).await?;
-        Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
-    }
-
     /// Withdraws an ask that nobody executes yet.
     ///
     /// # Errors
@@ -325,8 +274,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        let row = self.store.get(id).await?.filter(|row| row.kind == RowKind::Ask);
-        row.map(|row| read(&row)).transpose()
+        let found = self.store.get(id).await?.filter(|found| found.row.kind == RowKind::Ask);
+        found.map(|found| read(&found)).transpose()
     }
 
     /// An ask as it is now: after the time that has passed has taken effect.

@@ -33,7 +33,7 @@ pub enum AskState {
     Unknown,
     /// Its body has deferred: it did not run to its end, and is asked about anew.
     Released,
-    /// Nobody decided in time. Nothing runs.
+    /// No decision came in time, or its approval was too old when it was claimed. Nothing runs.
     Expired,
     /// It was withdrawn. Nothing runs.
     Cancelled,
@@ -159,6 +159,9 @@ pub struct Record {
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+    /// How long an approval holds, from its oldest vote to the claim (rule A8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_for: Option<Millis>,
     /// The approvals so far, where several are needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<Vote>,
@@ -186,14 +189,14 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 }
 
 impl Record {
-    pub(super) fn new(ask: Ask, now: Millis) -> Self {
+    pub(super) fn new(ask: Ask, valid_for: Option<Millis>, now: Millis) -> Self {
         let expires_at = ask.expires_in.map(|time| now.saturating_add(time));
         Self {
             fingerprint: ask.fingerprint(),
-            ask,
             state: AskState::Pending,
             parked_at: now,
             expires_at,
+            valid_for: ask.valid_for.or(valid_for).filter(|time| *time < Millis::MAX),
             votes: Vec::new(),
             decision: None,
             cancelled_by: None,
@@ -201,6 +204,7 @@ impl Record {
             token: 0,
             outcome: None,
             changed_at: now,
+            ask,
         }
     }
 

@@ -3,8 +3,8 @@
 use super::ask::{Ask, Millis};
 use super::record::{AskState, Record};
 use super::results::Claimed;
-use super::store::{Draft, Row, Writes};
-use super::stored::{draft, keepable, read, row_of};
+use super::store::{Found, Writes};
+use super::stored::{Writing, read};
 use super::{Ledger, LedgerError, rules};
 use crate::call::repeated;
 
@@ -42,9 +42,10 @@ impl Ledger {
     ) -> Result<Claimed, LedgerError> {
         let ids: Vec<_> = std::iter::once(id.to_owned()).chain(earlier).collect();
         let mut result = Ok(Claimed::UnknownAsk);
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
-            let (made, writes) = match again(rows, worker, lease, now) {
-                Ok((claimed, writes)) => (Ok(claimed), writes),
+        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+            let mut writing = Writing::new(&self.linker, now);
+            let (made, writes) = match again(&mut writing, rows, worker, lease) {
+                Ok(claimed) => (Ok(claimed), writing.finish()),
                 Err(error) => (Err(error), Writes::default()),
             };
             result = made;
@@ -72,54 +73,48 @@ impl Ask {
 
 /// Claims the first of these asks, which repeats the others.
 fn again(
-    rows: Vec<Option<Row>>,
+    writing: &mut Writing<'_>,
+    rows: Vec<Option<Found>>,
     worker: &str,
     lease: Millis,
-    now: Millis,
-) -> Result<(Claimed, Writes), LedgerError> {
-    let mut writes = Writes::default();
-    let mut records = Vec::new();
+) -> Result<Claimed, LedgerError> {
     if rows.first().is_none_or(Option::is_none) {
-        return Ok((Claimed::UnknownAsk, writes));
+        return Ok(Claimed::UnknownAsk);
     }
-    for row in rows.into_iter().flatten() {
-        let mut record = read(&row)?;
-        let time = rules::pass_time(&mut record, now);
-        writes.log.extend(time.map(|event| draft(&record, event, None, now)));
-        records.push((record, time.is_some()));
+    let now = writing.now;
+    let mut records = Vec::new();
+    for found in rows.into_iter().flatten() {
+        let mut record = read(&found)?;
+        if let Some(event) = rules::pass_time(&mut record, now) {
+            writing.note(&record, event, None)?;
+        }
+        records.push(record);
     }
     let mut records = records.into_iter();
-    let Some((mut ask, mut changed)) = records.next() else {
-        return Ok((Claimed::UnknownAsk, writes));
-    };
-    let mut earlier: Vec<_> = records.filter(|(it, _)| it.ask.is_same_call(&ask.ask)).collect();
-    let mut claimed = rules::claim(&mut ask.clone(), worker, lease, now);
-    if let Claimed::Claimed { .. } = claimed {
-        let came_of = earlier.iter().find_map(|(record, _)| came_of(record));
-        let by = Some(worker);
-        let event = if let Some(known) = came_of {
-            claimed = known;
-            let settled = matches!(claimed, Claimed::Settled { .. });
-            (settled && rules::close(&mut ask, now)).then_some("closed")
-        } else {
-            for (record, changed) in &mut earlier {
-                let superseded = rules::supersede(record, now);
-                writes.log.extend(superseded.then(|| draft(record, "superseded", by, now)));
-                *changed |= superseded;
-            }
-            claimed = rules::claim(&mut ask, worker, lease, now);
-            Some("claimed")
-        };
-        changed |= event.is_some();
-        writes.log.extend(event.map(|event| -> Draft { draft(&ask, event, by, now) }));
+    let Some(mut ask) = records.next() else { return Ok(Claimed::UnknownAsk) };
+    let mut earlier: Vec<_> = records.filter(|it| it.ask.is_same_call(&ask.ask)).collect();
+    let (mut tried, by) = (ask.clone(), Some(worker));
+    let claimed = rules::claim(&mut tried, worker, lease, now);
+    if !matches!(claimed, Claimed::Claimed { .. }) {
+        if tried.state != ask.state {
+            writing.note(&tried, "aged", by)?;
+        }
+        return Ok(claimed);
     }
-    for (record, _) in earlier.iter().filter(|(_, changed)| *changed) {
-        writes.rows.push(keepable(row_of(record))?);
+    if let Some(known) = earlier.iter().find_map(came_of) {
+        if matches!(known, Claimed::Settled { .. }) && rules::close(&mut ask, now) {
+            writing.note(&ask, "closed", by)?;
+        }
+        return Ok(known);
     }
-    if changed {
-        writes.rows.push(keepable(row_of(&ask))?);
+    for record in &mut earlier {
+        if rules::supersede(record, now) {
+            writing.note(record, "superseded", by)?;
+        }
     }
-    Ok((claimed, writes))
+    let claimed = rules::claim(&mut ask, worker, lease, now);
+    writing.note(&ask, "claimed", by)?;
+    Ok(claimed)
 }
 
 /// What came of an earlier execution after all.

@@ -56,6 +56,8 @@ pub enum Decided {
     },
     /// Whoever wants the call may not approve it; where nobody knows who that is, nobody may.
     NotAllowed,
+    /// The name of the decider is blank: a decision is by a person who can be named.
+    BlankName,
     /// There is no such ask.
     UnknownAsk,
 }
@@ -88,6 +90,13 @@ pub enum Claimed {
     Denied {
         /// Denied by somebody (`decided`), expired, cancelled, closed, or released: another ask follows.
         state: AskState,
+    },
+    /// Its approval was given too long ago to run it now: it has to be asked about again (rule A8).
+    Aged {
+        /// Since when the oldest vote that counted was there.
+        since: Millis,
+        /// Whether it was started before, and its end was not seen.
+        may_have_run: bool,
     },
     /// It was started, its end was not seen, and it may not be started again.
     #[serde(rename = "unknown_outcome")]

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::ask::Millis;
+use super::names::Names;
 use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 
@@ -33,9 +34,17 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
     Some(event)
 }
 
-pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> Decided {
+pub(super) fn decide(
+    record: &mut Record,
+    deciding: &Deciding,
+    names: &Names,
+    now: Millis,
+) -> Decided {
+    if names.is_blank(&deciding.by) {
+        return Decided::BlankName;
+    }
     match record.state {
-        AskState::Expired => return Decided::Expired,
+        AskState::Expired if record.decision.is_none() => return Decided::Expired,
         AskState::Cancelled => return Decided::Cancelled,
         AskState::Closed if record.decision.is_none() => return Decided::Cancelled,
         _ => {}
@@ -49,7 +58,7 @@ pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> D
             Some(_) => proposal == self::proposal(record, &decision.verdict),
             None => decision.verdict == deciding.verdict,
         };
-        if same && decision.by.contains(&deciding.by) {
+        if same && decision.by.iter().any(|by| names.are_one(by, &deciding.by)) {
             return Decided::Won { again: true };
         }
         let vetoes = proposal.is_none()
@@ -62,10 +71,10 @@ pub(super) fn decide(record: &mut Record, deciding: &Deciding, now: Millis) -> D
     }
     let mut by = vec![deciding.by.clone()];
     if let Some(proposal) = proposal {
-        if record.ask.quorum.refuses(record.ask.get_principal(), &deciding.by) {
+        if record.ask.quorum.refuses(record.ask.get_principal(), &deciding.by, names) {
             return Decided::NotAllowed;
         }
-        let again = !vote(record, deciding, &proposal, now);
+        let again = !vote(record, deciding, &proposal, names, now);
         let same = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
         by = same.map(|vote| vote.by.clone()).collect();
         let (approvals, needed) = (count(&by), record.ask.quorum.approvals);
@@ -92,10 +101,18 @@ fn proposal(record: &Record, verdict: &Verdict) -> Option<String> {
     }
 }
 
-/// Counts a vote, once for each person: whoever proposes something else takes the earlier one back. Says whether it is
-/// a new one.
-fn vote(record: &mut Record, deciding: &Deciding, proposal: &str, now: Millis) -> bool {
-    let own = |vote: &Vote| vote.by == deciding.by;
+/// Counts a vote, once for each person: a person who proposes something else takes the earlier one back, and a vote that
+/// is too old to be claimed with no longer counts. Says whether it is a new one.
+fn vote(
+    record: &mut Record,
+    deciding: &Deciding,
+    proposal: &str,
+    names: &Names,
+    now: Millis,
+) -> bool {
+    let valid_for = record.valid_for;
+    record.votes.retain(|vote| !is_over(vote.at, valid_for, now));
+    let own = |vote: &Vote| names.are_one(&vote.by, &deciding.by);
     if record.votes.iter().any(|vote| own(vote) && vote.fingerprint == proposal) {
         return false;
     }
@@ -106,6 +123,22 @@ fn vote(record: &mut Record, deciding: &Deciding, proposal: &str, now: Millis) -
     true
 }
 
+/// Whether what was said then has become too old (rule A8).
+fn is_over(at: Millis, valid_for: Option<Millis>, now: Millis) -> bool {
+    valid_for.is_some_and(|time| now >= at.saturating_add(time))
+}
+
+/// Since when an ask is approved: since the oldest vote that counted. `None` when it is not approved.
+fn approved_since(record: &Record) -> Option<Millis> {
+    let decision = record.decision.as_ref()?;
+    let proposal = match &decision.verdict {
+        Verdict::Approve { .. } => proposal(record, &decision.verdict)?,
+        Verdict::Deny { .. } | Verdict::Answer { .. } => return None,
+    };
+    let counted = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
+    counted.map(|vote| vote.at).chain([decision.at]).min()
+}
+
 fn count(people: &[String]) -> u32 {
     u32::try_from(people.len()).unwrap_or(u32::MAX)
 }
@@ -114,7 +147,11 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
     match record.state {
         AskState::Pending => return Claimed::NotDecided,
         AskState::Expired | AskState::Cancelled | AskState::Closed | AskState::Released => {
-            return Claimed::Denied { state: record.state };
+            // An approval that was found to be too old is what a decided ask expires by.
+            return match approved_since(record).filter(|_| record.state == AskState::Expired) {
+                Some(since) => Claimed::Aged { since, may_have_run: false },
+                None => Claimed::Denied { state: record.state },
+            };
         }
         AskState::Executed => {
             return Claimed::Settled { outcome: record.outcome.clone().unwrap_or(Value::Null) };
@@ -132,6 +169,14 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         Some(Verdict::Approve { .. }) => {}
         Some(Verdict::Answer { value }) => return Claimed::Settled { outcome: value.clone() },
         Some(Verdict::Deny { .. }) | None => return Claimed::Denied { state: record.state },
+    }
+    if let Some(since) = approved_since(record).filter(|at| is_over(*at, record.valid_for, now)) {
+        let may_have_run = record.state == AskState::Unknown;
+        if !may_have_run {
+            record.state = AskState::Expired;
+            record.changed_at = now;
+        }
+        return Claimed::Aged { since, may_have_run };
     }
     record.token += 1;
     record.claim = Some(ClaimRecord {

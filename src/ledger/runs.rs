@@ -6,16 +6,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask::Millis;
+use super::audit::DROPPED;
 use super::record::ClaimRecord;
-use super::store::{Draft, Filter, Row, RowKind, Writes};
-use super::stored::{check_run, keepable, value};
+use super::store::{Filter, Found, Linker, Row, RowKind, Writes};
+use super::stored::{
+    DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, value,
+};
 use super::{Ledger, LedgerError, checkpoint, closing, millis};
 
 #[cfg(feature = "ai-sdk")]
 mod chats;
 
-/// The version of the stored form (rule L7).
-const VERSION: u64 = 1;
+/// The claim of a run in its document.
+const CLAIM: &str = "/claim";
 
 /// A run in the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +36,9 @@ pub struct RunRecord {
     /// Whether it is a chat, and no run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chat: bool,
+    /// Whether its asks and its log were dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dropped: bool,
     /// Who resumes it, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimRecord>,
@@ -51,10 +57,21 @@ impl RunRecord {
             state: Value::Null,
             over: false,
             chat,
+            dropped: false,
             claim: None,
             token: 0,
             saved_at: now,
         }
+    }
+
+    /// Whether its asks and its log were dropped, as it was over.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.dropped
+    }
+
+    /// Whether it is this run, and over.
+    pub(super) fn is_over_as(&self, run: &str) -> bool {
+        self.over && !self.chat && self.run == run
     }
 
     /// Gives it to a worker, unless another one has it.
@@ -199,8 +216,9 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
-        let row = self.store.get(&row_id(run)).await?.filter(|row| row.kind == RowKind::Run);
-        row.map(|row| read(&row)).transpose()
+        let found = self.store.get(&row_id(run)).await?;
+        let found = found.filter(|found| found.row.kind == RowKind::Run);
+        found.map(|found| read(&found)).transpose()
     }
 
     /// Saves a run, and closes the asks of the calls that have got their results, in one transaction.
@@ -240,32 +258,28 @@ impl Ledger {
         let mut result = None;
         let asks = closing.iter().flat_map(|closing| closing.asks).cloned();
         let ids: Vec<_> = std::iter::once(row_id(run)).chain(asks).collect();
-        let mut work = |now: Millis, rows: Vec<Option<Row>>| {
+        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
             let mut rows = rows.into_iter();
-            let known = rows.next().flatten().map(|row| read(&row)).transpose();
+            let known = rows.next().flatten().map(|found| read(&found)).transpose();
+            let mut writing = Writing::new(&self.linker, now);
             let made = known.and_then(|known| {
                 let new = known.is_none();
                 let held = known.as_ref().and_then(|record| record.claim.clone());
                 let (made, written) = change(now, known);
-                let mut writes = match closing.as_ref().filter(|it| it.if_made == made) {
-                    Some(it) => closing::closed(rows, it.by, now)?,
-                    None => Writes::default(),
-                };
+                if let Some(it) = closing.as_ref().filter(|it| it.if_made == made) {
+                    closing::closed(&mut writing, rows, it.by)?;
+                }
                 if let Some((record, event)) = written {
                     if new {
                         check_run(run)?;
                     }
-                    let held = record.claim.as_ref().or(held.as_ref());
-                    let by = held.map_or(self.get_worker(), |claim| &claim.worker);
-                    writes.log.extend(event.map(|event| draft(&record, event, by, now)));
-                    writes.rows.push(keepable(row_of(&record))?);
+                    let held = record.claim.clone().or(held);
+                    let by = held.as_ref().map_or(self.get_worker(), |claim| &claim.worker);
+                    note(&mut writing, record, event, by)?;
                 }
-                Ok((made, writes))
+                Ok(made)
             });
-            let (made, writes) = match made {
-                Ok((made, writes)) => (Ok(made), writes),
-                Err(error) => (Err(error), Writes::default()),
-            };
+            let writes = if made.is_ok() { writing.finish() } else { Writes::default() };
             result = Some(made);
             writes
         };
@@ -291,7 +305,7 @@ struct Closing<'c, T> {
     if_made: T,
 }
 
-fn row_id(run: &str) -> String {
+pub(super) fn row_id(run: &str) -> String {
     format!("run:{run}")
 }
 
@@ -304,31 +318,80 @@ fn standing(record: &RunRecord) -> &'static str {
     }
 }
 
-fn row_of(record: &RunRecord) -> Row {
+fn row_of(record: &RunRecord, linker: &Linker) -> Row {
+    let id = row_id(&record.run);
     Row {
-        id: row_id(&record.run),
         kind: RowKind::Run,
         run: record.run.clone(),
         state: standing(record).to_owned(),
         created_at: record.saved_at,
         due_at: None,
-        doc: json!(record).to_string(),
+        doc: document(json!(record), CLAIM, (&id, record.token), linker),
+        id,
     }
 }
 
-fn read(row: &Row) -> Result<RunRecord, LedgerError> {
-    serde_json::from_value(value(row, VERSION)?)
-        .map_err(|error| LedgerError::unreadable(&row.id, &error))
+/// A run as it was stored.
+pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
+    let row = &found.row;
+    let earlier = as_logged(found)?;
+    let record: RunRecord = serde_json::from_value(value(row, CLAIM)?)
+        .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
+    if row_id(&record.run) != row.id || row.due_at.is_some() {
+        return Err(LedgerError::changed(&row.id, "it holds another run"));
+    }
+    let Some(body) = earlier else { return Ok(record) };
+    // Of a chat that was begun and not saved the first version said nothing.
+    let is_empty_chat = record.chat && record.saved == 0 && record.state.is_null();
+    let beside = (&*row.run, &*row.state, row.created_at);
+    let within = (&*record.run, standing(&record), record.saved_at);
+    match body.get("state").and_then(Value::as_str) {
+        None if is_empty_chat => Ok(record),
+        None => Err(LedgerError::changed(&row.id, "it is not in the log")),
+        Some(said)
+            if said == crate::args::digest(&record.state)
+                && body.get("saved").and_then(Value::as_u64) == Some(record.saved)
+                && beside == within =>
+        {
+            Ok(record)
+        }
+        Some(_) => Err(LedgerError::changed(&row.id, DIFFERS)),
+    }
 }
 
-fn draft(record: &RunRecord, event: &str, worker: &str, now: Millis) -> Draft {
+/// Something has become of a run: its row, and an entry where it is more than a longer lease.
+fn note(
+    writing: &mut Writing<'_>,
+    mut record: RunRecord,
+    event: Option<&str>,
+    worker: &str,
+) -> Result<(), LedgerError> {
+    record.version = VERSION;
+    let row = keepable(row_of(&record, writing.linker()))?;
+    let Some(event) = event else {
+        writing.replace(row);
+        return Ok(());
+    };
     let body = json!({
-        "at": now,
+        "at": writing.now,
         "event": event,
+        "row": digest(&row),
         "saved": record.saved,
-        "state": crate::args::digest(&record.state),
         "token": record.token,
         "worker": worker,
     });
-    Draft { run: record.run.clone(), body }
+    writing.append(row, body);
+    Ok(())
+}
+
+/// A run is over, and everything about it but its row is dropped.
+pub(super) fn note_dropped(
+    writing: &mut Writing<'_>,
+    run: &str,
+    record: Option<RunRecord>,
+    worker: &str,
+) -> Result<(), LedgerError> {
+    let mut record = record.unwrap_or_else(|| RunRecord::new(run, false, writing.now));
+    (record.over, record.dropped) = (true, true);
+    note(writing, record, Some(DROPPED), worker)
 }

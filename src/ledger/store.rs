@@ -29,6 +29,16 @@ pub struct Row {
     pub doc: String,
 }
 
+/// A row as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The row.
+    pub row: Row,
+    /// The body of the last entry about it ([`Draft::row`]), read in the same snapshot. The ledger refuses a row that is
+    /// not what this entry says (rule L8).
+    pub entry: Option<String>,
+}
+
 /// What a row holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
@@ -60,6 +70,8 @@ impl RowKind {
 pub struct Draft {
     /// Whose log.
     pub run: String,
+    /// The id of the row that it is about; none when it is about no row, as in a checkpoint.
+    pub row: Option<String>,
     /// What happened, as JSON.
     pub body: Value,
 }
@@ -86,12 +98,26 @@ pub struct Writes {
     pub rows: Vec<Row>,
     /// What is appended to logs, in this order.
     pub log: Vec<Draft>,
+    /// What is removed after that.
+    pub drop: Option<Dropped>,
+}
+
+/// Rows that are removed, with the part of their run's log that is about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// The run.
+    pub run: String,
+    /// The last entry of its log, by its place and hash: this one and the ones before it are removed. When the log no
+    /// longer ends there, the whole transaction writes nothing.
+    pub end: (i64, String),
+    /// The ids of the rows.
+    pub rows: Vec<String>,
 }
 
 /// What a transaction does: given the store's time and the rows of its ids (`None` where there is none), it says what
 /// to write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated
 /// stays.
-pub type Work<'w> = dyn FnMut(Millis, Vec<Option<Row>>) -> Writes + Send + 'w;
+pub type Work<'w> = dyn FnMut(Millis, Vec<Option<Found>>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,10 +147,10 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// The row with this id.
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>>;
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>>;
 
     /// The rows that fit, newest first.
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>>;
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>>;
 
     /// The ids of asks whose time is over by the store's clock, the longest over first, so many at most.
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
@@ -198,11 +224,11 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         (**self).get(id)
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         (**self).list(filter)
     }
 
@@ -278,13 +304,21 @@ impl Linker {
         Entry { run: draft.run.clone(), seq, prev: prev.to_owned(), hash, body }
     }
 
+    /// The seal of a lease, which is renewed without an entry of its own.
+    pub(super) fn lease(&self, row: &str, token: u64, until: Millis) -> String {
+        self.digest(&serde_json::json!(["lease", 1, row, token, until]))
+    }
+
     /// The hash that an entry must have.
     #[must_use]
     pub fn hash(&self, run: &str, seq: i64, prev: &str, body: &str) -> String {
-        let all = serde_json::json!([1, run, seq, prev, body]);
+        self.digest(&serde_json::json!([1, run, seq, prev, body]))
+    }
+
+    fn digest(&self, all: &Value) -> String {
         match &self.key {
-            None => crate::args::digest(&all),
-            Some(key) => crate::args::keyed_digest(key, &all),
+            None => crate::args::digest(all),
+            Some(key) => crate::args::keyed_digest(key, all),
         }
     }
 }

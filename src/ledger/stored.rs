@@ -1,16 +1,25 @@
-//! How asks and runs are stored, and what the log says about an ask (rule L7).
+//! How asks and runs are stored, and whether what is read is what the log says (rules L7, L8).
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
+use super::LedgerError;
 use super::ask::Millis;
-use super::record::Record;
-use super::store::{Draft, Row, RowKind};
-use super::{LedgerError, audit};
+use super::record::{ClaimRecord, Record};
+use super::store::{Draft, Found, Linker, Row, RowKind, Writes};
 use crate::args::depth;
 
-/// The version of the stored form.
-const VERSION: u64 = 1;
+/// The version of the stored form that is written.
+pub(super) const VERSION: u64 = 2;
+
+/// The versions that are read. In the first one a lease ended in its claim, and an entry held the digest of an ask, or of
+/// the state of a run, in the place of the row's.
+const KNOWN: [u64; 2] = [1, VERSION];
+
+/// What stands between a document and its lease. The end of a lease is renewed without an entry in the log, so that it is
+/// behind everything that the digest of a row is over, with a seal of its own.
+const LEASE: &str = ",\"lease\":";
 
 /// How many bytes an ask or a run may have, with everything that has become of it: what every store can keep.
 const MAX_BYTES: usize = 64 << 20;
@@ -23,8 +32,74 @@ const MAX_DEPTH: usize = 160;
 /// columns, and a byte that it cannot keep takes two.
 const MAX_ID: usize = 1 << 10;
 
+/// The claim of an ask in its document.
+const CLAIM: &str = "/ask/claim";
+
+/// What a change writes: a row for each record, and an entry for each event.
+pub(super) struct Writing<'l> {
+    linker: &'l Linker,
+    pub(super) now: Millis,
+    writes: Writes,
+}
+
+impl<'l> Writing<'l> {
+    pub(super) fn new(linker: &'l Linker, now: Millis) -> Self {
+        Self { linker, now, writes: Writes::default() }
+    }
+
+    /// Something has happened to an ask: its row, and an entry with the digest of the row.
+    pub(super) fn note(
+        &mut self,
+        record: &Record,
+        event: &str,
+        by: Option<&str>,
+    ) -> Result<(), LedgerError> {
+        let row = keepable(row_of(record, self.linker))?;
+        let body = json!({
+            "ask": record.ask.id(),
+            "at": self.now,
+            "by": by,
+            "event": event,
+            "fingerprint": record.fingerprint,
+            "row": digest(&row),
+            "state": record.state,
+            "token": record.token,
+            "tool": record.ask.tool(),
+        });
+        self.append(row, body);
+        Ok(())
+    }
+
+    /// A row, and an entry about it.
+    pub(super) fn append(&mut self, row: Row, body: Value) {
+        self.writes.log.push(Draft { run: row.run.clone(), row: Some(row.id.clone()), body });
+        self.replace(row);
+    }
+
+    /// An ask of which nothing but the end of its lease has changed.
+    pub(super) fn renew(&mut self, record: &Record) -> Result<(), LedgerError> {
+        self.replace(keepable(row_of(record, self.linker))?);
+        Ok(())
+    }
+
+    /// A row, in the place of an earlier one of this change.
+    pub(super) fn replace(&mut self, row: Row) {
+        self.writes.rows.retain(|earlier| earlier.id != row.id);
+        self.writes.rows.push(row);
+    }
+
+    pub(super) fn linker(&self) -> &'l Linker {
+        self.linker
+    }
+
+    pub(super) fn finish(self) -> Writes {
+        self.writes
+    }
+}
+
 /// The row of an ask, as it is written.
-pub(super) fn row_of(record: &Record) -> Row {
+fn row_of(record: &Record, linker: &Linker) -> Row {
+    let doc = json!({"version": VERSION, "ask": record});
     Row {
         id: record.ask.id().to_owned(),
         kind: RowKind::Ask,
@@ -32,7 +107,77 @@ pub(super) fn row_of(record: &Record) -> Row {
         state: record.state.as_str().to_owned(),
         created_at: record.parked_at,
         due_at: record.due_at(),
-        doc: json!({"version": VERSION, "ask": record}).to_string(),
+        doc: document(doc, CLAIM, (record.ask.id(), record.token), linker),
+    }
+}
+
+/// A document as it is stored, with the lease of its claim at its end.
+pub(super) fn document(
+    mut doc: Value,
+    claim: &str,
+    (row, token): (&str, u64),
+    linker: &Linker,
+) -> String {
+    let claim = doc.pointer_mut(claim).and_then(Value::as_object_mut);
+    let until = claim.and_then(|claim| claim.remove("until")).and_then(|until| until.as_i64());
+    let mut text = doc.to_string();
+    if let Some(until) = until {
+        let seal = linker.lease(row, token, until);
+        text.pop();
+        text.push_str(&format!("{LEASE}{{\"until\":{until},\"seal\":\"{seal}\"}}}}"));
+    }
+    text
+}
+
+/// A document without its lease, and the end and the seal of the lease.
+fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
+    let split = || {
+        let (body, lease) = doc.rsplit_once(LEASE)?;
+        let lease = lease.strip_prefix("{\"until\":")?.strip_suffix("\"}}")?;
+        let (until, seal) = lease.split_once(",\"seal\":\"")?;
+        let is_seal = seal.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_seal.then_some((body, (until.parse().ok()?, seal)))
+    };
+    split().map_or((doc, None), |(body, lease)| (body, Some(lease)))
+}
+
+/// A digest of a row: of everything but the end of its lease, and `due_at`, which follows from the rest.
+pub(super) fn digest(row: &Row) -> String {
+    let Row { id, kind, run, state, created_at, due_at: _, doc } = row;
+    let (created_at, doc) = (created_at.to_string(), without_lease(doc).0);
+    let mut hash = Sha256::new();
+    for part in ["row 1", id, kind.as_str(), run, state, &created_at, doc] {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    crate::args::hex(&hash.finalize())
+}
+
+/// Compares a row with the last entry about it (rule L8). Gives the entry when an earlier version wrote it, and what is in
+/// the row has to be compared with it.
+pub(super) fn as_logged(found: &Found) -> Result<Option<Value>, LedgerError> {
+    let Some(entry) = &found.entry else { return Ok(Some(Value::Null)) };
+    let body: Value = serde_json::from_str(entry)
+        .map_err(|_| LedgerError::changed(&found.row.id, "the last entry about it is not JSON"))?;
+    match body.get("row").and_then(Value::as_str) {
+        Some(logged) if logged == digest(&found.row) => Ok(None),
+        Some(_) => Err(LedgerError::changed(&found.row.id, DIFFERS)),
+        None => Ok(Some(body)),
+    }
+}
+
+/// How a row and its log differ.
+pub(super) const DIFFERS: &str = "it is not what the last entry about it in the log says";
+
+/// Whether the lease of a row is the one that the ledger has written.
+pub(super) fn lease_fits(row: &Row, claim: Option<&ClaimRecord>, token: u64, by: &Linker) -> bool {
+    match (claim, without_lease(&row.doc).1) {
+        (Some(claim), Some((until, seal))) => {
+            until == claim.until && seal == by.lease(&row.id, token, until)
+        }
+        // As the first version wrote it: its end is part of the claim.
+        (Some(_), None) => true,
+        (None, lease) => lease.is_none(),
     }
 }
 
@@ -63,48 +208,70 @@ pub(super) fn check_run(run: &str) -> Result<(), LedgerError> {
 }
 
 /// An ask as it was stored.
-pub(super) fn read(row: &Row) -> Result<Record, LedgerError> {
+pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
+    let row = &found.row;
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
-    let mut doc = value(row, VERSION)?;
+    let earlier = as_logged(found)?;
+    let mut doc = value(row, CLAIM)?;
     let ask = doc.get_mut("ask").map(Value::take).unwrap_or_default();
     let record: Record = serde_json::from_value(ask).map_err(|error| unreadable(&error))?;
     if record.ask.id() != row.id {
-        return Err(unreadable(&"it holds another ask"));
+        return Err(LedgerError::changed(&row.id, "it holds another ask"));
     }
-    Ok(record)
+    // Lists go by what stands beside the document.
+    if record.due_at() != row.due_at {
+        return Err(LedgerError::changed(&row.id, "it is due at another time than it says"));
+    }
+    let Some(body) = earlier else { return Ok(record) };
+    let said = body.get("record").and_then(Value::as_str);
+    let beside = (&*row.run, &*row.state, row.created_at);
+    let within = (record.ask.run(), record.state.as_str(), record.parked_at);
+    match said {
+        None => Err(LedgerError::changed(&row.id, "it is not in the log")),
+        Some(said) if said == earlier_digest(&record) && beside == within => Ok(record),
+        Some(_) => Err(LedgerError::changed(&row.id, DIFFERS)),
+    }
 }
 
-/// What a row holds. The version is looked at before anything else: another one may look in any way.
-pub(super) fn value(row: &Row, known: u64) -> Result<Value, LedgerError> {
+/// The digest of an ask that entries of the first version hold.
+fn earlier_digest(record: &Record) -> String {
+    let mut value = json!(record);
+    if let Some(claim) = value.get_mut("claim").and_then(Value::as_object_mut) {
+        claim.remove("until");
+    }
+    crate::args::digest(&value)
+}
+
+/// What a row holds, with its lease in its claim. The version is looked at before anything else: another one may look in
+/// any way.
+pub(super) fn value(row: &Row, claim: &str) -> Result<Value, LedgerError> {
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
     if depth::of_text(&row.doc) > MAX_DEPTH {
         return Err(unreadable(&"it is nested too deep"));
     }
     let mut reader = serde_json::Deserializer::from_str(&row.doc);
     reader.disable_recursion_limit();
-    let doc = Value::deserialize(&mut reader).map_err(|error| unreadable(&error))?;
+    let mut doc = Value::deserialize(&mut reader).map_err(|error| unreadable(&error))?;
     reader.end().map_err(|error| unreadable(&error))?;
     match doc.get("version").and_then(Value::as_u64) {
-        Some(found) if found == known => Ok(doc),
-        Some(found) => Err(unreadable(&format_args!(
-            "it is of version {found}, and this build reads version {known}: use the version that wrote it"
-        ))),
-        None => Err(unreadable(&"it does not say of which version it is")),
+        Some(found) if KNOWN.contains(&found) => {}
+        Some(found) => {
+            return Err(unreadable(&format_args!(
+                "it is of version {found}, and this build reads versions up to {VERSION}: use the version that wrote it"
+            )));
+        }
+        None => return Err(unreadable(&"it does not say of which version it is")),
     }
-}
-
-/// What the log says about a change: the event, and a digest of what the ask became.
-pub(super) fn draft(record: &Record, event: &str, by: Option<&str>, now: Millis) -> Draft {
-    let body = json!({
-        "ask": record.ask.id(),
-        "at": now,
-        "by": by,
-        "event": event,
-        "fingerprint": record.fingerprint,
-        "record": audit::digest_of(record),
-        "state": record.state,
-        "token": record.token,
-        "tool": record.ask.tool(),
-    });
-    Draft { run: record.ask.run().to_owned(), body }
+    let lease = doc.as_object_mut().and_then(|doc| doc.remove("lease"));
+    let claim = doc.pointer_mut(claim).and_then(Value::as_object_mut);
+    match (claim, lease) {
+        (Some(claim), Some(mut lease)) => {
+            let until = lease.get_mut("until").map(Value::take);
+            claim.insert("until".to_owned(), until.unwrap_or_default());
+        }
+        (Some(claim), None) if claim.contains_key("until") => {}
+        (None, None) => {}
+        _ => return Err(LedgerError::changed(&row.id, "its lease is not the one of its claim")),
+    }
+    Ok(doc)
 }

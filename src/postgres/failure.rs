@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
+use super::pooling::NEEDS_SESSIONS;
 use crate::ledger::StoreError;
 
 /// Something went wrong, in words without values (rule S2).
@@ -49,6 +50,9 @@ impl From<tokio_postgres::Error> for Failure {
             return match code {
                 &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
                     Self::Conflict(text)
+                }
+                &SqlState::DUPLICATE_PSTATEMENT | &SqlState::INVALID_SQL_STATEMENT_NAME => {
+                    Self::Refused(format!("{text}: {NEEDS_SESSIONS}"))
                 }
                 &SqlState::TOO_MANY_CONNECTIONS => Self::Unreachable(text),
                 // A shutdown, a crash, a server that starts; a lost connection.

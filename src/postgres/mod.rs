@@ -24,6 +24,11 @@
 //! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) is `LISTEN` on the channel `countersign_changes`;
 //!   every writer notifies it with the run, right behind its commit and not within it, as PostgreSQL lets commits that
 //!   notify wait for each other.
+//! - **A pooler in front of it**, such as PgBouncer, has to pool sessions (`pool_mode = session`). One that shares
+//!   connections by transaction or statement is refused on connecting: prepared statements, settings and `LISTEN` belong
+//!   to one connection. The store has a pool of its own, so that none is needed.
+//! - **A read-only default** of the server, the role or the URL (`default_transaction_read_only`) is respected: reading
+//!   works, and every change is an error.
 //! - **TLS** is up to you: [`PostgresBuilder::connect_tls`] takes a connector. Without one nothing is encrypted.
 //!
 //! With `tokio_postgres=debug`, the driver logs statements with their values, and so arguments of calls.
@@ -32,6 +37,7 @@ mod columns;
 mod connection;
 mod failure;
 mod listen;
+mod pooling;
 mod rows;
 mod schema;
 mod swap;
@@ -48,7 +54,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
-use crate::ledger::{Entry, Filter, Linker, Row, Store, StoreError, Work};
+use crate::ledger::{Entry, Filter, Found, Linker, Store, StoreError, Work};
 use connection::Address;
 use failure::{Attempts, Failure};
 use listen::Listener;
@@ -132,6 +138,7 @@ impl PostgresBuilder {
         let pool = connection::pool(config.clone(), tls.clone(), self.pool_size, self.patience)
             .map_err(failed)?;
         let client = connection::checked_out(&pool).await.map_err(failed)?;
+        pooling::check(&client, &config, tls.clone()).await.map_err(failed)?;
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
@@ -237,15 +244,15 @@ impl Store for PostgresStore {
         Box::pin(self.write(ids, linker, work))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         Box::pin(async move {
             let id = rows::encode(id);
             let found = self.read(schema::GET, &[&id]).await?;
-            found.first().map(|row| self.decoded(rows::row(row))).transpose()
+            found.first().map(|row| self.decoded(rows::found(row))).transpose()
         })
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         Box::pin(async move {
             let (kinds, limit) = (rows::kinds(filter), filter.limit.map(i64::from));
             let states = rows::states(filter);
@@ -257,7 +264,7 @@ impl Store for PostgresStore {
             } else {
                 self.read(schema::LIST_STATES, &[&kinds, &states, &limit]).await?
             };
-            found.iter().map(|row| self.decoded(rows::row(row))).collect()
+            found.iter().map(|row| self.decoded(rows::found(row))).collect()
         })
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::failure::Failure;
-use crate::ledger::{Entry, Filter, Row, RowKind};
+use crate::ledger::{Entry, Filter, Found, Row, RowKind};
 
 /// PostgreSQL has no NUL in its texts. It becomes `\u{1}0`, and `\u{1}` itself `\u{1}1`, which keeps the order of texts.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
@@ -40,6 +40,12 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
         due_at: row.try_get(5)?,
         doc: text(row, 6)?,
     })
+}
+
+/// A row of `id, kind, run, state, created_at, due_at, doc`, and the body of the last entry about it.
+pub(super) fn found(found: &tokio_postgres::Row) -> Result<Found, Failure> {
+    let entry = found.try_get::<_, Option<String>>(7)?.map(decode);
+    Ok(Found { row: row(found)?, entry })
 }
 
 /// An entry of `seq, prev, hash, body`.

@@ -6,7 +6,8 @@ use super::connection::Open;
 use super::failure::Failure;
 
 /// What made each version of the tables out of the one before it. Never changed, only added to (rule L7).
-const MIGRATIONS: &[&str] = &[r#"
+const MIGRATIONS: &[&str] = &[
+    r#"
     CREATE TABLE countersign_rows (
         id text COLLATE "C" PRIMARY KEY,
         kind text COLLATE "C" NOT NULL,
@@ -34,25 +35,37 @@ const MIGRATIONS: &[&str] = &[r#"
         writer text NOT NULL,
         PRIMARY KEY (run, seq)
     );
-"#];
+"#,
+    r#"
+    -- The row that an entry is about, so that the last entry about a row is found. Bodies are canonical: their keys are
+    -- sorted, so that an entry about an ask begins with its id, and one about a run with its time and event.
+    ALTER TABLE countersign_log ADD COLUMN about text COLLATE "C";
+    UPDATE countersign_log SET about = CASE
+        WHEN body LIKE '{"ask":"%' THEN substring(body from '^\{"ask":"([^"]*)"')
+        WHEN body ~ '^\{"at":-?[0-9]+,"event":"run_' THEN 'run:' || run END;
+    CREATE INDEX countersign_log_by_row ON countersign_log (about, seq) WHERE about IS NOT NULL;
+"#,
+];
 
 /// Reads rows that are there, each with its version and the end of its run's log, and locks nothing.
 pub(super) const LOOK: &str = "
-    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc,
+        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1), h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.xmin::text
     FROM countersign_rows AS r JOIN countersign_heads AS h ON h.run = r.run WHERE r.id = ANY($1)";
 
 /// Writes each row that is still the version that was looked at, with the entries of its run's log, if that still ends
-/// where it did, nobody has locked either, and it was not too long ago. Gives the writers of what was written.
+/// where it did, nobody has locked either, and the time for it is not over. Gives the writers of what was written.
 pub(super) const SWAP: &str = "
     WITH n AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-            $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[])
-            AS n (id, kind, run, state, created_at, due_at, doc, version, looked_at, seq, hash, new_seq, new_hash, writer)
+            $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::bigint[])
+            AS n (id, kind, run, state, created_at, due_at, doc, version, from_at, seq, hash, new_seq, new_hash, writer,
+                to_at)
     ), r AS MATERIALIZED (
         SELECT n.* FROM n JOIN countersign_rows AS r ON r.id = n.id
         WHERE r.xmin = n.version::xid
-            AND abs(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - n.looked_at) <= 5000
+            AND floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN n.from_at AND n.to_at
         FOR UPDATE OF r SKIP LOCKED
     ), h AS MATERIALIZED (
         SELECT r.* FROM r JOIN countersign_heads AS h ON h.run = r.run
@@ -63,8 +76,8 @@ pub(super) const SWAP: &str = "
     ), ended AS (
         UPDATE countersign_heads AS e SET seq = h.new_seq, hash = h.new_hash FROM h WHERE e.run = h.run
     ), logged AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
-        SELECT l.* FROM unnest($15::text[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::text[])
+        INSERT INTO countersign_log (run, seq, prev, hash, body, writer, about)
+        SELECT l.*, h.id FROM unnest($16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[], $21::text[])
             AS l (run, seq, prev, hash, body, writer) JOIN h ON h.run = l.run
     )
     SELECT writer FROM h";
@@ -74,7 +87,7 @@ pub(super) const SWAP: &str = "
 pub(super) const SWAP_ONE: &str = "
     WITH h AS MATERIALIZED (
         SELECT run FROM countersign_heads WHERE run = $3 AND seq = $10 AND hash = $11
-            AND abs(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $9) <= 5000
+            AND floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN $9 AND $16
         FOR UPDATE SKIP LOCKED
     ), ended AS (
         UPDATE countersign_heads AS e SET seq = $12, hash = $13 FROM h WHERE e.run = h.run
@@ -82,8 +95,8 @@ pub(super) const SWAP_ONE: &str = "
         UPDATE countersign_rows AS r SET kind = $2, state = $4, created_at = $5, due_at = $6, doc = $7
         FROM h WHERE r.id = $1 AND r.run = h.run AND r.xmin = $8::text::xid RETURNING 1
     ), logged AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
-        SELECT run, $12, $11, $13, $14, $15 FROM h
+        INSERT INTO countersign_log (run, seq, prev, hash, body, writer, about)
+        SELECT run, $12, $11, $13, $14, $15, $1 FROM h
     )
     SELECT 1 / (SELECT count(*) FROM written) FROM h";
 
@@ -99,6 +112,12 @@ pub(super) const LOCK: &str = "
     SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM r LEFT JOIN h ON h.run = r.run";
+
+/// The last entries about these rows. Read behind `LOCK`, as that may have waited for whoever wrote the newest.
+pub(super) const ENTRIES: &str = "
+    SELECT i.id, l.body FROM unnest($1::text[]) AS i (id) CROSS JOIN LATERAL (
+        SELECT body FROM countersign_log WHERE about = i.id ORDER BY seq DESC LIMIT 1
+    ) AS l";
 
 /// Keeps others from making rows of these ids that are not there yet.
 pub(super) const RESERVE: &str = "
@@ -126,11 +145,16 @@ pub(super) const WRITE: &str = "
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
             created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc
     ), l AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body, writer)
-        SELECT n.*, $16 FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[]) AS n
+        INSERT INTO countersign_log (run, seq, prev, hash, body, about, writer)
+        SELECT n.*, $16 FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[], $17::text[]) AS n
     )
     UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
     FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
+
+/// Removes rows, and the beginning of their run's log.
+pub(super) const DROP: &str = "
+    WITH r AS (DELETE FROM countersign_rows WHERE id = ANY($1))
+    DELETE FROM countersign_log WHERE run = $2 AND seq <= $3";
 
 /// Wakes whoever waits for these runs, if somebody listens at all: a listener holds the lock, so that it cannot be had. A
 /// transaction that notifies is written to the disk, and one that does not costs next to nothing.
@@ -148,25 +172,30 @@ pub(super) const LISTEN: [&str; 2] = [
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
 
 pub(super) const GET: &str = "
-    SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows WHERE id = $1";
+    SELECT id, kind, run, state, created_at, due_at, doc,
+        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
+    FROM countersign_rows AS r WHERE id = $1";
 
 pub(super) const HEAD: &str = "SELECT seq FROM countersign_heads WHERE run = $1";
 
 pub(super) const LIST_RUN: &str = "
-    SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
-    WHERE kind = ANY($1) AND run = $2 AND ($3::text[] IS NULL OR state = ANY($3))
+    SELECT id, kind, run, state, created_at, due_at, doc,
+        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
+    FROM countersign_rows AS r WHERE kind = ANY($1) AND run = $2 AND ($3::text[] IS NULL OR state = ANY($3))
     ORDER BY created_at DESC, id DESC LIMIT $4";
 
 /// The newest of each kind, and of these the newest: each part is read off the index in order.
 pub(super) const LIST_ALL: &str = "
-    SELECT r.* FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
+    SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
+    FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
         SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
         WHERE kind = k.kind ORDER BY created_at DESC, id DESC LIMIT $2
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $2";
 
 /// The newest of each kind and state, and of these the newest.
 pub(super) const LIST_STATES: &str = "
-    SELECT r.* FROM unnest($1::text[]) AS k (kind) CROSS JOIN unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
+    SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
+    FROM unnest($1::text[]) AS k (kind) CROSS JOIN unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
         SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
         WHERE kind = k.kind AND state = s.state ORDER BY created_at DESC, id DESC LIMIT $3
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $3";
@@ -201,7 +230,7 @@ pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
     }
     let open = Open::new(client);
     let client = open.client()?;
-    client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     client
         .batch_execute("SELECT pg_advisory_xact_lock(hashtextextended('countersign', 20877))")
         .await?;

@@ -14,15 +14,18 @@ use super::failure::Failure;
 use super::rows::{self, encode};
 use super::transaction::{Lost, append};
 use super::{PostgresStore, connection, schema};
-use crate::ledger::{Entry, Linker, Millis, Row, Work, Writes};
+use crate::ledger::{Draft, Entry, Found, Linker, Millis, Row, Work, Writes};
 
 /// A longer document goes the long way, alone.
 const LONGEST: usize = 256 << 10;
 
+/// How far the server's clock may be from what it was, in milliseconds.
+const CLOCK: Millis = 5_000;
+
 /// A row as it was seen.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    row: Row,
+    found: Found,
     version: String,
     /// The last entry of its run's log.
     end: (i64, String),
@@ -51,12 +54,22 @@ pub(super) enum Swapped {
 }
 
 impl Seen {
+    /// When the server may still write what was decided: its clock is no more than five seconds off, and what becomes of
+    /// the row by itself has not become of it meanwhile (rule L4).
+    fn holds(&self) -> (Millis, Millis) {
+        let due = self.found.row.due_at.filter(|due| *due > self.at);
+        let (from, to) = (self.at.saturating_sub(CLOCK), self.at.saturating_add(CLOCK));
+        (from, due.map_or(to, |due| to.min(due - 1)))
+    }
+
     /// `None` for what needs the long way.
     fn swap(self, writes: Writes, linker: &Linker) -> Option<Swap> {
         let [row] = &writes.rows[..] else { return None };
-        let same = |row: &Row| (row.id == self.row.id) && (row.run == self.row.run);
-        let own = writes.log.iter().all(|draft| draft.run == row.run);
-        if !same(row) || !own || row.doc.len() > LONGEST {
+        let before = &self.found.row;
+        let same = row.id == before.id && row.run == before.run;
+        let about = |draft: &Draft| draft.run == row.run && draft.row.as_ref() == Some(&row.id);
+        let plain = writes.drop.is_none() && writes.log.iter().all(about);
+        if !same || !plain || row.doc.len() > LONGEST {
             return None;
         }
         let (row, mut end) = (row.clone(), self.end.clone());
@@ -79,7 +92,7 @@ impl PostgresStore {
         let looked = self.looks.ask(id.clone()).await;
         let looked = looked.ok_or_else(|| Failure::Unreachable(ended.into()))?;
         let Some(seen) = looked? else { return Ok(false) };
-        let writes = work(seen.at, vec![Some(seen.row.clone())]);
+        let writes = work(seen.at, vec![Some(seen.found.clone())]);
         if writes.rows.is_empty() && writes.log.is_empty() {
             return Ok(true);
         }
@@ -90,7 +103,7 @@ impl PostgresStore {
             Swapped::Not => Ok(false),
             Swapped::Unknown(why) => {
                 let Swap { seen, writes, entries, writer, .. } = &*swap;
-                let before = BTreeMap::from([(id.clone(), seen.row.clone())]);
+                let before = BTreeMap::from([(id.clone(), seen.found.clone())]);
                 let (writes, entries, writer) = (writes.clone(), entries.clone(), writer.clone());
                 let lost = Lost { before, writes, entries, writer, why };
                 self.outcome(ids, &lost).await.map(|()| true)
@@ -118,9 +131,10 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
     let mut all = BTreeMap::new();
     for found in client.query(&statement, &[&ids]).await? {
-        let (row, end) = (rows::row(&found)?, (found.try_get(7)?, found.try_get(8)?));
-        let (at, version) = (found.try_get(9)?, found.try_get(10)?);
-        all.insert(row.id.clone(), Seen { row, version, end, at });
+        let end = (found.try_get(8)?, found.try_get(9)?);
+        let (at, version) = (found.try_get(10)?, found.try_get(11)?);
+        let found = rows::found(&found)?;
+        all.insert(found.row.id.clone(), Seen { found, version, end, at });
     }
     Ok(all)
 }
@@ -189,7 +203,7 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
     let text = |get: fn(&Swap) -> &str| swaps.iter().map(|swap| get(swap)).collect::<Vec<_>>();
     let number = |get: fn(&Swap) -> i64| swaps.iter().map(|swap| get(swap)).collect::<Vec<_>>();
     let writers = swaps.iter().flat_map(|it| it.entries.iter().map(|_| &*it.writer));
-    let values: [&(dyn ToSql + Sync); 20] = [
+    let values: [&(dyn ToSql + Sync); 21] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -198,12 +212,13 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
         &row.due,
         &row.docs,
         &text(|it| &it.seen.version),
-        &number(|it| it.seen.at),
+        &number(|it| it.seen.holds().0),
         &number(|it| it.seen.end.0),
         &text(|it| &it.seen.end.1),
         &number(|it| it.end.0),
         &text(|it| &it.end.1),
         &text(|it| &it.writer),
+        &number(|it| it.seen.holds().1),
         &log.runs,
         &log.seqs,
         &log.prevs,
@@ -219,7 +234,8 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
 async fn write_one(client: &Object, swap: &Swap, entry: &Entry) -> Result<Vec<String>, Failure> {
     let Swap { seen, row, end, writer, .. } = swap;
     let kind = row.kind.as_str();
-    let values: [&(dyn ToSql + Sync); 15] = [
+    let (from, to) = seen.holds();
+    let values: [&(dyn ToSql + Sync); 16] = [
         &encode(&row.id),
         &kind,
         &encode(&row.run),
@@ -228,13 +244,14 @@ async fn write_one(client: &Object, swap: &Swap, entry: &Entry) -> Result<Vec<St
         &row.due_at,
         &encode(&row.doc),
         &seen.version,
-        &seen.at,
+        &from,
         &seen.end.0,
         &seen.end.1,
         &end.0,
         &end.1,
         &encode(&entry.body),
         writer,
+        &to,
     ];
     let statement = client.prepare_cached(schema::SWAP_ONE).await?;
     let done = client.query(&statement, &values).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::{join, join3};
+use futures::future::{join, join3, join4};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
@@ -10,7 +10,7 @@ use super::connection::Open;
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::{PostgresStore, schema};
-use crate::ledger::{Draft, Entry, Linker, Millis, Row, StoreError, Work, Writes};
+use crate::ledger::{Draft, Dropped, Entry, Found, Linker, Millis, Row, StoreError, Work, Writes};
 
 /// The last entry of the log of each run.
 type Heads = BTreeMap<String, (i64, String)>;
@@ -18,7 +18,7 @@ type Heads = BTreeMap<String, (i64, String)>;
 /// What a transaction has locked.
 #[derive(Default)]
 struct Locked {
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, Found>,
     heads: Heads,
     /// The time.
     at: Option<Millis>,
@@ -35,9 +35,25 @@ impl Locked {
             let now: Millis = found.try_get(9)?;
             // The last of them is the one at which everything was locked.
             locked.at = locked.at.max(Some(now));
-            locked.rows.insert(row.id.clone(), row);
+            locked.rows.insert(row.id.clone(), Found { row, entry: None });
         }
         Ok(locked)
+    }
+}
+
+impl Locked {
+    fn row(&self, id: &str) -> Option<&Row> {
+        self.rows.get(id).map(|found| &found.row)
+    }
+
+    /// With the last entries about the rows.
+    fn logged(mut self, entries: &[tokio_postgres::Row]) -> Result<Self, Failure> {
+        for entry in entries {
+            if let Some(found) = self.rows.get_mut(&rows::text(entry, 0)?) {
+                found.entry = Some(rows::text(entry, 1)?);
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -82,6 +98,13 @@ impl PostgresStore {
             return Ok(());
         }
         begin_logs(&open, &writes, &mut heads).await?;
+        if let Some(drop) = &writes.drop {
+            if heads.get(&drop.run) != Some(&drop.end) {
+                // It has gone on: nothing is removed. Its connection is closed, and so the transaction.
+                return Ok(());
+            }
+            remove(&open, drop).await?;
+        }
         let entries = link(&writes, &mut heads, linker)?;
         let writer = uuid::Uuid::now_v7().to_string();
         match commit(&open, &writes, &entries, &writer).await? {
@@ -125,10 +148,11 @@ impl PostgresStore {
             let found = client.query_opt(&statement, &[&encode(&entry.run), &entry.seq]).await?;
             let writer = found.map(|row| row.try_get::<_, String>(0)).transpose()?;
             Some(writer.is_some_and(|writer| writer == lost.writer))
-        } else if lost.writes.rows.iter().all(|row| locked.rows.get(&row.id) == Some(row)) {
+        } else if lost.writes.rows.iter().all(|row| locked.row(&row.id) == Some(row)) {
             Some(true)
         } else {
-            let as_before = |row: &Row| locked.rows.get(&row.id) == lost.before.get(&row.id);
+            let before = |id: &str| lost.before.get(id).map(|found| &found.row);
+            let as_before = |row: &Row| locked.row(&row.id) == before(&row.id);
             // Otherwise somebody else has written since, maybe over what this one wrote.
             lost.writes.rows.iter().all(as_before).then_some(false)
         };
@@ -141,7 +165,7 @@ impl PostgresStore {
 
 /// A transaction whose connection was lost in its commit.
 pub(super) struct Lost {
-    pub(super) before: BTreeMap<String, Row>,
+    pub(super) before: BTreeMap<String, Found>,
     pub(super) writes: Writes,
     pub(super) entries: Vec<Entry>,
     pub(super) writer: String,
@@ -153,13 +177,15 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let client = open.client()?;
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
     let lock = client.prepare_cached(schema::LOCK).await?;
-    let (begun, found) = join(
-        client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+    let entries = client.prepare_cached(schema::ENTRIES).await?;
+    let (begun, found, logged) = join3(
+        client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
         client.query(&lock, &[&ids]),
+        client.query(&entries, &[&ids]),
     )
     .await;
     begun?;
-    let found = Locked::read(&found?)?;
+    let found = Locked::read(&found?)?.logged(&logged?)?;
     let missing: Vec<_> =
         ids.iter().filter(|id| !found.rows.contains_key(&rows::decode(id.to_string()))).collect();
     if missing.is_empty() && found.at.is_some() {
@@ -167,16 +193,26 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     }
     let (reserve, now) =
         (client.prepare_cached(schema::RESERVE).await?, client.prepare_cached(schema::NOW).await?);
-    let (reserved, found, now) = join3(
+    let (reserved, found, logged, now) = join4(
         client.query(&reserve, &[&missing]),
         client.query(&lock, &[&ids]),
+        client.query(&entries, &[&ids]),
         client.query_one(&now, &[]),
     )
     .await;
     reserved?;
-    let (mut found, now) = (Locked::read(&found?)?, now?);
+    let (mut found, now) = (Locked::read(&found?)?.logged(&logged?)?, now?);
     found.at = Some(now.try_get(0)?);
     Ok(found)
+}
+
+/// Removes rows, and the beginning of their run's log.
+async fn remove(open: &Open, drop: &Dropped) -> Result<(), Failure> {
+    let client = open.client()?;
+    let rows: Vec<_> = drop.rows.iter().map(|id| encode(id)).collect();
+    let statement = client.prepare_cached(schema::DROP).await?;
+    client.execute(&statement, &[&rows, &encode(&drop.run), &drop.end.0]).await?;
+    Ok(())
 }
 
 /// Locks the ends of the logs that are appended to, as far as they are not locked yet.
@@ -228,7 +264,9 @@ async fn commit(
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
     let notified = notified(&log.end_runs);
-    let values: [&(dyn ToSql + Sync); 16] = [
+    let about = writes.log.iter().map(|draft| draft.row.as_deref().map(encode));
+    let about: Vec<_> = about.collect();
+    let values: [&(dyn ToSql + Sync); 17] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -245,6 +283,7 @@ async fn commit(
         &log.end_seqs,
         &log.end_hashes,
         writer,
+        &about,
     ];
     let client = open.client()?;
     let (write, notify) =

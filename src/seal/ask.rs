@@ -31,10 +31,13 @@ pub struct AskClaims {
     pub principal: Option<String>,
     /// Who answers with the token.
     pub by: String,
+    /// Whether other arguments may be approved with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edits: bool,
 }
 
 impl AskClaims {
-    fn of(record: &Record, by: &str) -> Self {
+    fn of(record: &Record, by: &str, edits: bool) -> Self {
         Self {
             ask: record.ask.id().to_owned(),
             run: record.ask.run().to_owned(),
@@ -43,12 +46,13 @@ impl AskClaims {
             fingerprint: record.fingerprint.clone(),
             principal: record.ask.get_principal().map(str::to_owned),
             by: by.to_owned(),
+            edits,
         }
     }
 
     /// The first thing in which an ask differs from the one that was sealed.
     fn difference(&self, record: &Record) -> Option<&'static str> {
-        let found = Self::of(record, &self.by);
+        let found = Self::of(record, &self.by, self.edits);
         let differs = [
             ("id", self.ask != found.ask),
             ("run", self.run != found.run),
@@ -62,8 +66,8 @@ impl AskClaims {
 }
 
 impl SealKeys {
-    /// A token with which somebody may decide about an ask, as it stands, until this time. The ask's own deadline holds
-    /// as well.
+    /// A token with which this person may decide about an ask, as it stands, until this time: approve it as it is shown,
+    /// deny it, or answer it. The ask's own deadline holds as well.
     ///
     /// # Errors
     /// [`SealError::Unsealable`] when its names are too long for a token.
@@ -73,7 +77,20 @@ impl SealKeys {
         by: &str,
         expires_at: SystemTime,
     ) -> Result<String, SealError> {
-        self.seal(PURPOSE, &AskClaims::of(ask, by), expires_at)
+        self.seal_own(PURPOSE, &AskClaims::of(ask, by, false), expires_at)
+    }
+
+    /// As [`seal_ask`](Self::seal_ask), with which other arguments may be approved as well.
+    ///
+    /// # Errors
+    /// As [`seal_ask`](Self::seal_ask).
+    pub fn seal_ask_with_edits(
+        &self,
+        ask: &Record,
+        by: &str,
+        expires_at: SystemTime,
+    ) -> Result<String, SealError> {
+        self.seal_own(PURPOSE, &AskClaims::of(ask, by, true), expires_at)
     }
 
     /// What a token about an ask says: to find the ask, and to compare who answers with who is logged in.
@@ -100,10 +117,17 @@ impl Ledger {
         verdict: Verdict,
     ) -> Result<Decided, SealError> {
         let (claims, expires_at) = keys.open_at_any_time::<AskClaims>(PURPOSE, token)?;
-        let AskClaims { ask, fingerprint, by, .. } = &claims;
+        let AskClaims { ask, fingerprint, by, edits, .. } = &claims;
+        let edited = match &verdict {
+            Verdict::Approve { args } if !edits => args.clone(),
+            _ => None,
+        };
         let fits = |record: &Record, now: Millis| {
             still_holds(expires_at, now)?;
             match claims.difference(record) {
+                None if edited.as_ref().is_some_and(|args| !args.equal(record.ask.get_args())) => {
+                    Err(SealError::NoEdits { ask: ask.clone() })
+                }
                 None => Ok(()),
                 Some(what) => Err(SealError::OtherAsk { ask: ask.clone(), what }),
             }

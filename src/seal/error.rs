@@ -44,9 +44,9 @@ pub enum SealError {
         /// The key that it names.
         key: String,
     },
-    /// The seal does not fit: it was changed, is for another purpose, or was made with another secret.
+    /// The seal does not fit: it was changed, is for another purpose or audience, or was made with another secret.
     #[error(
-        "the token's seal does not fit: it was changed, is for another purpose, or was sealed with another secret"
+        "the token's seal does not fit: it was changed, is for another purpose or audience, or was sealed with another secret"
     )]
     Forged,
     /// Its time is over.
@@ -72,6 +72,14 @@ pub enum SealError {
         ask: String,
         /// The first thing that differs.
         what: &'static str,
+    },
+    /// The token is for the call as it was shown, and other arguments were to be approved with it.
+    #[error(
+        "the token for ask `{ask}` does not approve other arguments than were shown: seal it with edits, or approve it as it is"
+    )]
+    NoEdits {
+        /// The ask.
+        ask: String,
     },
     /// The ledger could not answer.
     #[error(transparent)]

@@ -16,6 +16,9 @@ use crate::ledger::Millis;
 /// How many bytes a secret has at least: as many as the seal.
 const MIN_SECRET: usize = 32;
 
+/// How purposes begin that are the library's.
+const RESERVED: &str = "countersign";
+
 /// How long the name of a key may be.
 const MAX_NAME: usize = 32;
 
@@ -26,7 +29,7 @@ const MAX_NAME: usize = 32;
 /// use countersign::seal::{SealError, SealKeys};
 /// use serde_json::{Value, json};
 ///
-/// # let secret = [7; 32];
+/// # let secret: Vec<u8> = (0..32).collect();
 /// let keys = SealKeys::new("2026-11", secret)?;
 /// let now = SystemTime::now();
 /// let token = keys.seal("unsubscribe", &json!({"user": "ann"}), now + Duration::from_secs(3600))?;
@@ -38,6 +41,7 @@ const MAX_NAME: usize = 32;
 pub struct SealKeys {
     /// The first one seals.
     keys: Vec<Key>,
+    audience: Option<String>,
 }
 
 #[derive(Clone)]
@@ -51,9 +55,41 @@ impl SealKeys {
     /// at most 32 of them. The secret is at least 32 random bytes.
     ///
     /// # Errors
-    /// [`SealError::UnusableKey`] when the secret is too short, or the name cannot stand in a token.
+    /// [`SealError::UnusableKey`] when the secret is too short or one byte repeated, or the name cannot stand in a token.
     pub fn new(name: impl Into<String>, secret: impl AsRef<[u8]>) -> Result<Self, SealError> {
-        Self { keys: Vec::new() }.and_accept(name, secret)
+        Self { keys: Vec::new(), audience: None }.and_accept(name, secret)
+    }
+
+    /// As [`new`](Self::new), for a secret that anybody can guess: one byte, repeated. For tests, and for tokens that were
+    /// sealed before such secrets were refused; whoever guesses it decides.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn danger_with_guessable_secret(
+        name: impl Into<String>,
+        secret: impl AsRef<[u8]>,
+    ) -> Result<Self, SealError> {
+        Self { keys: Vec::new(), audience: None }.accept(name.into(), secret.as_ref())
+    }
+
+    /// Binds what is sealed to an audience, such as the name of a service and its ledger: a token for one is refused by
+    /// another that has the same key. Without it, a token is good wherever the key is, and the same ask.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # use countersign::seal::{SealError, SealKeys};
+    /// # let secret: Vec<u8> = (0..32).collect();
+    /// # let (now, claims) = (SystemTime::now(), true);
+    /// let staging = SealKeys::new("2026-11", &secret)?.audience("staging");
+    /// let production = SealKeys::new("2026-11", &secret)?.audience("production");
+    /// let token = staging.seal("p", &claims, now + Duration::from_secs(60))?;
+    /// assert!(matches!(production.open::<bool>("p", &token, now), Err(SealError::Forged)));
+    /// # Ok::<(), SealError>(())
+    /// ```
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audience = Some(audience.into());
+        self
     }
 
     /// Opens what this key has sealed, too.
@@ -61,11 +97,19 @@ impl SealKeys {
     /// # Errors
     /// [`SealError::UnusableKey`] as [`new`](Self::new), or when there is a key of this name.
     pub fn and_accept(
-        mut self,
+        self,
         name: impl Into<String>,
         secret: impl AsRef<[u8]>,
     ) -> Result<Self, SealError> {
-        let (name, secret) = (name.into(), secret.as_ref());
+        let (key, secret) = (name.into(), secret.as_ref());
+        if secret.len() >= MIN_SECRET && secret.iter().all(|byte| Some(byte) == secret.first()) {
+            let problem = "its secret is one byte, repeated: use random bytes".to_owned();
+            return Err(SealError::UnusableKey { key, problem });
+        }
+        self.accept(key, secret)
+    }
+
+    fn accept(mut self, name: String, secret: &[u8]) -> Result<Self, SealError> {
         let unusable = |problem: String| SealError::UnusableKey { key: name.clone(), problem };
         if !is_name(&name) {
             let problem =
@@ -91,8 +135,23 @@ impl SealKeys {
     /// was sealed for one thing cannot be used for another. Purposes that begin with `countersign` are the library's.
     ///
     /// # Errors
-    /// [`SealError::Unsealable`] when the claims are not JSON, or too large for a token.
+    /// [`SealError::Unsealable`] when the claims are not JSON, or too large for a token, or the purpose is the library's.
     pub fn seal<T: Serialize + ?Sized>(
+        &self,
+        purpose: &str,
+        claims: &T,
+        expires_at: SystemTime,
+    ) -> Result<String, SealError> {
+        if purpose.starts_with(RESERVED) {
+            let problem =
+                format!("purposes that begin with `{RESERVED}` are the library's: use another");
+            return Err(SealError::Unsealable { problem });
+        }
+        self.seal_own(purpose, claims, expires_at)
+    }
+
+    /// Seals for any purpose.
+    pub(crate) fn seal_own<T: Serialize + ?Sized>(
         &self,
         purpose: &str,
         claims: &T,
@@ -102,7 +161,8 @@ impl SealKeys {
         let claims = serde_json::to_value(claims).map_err(|error| unsealable(error.to_string()))?;
         let envelope = Envelope { claims, expires_at: token::millis(expires_at) };
         let first = self.keys.first().ok_or_else(|| unsealable("there is no key".to_owned()))?;
-        token::write(&first.name, &first.mac, purpose, &envelope)
+        let audience = self.audience.as_deref();
+        token::write(&first.name, &first.mac, (purpose, audience), &envelope)
     }
 
     /// The claims of a token that was sealed for this purpose, and is not over yet.
@@ -127,7 +187,8 @@ impl SealKeys {
         token: &str,
     ) -> Result<(T, Millis), SealError> {
         let mac = |name: &str| self.keys.iter().find(|key| key.name == name).map(|key| &key.mac);
-        let Envelope { claims, expires_at } = token::read::<Value>(token, purpose, is_name, mac)?;
+        let Envelope { claims, expires_at } =
+            token::read::<Value>(token, (purpose, self.audience.as_deref()), is_name, mac)?;
         let claims = serde_path_to_error::deserialize(claims).map_err(|error| {
             let problem = format!("`{}` does not fit", error.path());
             SealError::OtherClaims { problem }

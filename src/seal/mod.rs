@@ -9,7 +9,7 @@
 //! use countersign::{Args, ledger::{Ask, Decided, Ledger, MemoryStore, Verdict}, seal::{SealError, SealKeys}};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! # let (secret, last_years) = ([7; 32], [8; 32]);
+//! # let (secret, last_years) = ((0..32).collect::<Vec<u8>>(), (1..33).collect::<Vec<u8>>());
 //! let keys = SealKeys::new("2026-11", secret)?.and_accept("2025-11", last_years)?;
 //! let ledger = Ledger::new(MemoryStore::new());
 //! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").args(Args::new().with("path", "a.log"))).await?;
@@ -35,6 +35,10 @@
 //!   a fingerprint, never arguments; keep secrets out of claims of your own.
 //! - **Whoever has it, has it.** It names who answers, and does not check who brings it. Send it where only they read,
 //!   or compare with who is logged in: [`SealKeys::open_ask`] tells the name.
+//! - **It decides about the call as it was shown**: yes, no, or an answer. Whoever may also approve other arguments gets a
+//!   token of [`SealKeys::seal_ask_with_edits`].
+//! - **It is good wherever its key is**: give each service and ledger an [`audience`](SealKeys::audience), or a key, of its
+//!   own.
 //! - **It can be sent twice.** That it counts once is the ledger's doing, which decides once (rule L1); claims of your
 //!   own need a place of their own where they are used up.
 //! - **Keys rotate.** One seals, several open, and a token names its key. Put a new key first and keep the old one with

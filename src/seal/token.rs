@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The HMAC is over four parts, each with its length before it, so that no two ways to divide a text give one input: the
-//! form, the purpose, the name of the key, and the bytes of the JSON.
+//! form, the purpose, the name of the key, and the bytes of the JSON; and a fifth, the audience, where the keys have one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -37,7 +37,7 @@ pub(super) struct Envelope<T> {
 pub(super) fn write(
     key: &str,
     mac: &Hmac<Sha256>,
-    purpose: &str,
+    purpose: (&str, Option<&str>),
     envelope: &Envelope<Value>,
 ) -> Result<String, SealError> {
     let payload = crate::args::canonical(&json!(envelope));
@@ -56,7 +56,7 @@ pub(super) fn write(
 /// Nothing of a token is read but its form and its key before the seal is known to fit.
 pub(super) fn read<'k, T: DeserializeOwned>(
     token: &str,
-    purpose: &str,
+    purpose: (&str, Option<&str>),
     is_name: impl Fn(&str) -> bool,
     key: impl Fn(&str) -> Option<&'k Hmac<Sha256>>,
 ) -> Result<Envelope<T>, SealError> {
@@ -90,10 +90,16 @@ pub(super) fn read<'k, T: DeserializeOwned>(
 }
 
 /// The HMAC of a token's parts.
-fn over(mac: &Hmac<Sha256>, purpose: &str, key: &str, payload: &[u8]) -> Hmac<Sha256> {
+fn over(
+    mac: &Hmac<Sha256>,
+    (purpose, audience): (&str, Option<&str>),
+    key: &str,
+    payload: &[u8],
+) -> Hmac<Sha256> {
     let mut mac = mac.clone();
     let form = format!("countersign seal {FORM}");
-    for part in [form.as_bytes(), purpose.as_bytes(), key.as_bytes(), payload] {
+    let parts = [form.as_bytes(), purpose.as_bytes(), key.as_bytes(), payload];
+    for part in parts.into_iter().chain(audience.map(str::as_bytes)) {
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         mac.update(part);
     }

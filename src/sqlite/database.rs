@@ -7,10 +7,12 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::file::File;
 use super::schema;
+use crate::error::BoxError;
 use crate::ledger::StoreError;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+type Job = Box<dyn FnOnce(&mut Connection, &File) + Send>;
 
 /// A connection. Its thread ends when this is dropped.
 pub(super) struct Database {
@@ -26,9 +28,9 @@ impl Database {
         let path = path.to_owned();
         let thread = thread::Builder::new().name("countersign-sqlite".to_owned());
         let started = thread.spawn(move || match schema::open(&path) {
-            Ok(connection) => {
+            Ok((connection, file)) => {
                 if opened.send(Ok(())).is_ok() {
-                    work(connection, &incoming);
+                    work(connection, &file, &incoming);
                 }
             }
             Err(error) => drop(opened.send(Err(error))),
@@ -41,15 +43,26 @@ impl Database {
         }
     }
 
+    /// Reads, after what was asked of the connection before, and if the file is still at its path (rule L9).
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send {
+        self.run("read", move |connection, file| {
+            file.check()?;
+            Ok(job(connection)?)
+        })
+    }
+
     /// Does something with the connection, after what was asked of it before. It is asked for at once, and done also
     /// when nobody waits for it any more.
     pub(super) fn run<T: Send + 'static>(
         &self,
         what: &'static str,
-        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        job: impl FnOnce(&mut Connection, &File) -> Result<T, BoxError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send {
         let (done, is_done) = oneshot::channel();
-        let job: Job = Box::new(move |connection| drop(done.send(job(connection))));
+        let job: Job = Box::new(move |connection, file| drop(done.send(job(connection, file))));
         let sent = self.jobs.send(job).map_err(|_| self.error(what, ENDED));
         async move {
             sent?;
@@ -61,19 +74,15 @@ impl Database {
     }
 
     /// What could not be done with which file, and why.
-    pub(super) fn error(
-        &self,
-        what: &str,
-        source: impl Into<crate::error::BoxError>,
-    ) -> StoreError {
+    pub(super) fn error(&self, what: &str, source: impl Into<BoxError>) -> StoreError {
         StoreError::new(format!("{what} `{}`", self.path.display()), source)
     }
 }
 
 const ENDED: &str = "the thread of the database has ended";
 
-fn work(mut connection: Connection, jobs: &Receiver<Job>) {
+fn work(mut connection: Connection, file: &File, jobs: &Receiver<Job>) {
     for job in jobs {
-        job(&mut connection);
+        job(&mut connection, file);
     }
 }

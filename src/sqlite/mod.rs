@@ -18,8 +18,16 @@
 //! The file is in WAL mode, so that readers never wait, and `synchronous` is `FULL`, so that what a call has returned is
 //! on the disk. Two files beside it, `-wal` and `-shm`, belong to it. Its tables begin with `countersign_`; others may
 //! be in the same file. It has to be on a disk of the machine: SQLite's locks do not hold on network file systems.
+//!
+//! - **The file stays where it is** while a process has it open (rule L9). Where it, or one of the two beside it, was
+//!   removed, moved away or replaced, as by a script that restores a backup, every operation is an error from then on, and
+//!   the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To take a backup, use
+//!   `VACUUM INTO` or `.backup`; to restore one, end the processes first.
+//! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has none of its own. A process with
+//!   another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and decides by that one.
 
 mod database;
+mod file;
 mod rows;
 mod schema;
 
@@ -31,7 +39,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::ledger::{Entry, Filter, Linker, Millis, Row, Store, StoreError, Work, Writes};
+use crate::ledger::{Entry, Filter, Found, Linker, Millis, Store, StoreError, Work, Writes};
 use database::Database;
 
 /// How long a transaction, which nobody else can write beside, waits for its task to go on. Then it is begun anew.
@@ -89,18 +97,18 @@ impl Store for SqliteStore {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         let id = id.to_owned();
-        Box::pin(self.inner.reader.run("read", move |connection| rows::get(connection, &id)))
+        Box::pin(self.inner.reader.read(move |connection| rows::get(connection, &id)))
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         let filter = filter.clone();
-        Box::pin(self.inner.reader.run("read", move |connection| rows::list(connection, &filter)))
+        Box::pin(self.inner.reader.read(move |connection| rows::list(connection, &filter)))
     }
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(self.inner.reader.run("read", move |it| rows::due(it, rows::now(), limit)))
+        Box::pin(self.inner.reader.read(move |it| rows::due(it, rows::now(), limit)))
     }
 
     fn log<'a>(
@@ -110,7 +118,7 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
         let run = run.to_owned();
-        Box::pin(self.inner.reader.run("read", move |it| rows::log(it, &run, after, limit)))
+        Box::pin(self.inner.reader.read(move |it| rows::log(it, &run, after, limit)))
     }
 
     fn logs<'a>(
@@ -119,7 +127,7 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         let after = after.to_owned();
-        Box::pin(self.inner.reader.run("read", move |it| rows::logs(it, &after, limit)))
+        Box::pin(self.inner.reader.read(move |it| rows::logs(it, &after, limit)))
     }
 
     fn heads<'a>(
@@ -128,7 +136,7 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
         let after = after.to_owned();
-        Box::pin(self.inner.reader.run("read", move |it| rows::heads(it, &after, limit)))
+        Box::pin(self.inner.reader.read(move |it| rows::heads(it, &after, limit)))
     }
 }
 
@@ -141,15 +149,16 @@ impl SqliteStore {
         linker: &Linker,
         work: &mut Work<'_>,
     ) -> Option<Result<(), StoreError>> {
-        let (found, has_found) = oneshot::channel::<(Millis, Vec<Option<Row>>)>();
+        let (found, has_found) = oneshot::channel::<(Millis, Vec<Option<Found>>)>();
         let (answer, has_answer) = std::sync::mpsc::sync_channel::<Writes>(1);
         let (ids, linker) = (ids.to_vec(), linker.clone());
-        let writing = self.inner.writer.run("write", move |connection| {
+        let writing = self.inner.writer.run("write", move |connection, file| {
             if found.is_closed() {
                 return Ok(false);
             }
             // Dropped without a commit, it leaves nothing.
             let transaction = rows::begin(connection)?;
+            file.check()?;
             let rows =
                 ids.iter().map(|id| rows::get(&transaction, id)).collect::<Result<_, _>>()?;
             let sent = found.send((rows::now(), rows));
@@ -159,6 +168,8 @@ impl SqliteStore {
             };
             rows::write(&transaction, &linker, &writes)?;
             transaction.commit()?;
+            // What was written into a file that is gone meanwhile is on no disk.
+            file.check()?;
             Ok(true)
         });
         if let Ok((now, rows)) = has_found.await {

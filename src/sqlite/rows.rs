@@ -7,9 +7,12 @@ use rusqlite::{
     Connection, OptionalExtension as _, Transaction, TransactionBehavior, params, params_from_iter,
 };
 
-use crate::ledger::{Entry, Filter, Linker, Millis, Row, RowKind, Writes};
+use crate::ledger::{Dropped, Entry, Filter, Found, Linker, Millis, Row, RowKind, Writes};
 
-const COLUMNS: &str = "id, kind, run, state, created_at, due_at, doc";
+/// A row, and the last entry about it.
+const COLUMNS: &str =
+    "id, kind, run, state, created_at, due_at, doc, (SELECT body FROM countersign_log AS l
+    WHERE l.about = countersign_rows.id ORDER BY l.seq DESC LIMIT 1)";
 
 /// The store's time.
 pub(super) fn now() -> Millis {
@@ -22,18 +25,18 @@ pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Row>> {
+pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Found>> {
     let sql = format!("SELECT {COLUMNS} FROM countersign_rows WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([id], row).optional()
 }
 
-fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
     let kind: String = row.get(1)?;
     let kind = RowKind::parse(&kind).ok_or_else(|| {
         let problem = format!("`{}` is not a kind of row", kind.escape_debug());
         rusqlite::Error::FromSqlConversionFailure(1, Type::Text, problem.into())
     })?;
-    Ok(Row {
+    let found = Row {
         id: row.get(0)?,
         kind,
         run: row.get(2)?,
@@ -41,11 +44,12 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         created_at: row.get(4)?,
         due_at: row.get(5)?,
         doc: row.get(6)?,
-    })
+    };
+    Ok(Found { row: found, entry: row.get(7)? })
 }
 
 /// Each state is read by itself, in the order of its index, so that what is listed is all that is read.
-pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
+pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Found>> {
     let mut found = Vec::new();
     let kinds = filter.kind.map_or_else(|| vec![RowKind::Ask, RowKind::Run], |kind| vec![kind]);
     for kind in kinds {
@@ -56,8 +60,10 @@ pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result
             found.extend(list_one(connection, kind, Some(state), filter)?);
         }
     }
-    found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-    found.dedup_by(|a, b| a.id == b.id);
+    found.sort_by(|Found { row: a, .. }, Found { row: b, .. }| {
+        (b.created_at, &b.id).cmp(&(a.created_at, &a.id))
+    });
+    found.dedup_by(|a, b| a.row.id == b.row.id);
     found.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
     Ok(found)
 }
@@ -67,7 +73,7 @@ fn list_one(
     kind: RowKind,
     state: Option<&String>,
     filter: &Filter,
-) -> rusqlite::Result<Vec<Row>> {
+) -> rusqlite::Result<Vec<Found>> {
     let index = match (&filter.run, state) {
         (Some(_), _) => "run",
         (None, Some(_)) => "state",
@@ -160,6 +166,11 @@ pub(super) fn write(
     linker: &Linker,
     writes: &Writes,
 ) -> rusqlite::Result<()> {
+    if let Some(drop) = &writes.drop
+        && last(transaction, &drop.run)?.as_ref() != Some(&drop.end)
+    {
+        return Ok(());
+    }
     let sql = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
@@ -169,17 +180,28 @@ pub(super) fn write(
         let values = params![id, kind.as_str(), run, state, created_at, due_at, doc];
         transaction.prepare_cached(sql)?.execute(values)?;
     }
-    let last = "SELECT seq, hash FROM countersign_log WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
-    let append =
-        "INSERT INTO countersign_log (run, seq, prev, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let append = "INSERT INTO countersign_log (run, seq, prev, hash, body, about) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     for draft in &writes.log {
-        let last: Option<(i64, String)> = transaction
-            .prepare_cached(last)?
-            .query_row([&draft.run], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let last = last(transaction, &draft.run)?;
         let entry = linker.link(last.as_ref().map(|(seq, hash)| (*seq, hash.as_str())), draft);
         let Entry { run, seq, prev, hash, body } = &entry;
-        transaction.prepare_cached(append)?.execute(params![run, seq, prev, hash, body])?;
+        let values = params![run, seq, prev, hash, body, draft.row];
+        transaction.prepare_cached(append)?.execute(values)?;
+    }
+    if let Some(Dropped { run, end, rows }) = &writes.drop {
+        for row in rows {
+            let sql = "DELETE FROM countersign_rows WHERE id = ?1";
+            transaction.prepare_cached(sql)?.execute([row])?;
+        }
+        let sql = "DELETE FROM countersign_log WHERE run = ?1 AND seq <= ?2";
+        transaction.prepare_cached(sql)?.execute(params![run, end.0])?;
     }
     Ok(())
+}
+
+/// The place and the hash of the last entry of a log.
+fn last(connection: &Connection, run: &str) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = "SELECT seq, hash FROM countersign_log WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
+    let mut last = connection.prepare_cached(sql)?;
+    last.query_row([run], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
+use super::file::File;
 use crate::error::BoxError;
 
 /// What has to be done to come from one version to the next; the n-th makes version n + 1.
@@ -32,12 +33,20 @@ const MIGRATIONS: &[&str] = &["
         body TEXT NOT NULL,
         PRIMARY KEY (run, seq)
     ) STRICT, WITHOUT ROWID;
+", "
+    -- The row that an entry is about, so that the last entry about a row is found. Bodies are canonical: their keys are
+    -- sorted, so that an entry about an ask begins with its id, and one about a run with its time and event.
+    ALTER TABLE countersign_log ADD COLUMN about TEXT;
+    UPDATE countersign_log SET about = CASE
+        WHEN body GLOB '{\"ask\":\"*' THEN substr(body, 9, instr(substr(body, 9), '\"') - 1)
+        WHEN body GLOB '{\"at\":*,\"event\":\"run_*' THEN 'run:' || run END;
+    CREATE INDEX countersign_log_by_row ON countersign_log (about, seq) WHERE about IS NOT NULL;
 "];
 
 /// How long somebody who also opens, or writes, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) fn open(path: &Path) -> Result<Connection, BoxError> {
+pub(super) fn open(path: &Path) -> Result<(Connection, File), BoxError> {
     // No URIs: a path is a path, whatever its first letters are.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -50,9 +59,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, BoxError> {
     if mode != "wal" {
         return Err(format!("it cannot be in WAL mode, but is in mode `{mode}`").into());
     }
+    let opened = File::at(path)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut connection)?;
-    Ok(connection)
+    opened.check()?;
+    Ok((connection, File::at(path)?))
 }
 
 /// SQLite does not ask the busy handler where waiting could be a deadlock, as when two switch to WAL at once.
@@ -92,6 +103,10 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
             INSERT OR IGNORE INTO countersign_version VALUES (1, 0);",
         )?;
         let version = self::version(&transaction)?;
+        if version == 0 && has_table(&transaction, "countersign_rows")? {
+            return Err("it has the tables of a ledger, and its table `countersign_version` does not say of which version: \
+                something else than a ledger has changed it. Restore it from a backup".into());
+        }
         for migration in MIGRATIONS.iter().skip(usize::try_from(version)?) {
             transaction.execute_batch(migration)?;
         }
@@ -112,11 +127,15 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
 
 /// The version of the tables; 0 where there are none.
 fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'countersign_version'";
-    if connection.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+    if !has_table(connection, "countersign_version")? {
         return Ok(0);
     }
     let version =
         connection.query_row("SELECT version FROM countersign_version", [], |row| row.get(0));
     Ok(version.optional()?.unwrap_or_default())
+}
+
+fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    Ok(connection.query_row(sql, [name], |_| Ok(())).optional()?.is_some())
 }

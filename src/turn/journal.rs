@@ -10,7 +10,9 @@ use super::resolve::Resolving;
 use super::slot::{Slot, Waiting};
 use super::together::call_path;
 use crate::args::Args;
-use crate::call::{Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_to_repeat};
+use crate::call::{
+    Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
+};
 use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
@@ -26,6 +28,9 @@ pub(super) const POLICY: &str = "policy";
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
+
+/// Why a call is asked about again whose end was not seen.
+const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 
 /// What the model is told of a call that was answered where somebody had to approve it.
 const NO_APPROVAL: &str = "It was answered, but what was asked for is an approval: it did not run.";
@@ -65,7 +70,7 @@ pub(super) async fn decide(
             tracing::info!(target: "countersign::answer", call = id, by, "somebody else has decided before");
             put(answers, call, &winner.decision, &by);
         }
-        Decided::Recorded { .. } | Decided::NotAllowed => leave(answers, id),
+        Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => leave(answers, id),
         Decided::Expired => put(answers, call, &expired(), POLICY),
         Decided::Cancelled => put(answers, call, &withdrawn(), POLICY),
         Decided::Mismatch { .. } | Decided::UnknownAsk => {
@@ -211,6 +216,8 @@ impl LedgerJournal {
             changed: None,
             idempotent: call.idempotent,
         });
+        // The stack allows it anew each time that it is walked.
+        let ask = ask.valid_for(None);
         let fingerprint = ask.fingerprint();
         let record = self.0.park(ask).await?;
         if record.fingerprint != fingerprint && record.state != AskState::Executed {
@@ -240,6 +247,17 @@ impl LedgerJournal {
         Ok(ask_to_repeat(ask, reason))
     }
 
+    /// The question whether an approval still holds that was given then.
+    async fn aged(&self, ask: &str, since: Millis, ran: bool) -> Result<Question, LedgerError> {
+        let approved = format!("It was approved at {}, which is too long ago.", utc(since));
+        if ran {
+            let question = self.question(ask).await?;
+            let reason = format!("{approved} {}", question.reason);
+            return Ok(Question { reason, ..question });
+        }
+        Ok(ask_anew(ask, format!("{approved} Run it now?")))
+    }
+
     async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
         let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
         let id = match asked {
@@ -266,7 +284,12 @@ impl LedgerJournal {
                 "Another worker (`{by}`) executes this call: it may have run."
             )),
             Claimed::Unknown if self.0.asks_before_repeating() => {
-                JournalClaim::AskAgain(self.question(&id).await?)
+                JournalClaim::AskAgain(self.question(&id).await?, MAY_HAVE_RUN_ALREADY)
+            }
+            Claimed::Aged { since, may_have_run } => {
+                let why =
+                    if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its approval is too old" };
+                JournalClaim::AskAgain(self.aged(&id, since, may_have_run).await?, why)
             }
             Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
             Claimed::NotDecided | Claimed::UnknownAsk => {

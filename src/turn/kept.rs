@@ -107,7 +107,8 @@ pub(super) async fn decide(
 /// What is decided about an ask, as an answer to the call; nothing while it waits.
 fn decided(answers: &mut DeferredToolResults, call: (&str, DeferralKind), record: &Record) {
     match (&record.decision, record.state) {
-        (_, AskState::Expired) => put(answers, call, &expired(), POLICY),
+        // One that was decided has expired at its claim, which says so again: it is asked about anew (rule A8).
+        (None, AskState::Expired) => put(answers, call, &expired(), POLICY),
         (_, AskState::Cancelled) => put(answers, call, &withdrawn(), POLICY),
         // Another worker executes it: it is the one to say what came of it.
         (_, AskState::Claimed) => {}

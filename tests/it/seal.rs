@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const SECRET: [u8; 32] = [7; 32];
-const OLD: [u8; 32] = [8; 32];
+const OLD: [u8; 32] = *b"0123456789abcdef0123456789abcdef";
 const NOW: Millis = 1_800_000_000_000;
 
 fn at(millis: Millis) -> SystemTime {
@@ -21,7 +21,7 @@ fn at(millis: Millis) -> SystemTime {
 }
 
 fn keys() -> SealKeys {
-    SealKeys::new("2026-11", SECRET).unwrap()
+    SealKeys::danger_with_guessable_secret("2026-11", SECRET).unwrap()
 }
 
 fn yes() -> Verdict {
@@ -279,7 +279,7 @@ fn a_token_of_a_later_form_is_named() {
 fn keys_rotate() {
     let open = |keys: &SealKeys, token: &str| keys.open::<Value>("p", token, at(NOW));
     let seal = |keys: &SealKeys| keys.seal("p", &json!(1), at(NOW + 1)).unwrap();
-    let old = SealKeys::new("2025-11", OLD).unwrap();
+    let old = SealKeys::danger_with_guessable_secret("2025-11", OLD).unwrap();
     let both = keys().and_accept("2025-11", OLD).unwrap();
     let (early, late) = (seal(&old), seal(&both));
 
@@ -290,9 +290,9 @@ fn keys_rotate() {
         assert!(matches!(&error, SealError::UnknownKey { key } if key == name), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
-    let namesake = SealKeys::new("2026-11", OLD).unwrap();
+    let namesake = SealKeys::danger_with_guessable_secret("2026-11", OLD).unwrap();
     assert!(matches!(open(&namesake, &late), Err(SealError::Forged)), "another secret");
-    let renamed = SealKeys::new("2025-11", SECRET).unwrap();
+    let renamed = SealKeys::danger_with_guessable_secret("2025-11", SECRET).unwrap();
     let moved = late.replace("2026-11", "2025-11");
     assert!(matches!(open(&renamed, &moved), Err(SealError::Forged)), "the name is sealed too");
 }
@@ -306,11 +306,55 @@ fn keys_that_protect_nothing_are_refused() {
     );
     assert!(problem("k", b"").contains("has 0 bytes"));
     for name in ["", "a.b", "a b", "ü", "a\n", &"x".repeat(33)] {
-        assert!(problem(name, &SECRET).contains("letters, digits"), "{name}");
+        assert!(problem(name, &OLD).contains("letters, digits"), "{name}");
     }
     let twice = keys().and_accept("2026-11", OLD).unwrap_err().to_string();
     assert!(twice.contains("another one has its name"), "{twice}");
-    SealKeys::new("x".repeat(32), [1; 100]).unwrap();
+    for repeated in [vec![0; 32], vec![7; 32], vec![255; 100]] {
+        assert!(problem("k", &repeated).contains("one byte, repeated"), "{repeated:?}");
+    }
+    SealKeys::new("x".repeat(32), [OLD, SECRET].concat()).unwrap();
+}
+
+#[tokio::test]
+async fn a_token_approves_other_arguments_only_if_it_was_made_for_that() {
+    // L6: "A token decides about the call as it was shown".
+    let place = Place::new();
+    let ask = place.park(Ask::new("r", "c", "pay").args(Args::new().with("eur", 5))).await;
+    let edit = |eur: i64| Verdict::Approve { args: Some(Args::new().with("eur", eur)) };
+    let token = keys().seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
+    let error = place.decide(&token, edit(5_000)).await.unwrap_err();
+    assert!(matches!(&error, SealError::NoEdits { ask: id } if id == ask.ask.id()), "{error}");
+    assert_eq!(place.now(&ask).await, ask, "nothing has changed");
+    let edits = keys().seal_ask_with_edits(&ask, "ann", at(NOW + 60_000)).unwrap();
+    assert_eq!(place.decide(&edits, edit(6)).await.unwrap(), Decided::Won { again: false });
+
+    let ask = place.park(Ask::new("r", "d", "pay").args(Args::new().with("eur", 5))).await;
+    let token = keys().seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
+    let same = place.decide(&token, edit(5)).await.unwrap();
+    assert_eq!(same, Decided::Won { again: false }, "the same arguments are no others");
+}
+
+#[tokio::test]
+async fn a_token_is_for_its_audience() {
+    let place = Place::new();
+    let ask = place.park(Ask::new("r", "c", "pay")).await;
+    let token = keys().audience("staging").seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
+    for other in [keys(), keys().audience("production"), keys().audience("")] {
+        let error = place.ledger.decide_sealed(&other, &token, yes()).await.unwrap_err();
+        assert!(matches!(error, SealError::Forged), "{error}");
+    }
+    assert_eq!(place.now(&ask).await, ask, "nothing has changed");
+    let made = place.ledger.decide_sealed(&keys().audience("staging"), &token, yes()).await;
+    assert_eq!(made.unwrap(), Decided::Won { again: false });
+}
+
+#[test]
+fn the_purposes_of_the_library_are_not_sealed_for() {
+    for purpose in ["countersign", "countersign ask", "countersign ai-sdk chat 1"] {
+        let error = keys().seal(purpose, &json!(1), at(NOW + 1)).unwrap_err();
+        assert!(error.to_string().contains("are the library's"), "{error}");
+    }
 }
 
 #[test]
@@ -394,7 +438,7 @@ proptest! {
         secret in any::<[u8; 32]>(), lives in 1..1_000_000_i64, bit in any::<prop::sample::Index>(),
     ) {
         let claims = json!({"text": text, "number": number, "list": list});
-        let keys = SealKeys::new("k", secret).unwrap();
+        let keys = SealKeys::danger_with_guessable_secret("k", secret).unwrap();
         let token = keys.seal(&purpose, &claims, at(NOW + lives)).unwrap();
         prop_assert!(token.bytes().all(|it| it.is_ascii_alphanumeric() || b"._-".contains(&it)), "it fits into a URL");
         prop_assert_eq!(keys.open::<Value>(&purpose, &token, at(NOW)).unwrap(), claims);

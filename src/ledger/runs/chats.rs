@@ -15,8 +15,8 @@ fn key(chat: &str) -> String {
 impl Ledger {
     /// A chat as it stands.
     pub(crate) async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
-        let row = self.store.get(&row_id(&key(chat))).await?;
-        Ok(row.map(|row| read(&row)).transpose()?.map(|record| record.state))
+        let found = self.store.get(&row_id(&key(chat))).await?;
+        Ok(found.map(|found| read(&found)).transpose()?.map(|record| record.state))
     }
 
     /// Takes a chat, as [`take_run`](Self::take_run) takes a run. One that is not there begins as `null`.
@@ -29,7 +29,7 @@ impl Ledger {
         self.on_run(&key, None, |now, record| {
             let mut record = record.unwrap_or_else(|| RunRecord::new(&key, true, now));
             match record.take(worker, lease, now) {
-                taken @ Taken::Taken { .. } => (taken, Some((record, None))),
+                taken @ Taken::Taken { .. } => (taken, Some((record, Some("run_taken")))),
                 other => (other, None),
             }
         })

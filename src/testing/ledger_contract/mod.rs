@@ -1,6 +1,7 @@
 //! What every store of a ledger has to keep: the rules L1 to L4, and what [`Store`] says of itself.
 
 mod audit;
+mod changed;
 mod claiming;
 mod deciding;
 mod ending;
@@ -43,6 +44,7 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     ending::check(&new().await).await;
     limits::check(&new().await).await;
     audit::check(&new().await).await;
+    changed::check(&new().await).await;
 }
 
 /// How many do the same at once.

@@ -1,21 +1,26 @@
 //! What [`Store`] says of itself.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{MANY, Place, ok};
-use crate::ledger::{Draft, Filter, Linker, Row, RowKind, Writes};
+use crate::ledger::{Draft, Dropped, Filter, Found, Linker, Row, RowKind, Writes};
 
 pub(super) async fn check(place: &Place) {
     kept_as_it_is(place).await;
     one_after_the_other(place).await;
     lists(place).await;
     logs(place).await;
+    dropping(place).await;
 }
 
 fn row(id: &str, state: &str, created_at: i64) -> Row {
     let (id, run, state) = (id.to_owned(), "a run".to_owned(), state.to_owned());
     Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc: "{}".to_owned() }
+}
+
+fn draft(run: &str, row: Option<&str>, body: Value) -> Draft {
+    Draft { run: run.to_owned(), row: row.map(str::to_owned), body }
 }
 
 async fn write(place: &Place, n: usize, writes: Writes) {
@@ -39,10 +44,17 @@ async fn kept_as_it_is(place: &Place) {
             (format!("run {}", &text.get(..20).unwrap_or(text)), Some(i64::MAX));
         row.doc = json!({"text": text, "nul": "\0"}).to_string();
         let body = json!({"text": text, "number": u64::MAX});
-        let log = vec![Draft { run: row.run.clone(), body: body.clone() }];
-        write(place, 0, Writes { rows: vec![row.clone()], log: log.clone() }).await;
+        let about = Some(row.id.clone());
+        let log = vec![Draft { run: row.run.clone(), row: about, body: body.clone() }];
+        let writes = Writes { rows: vec![row.clone()], log: log.clone(), drop: None };
+        write(place, 0, writes).await;
         let stored = ok(place.store(1).get(&row.id).await);
-        assert_eq!(stored.as_ref(), Some(&row), "a row is given back as it was written");
+        let as_written = Found { row: row.clone(), entry: Some(json!(body).to_string()) };
+        assert_eq!(
+            stored,
+            Some(as_written),
+            "a row is given back as it was written, with its entry"
+        );
         let entries = ok(place.store(1).log(&row.run, 0, 10).await);
         let expected: Vec<_> =
             log.iter().map(|draft| Linker::default().link(None, draft)).collect();
@@ -50,9 +62,9 @@ async fn kept_as_it_is(place: &Place) {
         let due = ok(place.store(1).due(10).await);
         assert!(due.is_empty(), "what is due at the end of time is not due: {due:?}");
         row.due_at = None;
-        write(place, 1, Writes { rows: vec![row.clone()], log: vec![] }).await;
-        let stored = ok(place.store(0).get(&row.id).await);
-        assert_eq!(stored.as_ref(), Some(&row), "a row takes the place of the one before it");
+        write(place, 1, Writes { rows: vec![row.clone()], ..Writes::default() }).await;
+        let stored = ok(place.store(0).get(&row.id).await).map(|found| found.row);
+        assert_eq!(stored, Some(row), "a row takes the place of the one before it");
     }
     let none = ok(place.store(0).get("not there").await);
     assert_eq!(none, None, "a row that is not there is not there");
@@ -67,22 +79,26 @@ async fn one_after_the_other(place: &Place) {
         tasks.spawn(async move {
             for _ in 0..TIMES {
                 let ids = ["counter".to_owned(), "not there".to_owned()];
-                let mut work = |_, rows: Vec<Option<Row>>| {
+                let mut work = |_, rows: Vec<Option<Found>>| {
                     assert_eq!(rows.len(), 2, "as many rows are read as were asked for");
                     assert_eq!(rows.last(), Some(&None), "a row that is not there is `None`");
                     let found = rows.into_iter().next().flatten();
+                    let entry = found.as_ref().map(|found| found.entry.clone());
                     let count: u32 =
-                        found.map_or(0, |row: Row| row.doc.parse().unwrap_or_default());
+                        found.map_or(0, |found| found.row.doc.parse().unwrap_or_default());
+                    let last = count.checked_sub(1).map(|last| Some(last.to_string()));
+                    assert_eq!(entry, last, "a row is read with the last entry about it");
                     let doc = (count + 1).to_string();
-                    let log = vec![Draft { run: "count".to_owned(), body: json!(count) }];
-                    Writes { rows: vec![Row { doc, ..row("counter", "s", 0) }], log }
+                    let log = vec![draft("count", Some("counter"), json!(count))];
+                    let rows = vec![Row { doc, ..row("counter", "s", 0) }];
+                    Writes { rows, log, drop: None }
                 };
                 ok(store.transact(&ids, &Linker::default(), &mut work).await);
             }
         });
     }
     tasks.join_all().await;
-    let counted = ok(place.store(0).get("counter").await).map(|row| row.doc);
+    let counted = ok(place.store(0).get("counter").await).map(|found| found.row.doc);
     let all = MANY * TIMES;
     assert_eq!(counted, Some(all.to_string()), "two transactions over one row never interleave");
     let entries = ok(place.store(1).log("count", 0, u32::MAX).await);
@@ -97,10 +113,10 @@ async fn lists(place: &Place) {
     for row in &mut rows {
         row.run.push_str(" listed");
     }
-    write(place, 0, Writes { rows, log: vec![] }).await;
+    write(place, 0, Writes { rows, ..Writes::default() }).await;
     let run = Some("a run listed".to_owned());
     let ids = async |filter: Filter| -> Vec<String> {
-        ok(place.store(1).list(&filter).await).into_iter().map(|row| row.id).collect()
+        ok(place.store(1).list(&filter).await).into_iter().map(|found| found.row.id).collect()
     };
     let asks = Filter { kind: Some(RowKind::Ask), run: run.clone(), ..Filter::default() };
     assert_eq!(ids(asks.clone()).await, ["d", "c", "a", "b"], "newest first, then by id");
@@ -115,17 +131,17 @@ async fn lists(place: &Place) {
 
     let due = |id: &str, at| Row { due_at: Some(at), ..row(id, "x", 0) };
     let rows = vec![due("due a", 3), due("due b", 1), due("due c", 2), due("not due", i64::MAX)];
-    write(place, 0, Writes { rows, log: vec![] }).await;
+    write(place, 0, Writes { rows, ..Writes::default() }).await;
     let ids = ok(place.store(1).due(2).await);
     assert_eq!(ids, ["due b", "due c"], "the longest over first, so many at most");
 }
 
 async fn logs(place: &Place) {
-    let draft = |run: &str| Draft { run: run.to_owned(), body: json!(run) };
+    let draft = |run: &str| draft(run, None, json!(run));
     let runs = ["~ B", "~ a", "~ a", "~ \u{e4}", "~ Z", "~ a"];
-    write(place, 0, Writes { rows: vec![], log: runs.map(draft).to_vec() }).await;
+    write(place, 0, Writes { log: runs.map(draft).to_vec(), ..Writes::default() }).await;
     let smuggled = Row { run: "~ only rows".to_owned(), ..row("smuggled", "x", 0) };
-    write(place, 0, Writes { rows: vec![smuggled], log: vec![] }).await;
+    write(place, 0, Writes { rows: vec![smuggled], ..Writes::default() }).await;
     let logs = async |after: &str, limit| ok(place.store(1).logs(after, limit).await);
     let all = ["~ B", "~ Z", "~ a", "~ only rows", "~ \u{e4}"];
     assert_eq!(logs("~", 10).await, all, "in the order of bytes, with runs that have rows only");
@@ -147,4 +163,34 @@ async fn logs(place: &Place) {
     };
     assert_eq!((log(0, 2).await, log(2, 2).await), (vec![1, 2], vec![3]), "in order, page by page");
     assert_eq!(log(3, 2).await, [0; 0], "there is none behind the last");
+}
+
+async fn dropping(place: &Place) {
+    let named = |id: &str| Row { run: "~ dropped".to_owned(), ..row(id, "x", 0) };
+    let entry = |row: &str, body| draft("~ dropped", Some(row), json!(body));
+    let rows = ["gone", "stays"].map(named).to_vec();
+    let log = vec![entry("gone", 1), entry("stays", 2)];
+    write(place, 0, Writes { rows, log, drop: None }).await;
+    let entries = async || ok(place.store(1).log("~ dropped", 0, 10).await);
+    let before = entries().await;
+    let end = |n: usize| before.get(n).map(|it| (it.seq, it.hash.clone())).unwrap_or_default();
+    let dropping = |end| Writes {
+        rows: vec![named("tomb")],
+        log: vec![entry("tomb", 3)],
+        drop: Some(Dropped { run: "~ dropped".to_owned(), end, rows: vec!["gone".to_owned()] }),
+    };
+    write(place, 0, dropping(end(0))).await;
+    assert_eq!(
+        entries().await,
+        before,
+        "a log that has gone on is not cut, and nothing is written"
+    );
+    write(place, 1, dropping(end(1))).await;
+    let after = entries().await;
+    let seqs: Vec<_> = after.iter().map(|entry| (entry.seq, entry.prev.clone())).collect();
+    assert_eq!(seqs, [(3, end(1).1)], "the log goes on from where it was cut");
+    for (id, is_there) in [("gone", false), ("stays", true), ("tomb", true)] {
+        let found = ok(place.store(0).get(id).await);
+        assert_eq!(found.is_some(), is_there, "what is dropped is gone, and nothing else: {id}");
+    }
 }

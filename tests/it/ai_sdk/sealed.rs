@@ -11,8 +11,13 @@ use super::world::World;
 
 const NOTHING: [&str; 0] = [];
 
+/// A secret of 32 different bytes.
+fn secret(first: u8) -> Vec<u8> {
+    (first..first + 32).collect()
+}
+
 fn keys(name: &str) -> SealKeys {
-    SealKeys::new(name, [7; 32]).unwrap()
+    SealKeys::new(name, secret(7)).unwrap()
 }
 
 fn sealed(world: &World, keys: SealKeys) -> Client {
@@ -46,9 +51,11 @@ async fn a_chat_that_the_client_keeps_goes_on_at_any_server_with_the_keys() {
     ann.note(&ask, true, None).output(&json!("here")).send().await;
     assert_eq!(world.ran(), ["a.txt"]);
     ann.say("delete b.txt").await;
-    ann.chats =
-        sealed(&world, SealKeys::new("new", [8; 32]).unwrap().and_accept("k", [7; 32]).unwrap())
-            .chats;
+    ann.chats = sealed(
+        &world,
+        SealKeys::new("new", secret(8)).unwrap().and_accept("k", secret(7)).unwrap(),
+    )
+    .chats;
     ann.answer(false).await;
     ann.say("read c.txt").await;
     assert_eq!(world.ran(), ["a.txt", "c.txt"]);

@@ -62,7 +62,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     let it = Filling(ledger);
     it.park(ask("pending")).await;
     it.park(ask("sealed")).await;
-    it.park(ask("has time").expires_in(AGES)).await;
+    it.park(ask("has time").expires_in(AGES).valid_for(AGES)).await;
     let two = Quorum { approvals: 2, not_the_requester: true };
     it.decided(ask("voted").quorum(two), yes()).await;
     it.decided(ask("approved"), yes()).await;

@@ -1,7 +1,7 @@
 //! What a later version has stored is named, and left as it is.
 
 use countersign::ledger::{
-    Ask, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Verdict, Writes,
+    Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Verdict, Writes,
 };
 use countersign::seal::SealError;
 use countersign::{SqliteStore, SuspendedRun, SuspendedTurn};
@@ -73,22 +73,26 @@ async fn tried(ledger: &Ledger, row: &Row) -> Vec<LedgerError> {
 async fn rows(store: impl Store + Clone) {
     let all = || async { store.list(&Filter::default()).await.unwrap() };
     for id in [ask("pending").id().to_owned(), "run:lapsed".to_owned()] {
-        let before = store.get(&id).await.unwrap().unwrap();
+        let found = store.get(&id).await.unwrap().unwrap();
+        let (before, said) = (found.row, serde_json::from_str(&found.entry.unwrap()).unwrap());
         for doc in later(&before.doc) {
             let row = Row { doc, ..before.clone() };
-            let put = async |row: &Row| {
-                let mut work = |_, _| Writes { rows: vec![row.clone()], log: vec![] };
+            let put = async |row: &Row, body: &Value| {
+                let (run, about) = (row.run.clone(), Some(row.id.clone()));
+                let log = vec![Draft { run, row: about, body: body.clone() }];
+                let mut work =
+                    |_, _| Writes { rows: vec![row.clone()], log: log.clone(), drop: None };
                 let ids = [row.id.clone()];
                 store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
             };
-            put(&row).await;
+            put(&row, &json!({"event": "something later"})).await;
             let (ledger, rows) = (Ledger::new(store.clone()), all().await);
             let entries = ledger.export(|_| ()).await.unwrap();
             for error in tried(&ledger, &row).await {
                 let said = error.to_string();
                 assert!(matches!(error, LedgerError::Unreadable { id, .. } if id == row.id));
                 assert!(
-                    said.contains("it is of version 99, and this build reads version 1"),
+                    said.contains("it is of version 99, and this build reads versions up to"),
                     "{said}"
                 );
             }
@@ -98,7 +102,7 @@ async fn rows(store: impl Store + Clone) {
             // What is of this version goes on beside it.
             let beside = Ask::new("beside", format!("{id}{}", row.doc.len()), "pay");
             ledger.park(beside).await.unwrap();
-            put(&before).await;
+            put(&before, &said).await;
         }
     }
 }

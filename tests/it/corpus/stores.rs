@@ -27,10 +27,11 @@ fn store() -> MemoryStore {
 
 pub(super) async fn write_all(to: &Path) {
     let store = store();
-    let ledger = Ledger::new(store.clone());
+    // Approvals as old as its clock are still used.
+    let ledger = Ledger::new(store.clone()).approvals_valid_for(None);
     fill(&ledger).await;
     let rows = store.list(&Filter::default()).await.unwrap();
-    write(to, "rows.json", &rows.iter().map(row_as_json).collect());
+    write(to, "rows.json", &rows.iter().map(|found| row_as_json(&found.row)).collect());
     write_log(to, "log.jsonl", &ledger).await;
     write(to, "stands.json", &standing(&ledger, &Default::default()).await);
     let sealed = ledger.get(ask("sealed").id()).await.unwrap().unwrap();
@@ -85,17 +86,23 @@ fn row_of(json: &Value) -> Row {
     }
 }
 
+/// The row that an entry is about.
+fn about(run: &str, body: &Value) -> Option<String> {
+    let of_run = || body["event"].as_str()?.starts_with("run_").then(|| format!("run:{run}"));
+    body["ask"].as_str().map(str::to_owned).or_else(of_run)
+}
+
 /// Puts the rows and the log into an empty store. The log is chained anew, and comes out as it was.
 pub(super) async fn load(store: &impl Store, version: &Path) {
     let rows: Vec<Value> = serde_json::from_str(&read(version, "rows.json")).unwrap();
     let rows: Vec<Row> = rows.iter().map(row_of).collect();
     let entries = entries(version, "log.jsonl");
-    let drafts = entries.iter().map(|entry| Draft {
-        run: entry.run.clone(),
-        body: serde_json::from_str(&entry.body).unwrap(),
+    let drafts = entries.iter().map(|entry| {
+        let body: Value = serde_json::from_str(&entry.body).unwrap();
+        Draft { run: entry.run.clone(), row: about(&entry.run, &body), body }
     });
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
-    let writes = Writes { rows, log: drafts.collect() };
+    let writes = Writes { rows, log: drafts.collect(), drop: None };
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
     for entry in entries {

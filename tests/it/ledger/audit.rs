@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use countersign::ledger::{Ask, Broken, Claimed, Entry, Ledger, Linker, Taken, Verdict, Verified};
+use countersign::ledger::{
+    Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verdict, Verified,
+};
 use countersign::{Args, SqliteStore};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -216,10 +218,13 @@ async fn earlier_logs_verify() {
     let doc: String =
         file.query_row("SELECT doc FROM countersign_rows", [], |it| it.get(0)).unwrap();
     let mut doc: serde_json::Value = serde_json::from_str(&doc).unwrap();
-    doc["ask"]["claim"].as_object_mut().unwrap().remove("at").unwrap();
+    doc["version"] = json!(1);
+    let lease = doc.as_object_mut().unwrap().remove("lease").unwrap();
+    let claim = doc["ask"]["claim"].as_object_mut().unwrap();
+    claim.remove("at").unwrap();
+    claim.insert("until".to_owned(), lease["until"].clone());
+    let record: Record = serde_json::from_value(doc["ask"].clone()).unwrap();
     file.execute("UPDATE countersign_rows SET doc = ?1", [doc.to_string()]).unwrap();
-    let record = ledger.get(ask.ask.id()).await.unwrap().unwrap();
-    assert_eq!(record.claim.as_ref().unwrap().at, None);
     let mut entries = Vec::new();
     ledger.export(|entry| entries.push(entry)).await.unwrap();
     let mut last: Option<Entry> = None;
@@ -227,9 +232,11 @@ async fn earlier_logs_verify() {
         let mut body: serde_json::Value = serde_json::from_str(&entry.body).unwrap();
         if body["event"] == "settled" {
             body["by"] = serde_json::Value::Null;
-            body["record"] = digest(&record).into();
         }
-        let draft = countersign::ledger::Draft { run: entry.run.clone(), body };
+        body.as_object_mut().unwrap().remove("row").unwrap();
+        body["record"] = digest(&record).into();
+        let (run, row) = (entry.run.clone(), Some(record.ask.id().to_owned()));
+        let draft = Draft { run, row, body };
         let before = last.as_ref().map(|last| (last.seq, last.hash.as_str()));
         let entry = Linker::default().link(before, &draft);
         let sql = "UPDATE countersign_log SET prev = ?1, hash = ?2, body = ?3 WHERE seq = ?4";
@@ -239,10 +246,17 @@ async fn earlier_logs_verify() {
     }
     let verified = verify(&ledger, &Heads::new()).await.unwrap();
     assert_eq!(verified.entries, 4);
+    let read = ledger.get(ask.ask.id()).await.unwrap().unwrap();
+    assert_eq!(read.claim.unwrap().at, None);
+    let sql = "UPDATE countersign_rows SET doc = replace(doc, '\"w\"', '\"v\"')";
+    file.execute_batch(sql).unwrap();
+    let error = ledger.get(ask.ask.id()).await.unwrap_err().to_string();
+    assert!(error.contains("was changed outside of the ledger"), "L8: {error}");
+    assert!(verify(&ledger, &Heads::new()).await.is_err());
 }
 
 /// What the log says of an ask: SHA-256 over its canonical JSON, without how long its lease is.
-fn digest(record: &countersign::ledger::Record) -> String {
+fn digest(record: &Record) -> String {
     let mut value = json!(record);
     value["claim"].as_object_mut().unwrap().remove("until");
     let canonical = Args::try_from(value).unwrap().to_string();

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use countersign::ledger::{Entry, Filter, Linker, MemoryStore, Row, Store, StoreError, Work};
+use countersign::ledger::{Entry, Filter, Found, Linker, MemoryStore, Store, StoreError, Work};
 use futures::future::{BoxFuture, Either, select};
 use tokio::sync::Notify;
 
@@ -98,11 +98,11 @@ impl Store for Failing {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         self.inner.get(id)
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         self.inner.list(filter)
     }
 

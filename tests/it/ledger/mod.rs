@@ -14,20 +14,24 @@ macro_rules! over_each_store {
     };
 }
 
+mod aging;
 mod audit;
 mod checkpoints;
 mod closing;
 mod contract;
 pub(crate) mod failing;
 mod kills;
+mod people;
 mod properties;
 mod repeating;
 mod resuming;
+mod retention;
 #[cfg(feature = "postgres")]
 mod session;
 mod shell;
 mod storm;
 mod taking_up;
+mod vanished;
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};

@@ -33,7 +33,7 @@ impl World {
     async fn dies(&self, run: &str, dies: Dies) {
         let mut at = match dies {
             Dies::InTheTool => usize::MAX,
-            Dies::BeforeSettling => 4, // taken, parked, decided, claimed, settled
+            Dies::BeforeSettling => 3, // taken, decided, claimed, settled
         };
         let newest = &self.asks().await[0];
         // What repeats another ask is claimed with it.

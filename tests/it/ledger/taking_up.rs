@@ -294,8 +294,8 @@ async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
         let model = Scripted::default();
         Agent::new(model, tools.clone()).output(text().or_deferred()).ledger(ledger)
     };
-    // Taken, parked, decided, parked anew; the worker dies before it saves.
-    let failing = Failing::at(&world.store, Some((4, How::DiesBefore)));
+    // Taken, decided, parked anew; the worker dies before it saves.
+    let failing = Failing::at(&world.store, Some((3, How::DiesBefore)));
     let first = agent(Ledger::new(failing.clone()));
     assert!(failing.work(first.take_up(&run)).await.is_none());
     assert_eq!(world.asks().await.len(), 2);

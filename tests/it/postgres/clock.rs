@@ -93,7 +93,8 @@ async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
             due_at: None,
             doc: at.to_string(),
         }],
-        log: vec![Draft { run: "run".into(), body: json!(at) }],
+        log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(at) }],
+        drop: None,
     };
     store.transact(&ids, &linker, &mut |at, _| writes(at)).await.unwrap();
     let mut times = Vec::new();
@@ -106,6 +107,38 @@ async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
     };
     store.transact(&ids, &linker, &mut work).await.unwrap();
     assert_eq!(times, [1_000_000_000, 1_003_600_000]);
-    assert_eq!(store.get("row").await.unwrap().unwrap().doc, "1003600000");
+    assert_eq!(store.get("row").await.unwrap().unwrap().row.doc, "1003600000");
     assert_eq!(store.log("run", 0, 10).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_falls_due_between_reading_and_writing_is_read_again() {
+    // L4: "Deadlines are compared with the store's clock, within the transaction that decides or claims."
+    let (store, step) = store().await;
+    let (linker, ids) = (Linker::default(), ["row".to_owned()]);
+    let writes = |at: i64| Writes {
+        rows: vec![Row {
+            id: "row".into(),
+            kind: RowKind::Ask,
+            run: "run".into(),
+            state: "pending".into(),
+            created_at: 1,
+            due_at: Some(1_000_001_000),
+            doc: at.to_string(),
+        }],
+        log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(at) }],
+        drop: None,
+    };
+    store.transact(&ids, &linker, &mut |at, _| writes(at)).await.unwrap();
+    let mut times = Vec::new();
+    let mut work = |at, _| {
+        times.push(at);
+        if times.len() == 1 {
+            // Less than the clock may be off, and behind the deadline.
+            block_in_place(|| Handle::current().block_on(step(2)));
+        }
+        writes(at)
+    };
+    store.transact(&ids, &linker, &mut work).await.unwrap();
+    assert_eq!(times, [1_000_000_000, 1_000_002_000]);
 }

@@ -105,3 +105,35 @@ async fn a_url_that_does_not_work_says_why_and_keeps_its_password() {
         assert!(!text(error).contains("password"), "{}", text(error));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_shares_connections_is_refused_by_name() {
+    let server = Server::start();
+    for (mode, url) in server.pooled() {
+        let connected = PostgresStore::connect(&url).await;
+        if mode == "session" {
+            let ledger = Ledger::new(connected.unwrap());
+            ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap();
+            continue;
+        }
+        let error = text(&connected.expect_err("it is refused"));
+        assert!(error.contains("`pool_mode = session`"), "{mode}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_to_be_read_only_is_only_read() {
+    let url = Server::shared().url().await;
+    let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+    let ask = ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap();
+    let read_only = format!("{url}%20-cdefault_transaction_read_only%3Don");
+    let reader = Ledger::new(PostgresStore::connect(&read_only).await.unwrap());
+    assert_eq!(reader.get(ask.ask.id()).await.unwrap(), Some(ask.clone()));
+    for error in [
+        reader.cancel(ask.ask.id(), "ann").await.map(drop).unwrap_err(),
+        reader.park(Ask::new("another", "root/c1", "delete_file")).await.map(drop).unwrap_err(),
+    ] {
+        assert!(text(&error).contains("read-only transaction"), "{}", text(&error));
+    }
+    assert_eq!(ledger.get(ask.ask.id()).await.unwrap(), Some(ask), "nothing has changed");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Ask, Claimed, Decided, Draft, Found, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
@@ -93,12 +93,16 @@ async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
             let (ids, linker) = (ids.clone(), &linker);
             async move {
                 let mut made = false;
-                let mut work = |_, rows: Vec<Option<Row>>| {
+                let mut work = |_, rows: Vec<Option<Found>>| {
                     made = rows.iter().flatten().next().is_none();
                     let id = ids.iter().find(|id| id.starts_with("some")).unwrap();
                     let rows = made.then(|| row(id, n)).into_iter().collect();
-                    let log = made.then(|| Draft { run: "run".into(), body: json!(n) });
-                    Writes { rows, log: log.into_iter().collect() }
+                    let log = made.then(|| Draft {
+                        run: "run".into(),
+                        row: Some("row".into()),
+                        body: json!(n),
+                    });
+                    Writes { rows, log: log.into_iter().collect(), drop: None }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
                 made
@@ -125,12 +129,16 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
         let linker = &linker;
         async move {
             for _ in 0..10 {
-                let mut work = |_, rows: Vec<Option<Row>>| {
-                    let count = |row: Option<Row>| row.map_or(0, |row| row.doc.parse().unwrap());
+                let mut work = |_, rows: Vec<Option<Found>>| {
+                    let count = |it: Option<Found>| it.map_or(0, |it| it.row.doc.parse().unwrap());
                     let counts = rows.into_iter().map(count).collect::<Vec<usize>>();
                     let rows = ids.iter().zip(counts).map(|(id, count)| row(id, count + 1));
-                    let runs = ["one", "two"].map(|run| Draft { run: run.into(), body: json!(n) });
-                    Writes { rows: rows.collect(), log: runs.into() }
+                    let runs = ["one", "two"].map(|run| Draft {
+                        run: run.into(),
+                        row: None,
+                        body: json!(n),
+                    });
+                    Writes { rows: rows.collect(), log: runs.into(), drop: None }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
             }
@@ -138,7 +146,7 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
     }))
     .await;
     for id in &ids {
-        assert_eq!(stores[0].get(id).await.unwrap().unwrap().doc, "80");
+        assert_eq!(stores[0].get(id).await.unwrap().unwrap().row.doc, "80");
     }
     for run in ["one", "two"] {
         let log = stores[0].log(run, 0, 1000).await.unwrap();
@@ -152,26 +160,26 @@ async fn counting_with_and_without_a_log_loses_nothing() {
     let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
     let (linker, ids) = (Linker::default(), ["row".to_owned()]);
-    let log = |n: usize| vec![Draft { run: "run".into(), body: json!(n) }];
-    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0) };
+    let log = |n: usize| vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(n) }];
+    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0), drop: None };
     stores[0].transact(&ids, &linker, &mut first).await.unwrap();
     // Two tasks on each store, so that some go to the server together.
     join_all((0..16).map(|n| {
         let (store, ids, linker) = (&stores[n / 2], &ids, &linker);
         async move {
             for round in 0..20 {
-                let mut work = |_, rows: Vec<Option<Row>>| {
-                    let count: usize = rows[0].as_ref().unwrap().doc.parse().unwrap();
+                let mut work = |_, rows: Vec<Option<Found>>| {
+                    let count: usize = rows[0].as_ref().unwrap().row.doc.parse().unwrap();
                     // A renewal changes a row and is not worth an entry.
                     let log = if (n + round) % 2 == 0 { log(n) } else { Vec::new() };
-                    Writes { rows: vec![row("row", count + 1)], log }
+                    Writes { rows: vec![row("row", count + 1)], log, drop: None }
                 };
                 store.transact(ids, linker, &mut work).await.unwrap();
             }
         }
     }))
     .await;
-    assert_eq!(stores[0].get("row").await.unwrap().unwrap().doc, "320");
+    assert_eq!(stores[0].get("row").await.unwrap().unwrap().row.doc, "320");
     let log = stores[0].log("run", 0, 1000).await.unwrap();
     assert!(log.iter().map(|entry| entry.seq).eq(1..=161));
 }

@@ -205,7 +205,8 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
     for polls in 0..40 {
         let mut work = |_, _| Writes {
             rows: Vec::new(),
-            log: vec![Draft { run: "run".into(), body: json!(polls) }],
+            log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(polls) }],
+            drop: None,
         };
         let mut transaction = store.transact(&ids, &linker, &mut work);
         for _ in 0..polls {
@@ -219,7 +220,8 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
     }
     let mut work = |_, _| Writes {
         rows: Vec::new(),
-        log: vec![Draft { run: "run".into(), body: json!("last") }],
+        log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!("last") }],
+        drop: None,
     };
     let last = store.transact(&ids, &linker, &mut work);
     tokio::time::timeout(Duration::from_secs(30), last).await.expect("nothing is locked").unwrap();

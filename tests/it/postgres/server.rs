@@ -67,6 +67,16 @@ impl Server {
         self.tell("start");
     }
 
+    /// PgBouncer in front of the server, in each mode: a URL of it.
+    pub(crate) fn pooled(&self) -> [(&'static str, String); 3] {
+        self.tell("pool");
+        let url = |port| {
+            let host = self.folder.replace('/', "%2F");
+            format!("postgres://postgres@{host}:{port}/postgres")
+        };
+        [("transaction", url(6432)), ("statement", url(6433)), ("session", url(6434))]
+    }
+
     fn tell(&self, word: &str) {
         let mut script = self.script.lock().unwrap();
         writeln!(script.0, "{word}").expect("the server's script runs");

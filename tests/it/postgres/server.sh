@@ -1,4 +1,6 @@
-# A throw-away PostgreSQL. Prints the folder of its socket, then does what it reads, a word a line: `start`, `kill`.
+# A throw-away PostgreSQL. Prints the folder of its socket, then does what it reads, a word a line: `start`, `kill`, and
+# `pool`, which starts PgBouncer in front of it: in transaction mode at port 6432, in statement mode at 6433, in session
+# mode at 6434.
 # When whoever writes is gone, however it ended, the server and its files go too.
 set -eu
 trap '' INT
@@ -32,7 +34,36 @@ halt() {
     fi
 }
 
-trap 'halt; cd /; rm -rf "$folder"' EXIT
+pool() {
+    PATH="$PATH:/usr/sbin"
+    port=6432
+    for mode in transaction statement session; do
+        cat >"$mode.ini" <<END
+[databases]
+postgres = host=$folder dbname=postgres user=postgres
+[pgbouncer]
+unix_socket_dir = $folder
+listen_port = $port
+auth_type = any
+pool_mode = $mode
+END
+        pgbouncer -q "$mode.ini" >"$mode.log" 2>&1 </dev/null &
+        pools="${pools:-} $!"
+        tries=0
+        until [ -S ".s.PGSQL.$port" ]; do
+            tries=$((tries + 1))
+            if [ "$tries" -gt 250 ]; then
+                echo "the tests need PgBouncer (.ci/postgres installs it):" >&2
+                cat "$mode.log" >&2
+                exit 1
+            fi
+            sleep 0.02
+        done
+        port=$((port + 1))
+    done
+}
+
+trap 'kill ${pools:-} 2>/dev/null || true; halt; cd /; rm -rf "$folder"' EXIT
 initdb -D data -U postgres -A trust -N -E UTF8 --locale=C >log 2>&1 || { cat log >&2; exit 1; }
 # One person has to say a password.
 { echo 'local all locked scram-sha-256'; cat data/pg_hba.conf; } >hba && mv hba data/pg_hba.conf
@@ -43,6 +74,7 @@ while read -r word; do
         start) pg_ctl -D data -w -t 60 -l log -o "-k '$folder' -c listen_addresses='' -c max_connections=300 ${PG_OPTIONS:-}" \
             start </dev/null >/dev/null 2>&1 || { cat log >&2; exit 1; } ;;
         kill) halt ;;
+        pool) pool ;;
     esac
     echo done
 done

@@ -31,12 +31,14 @@ async fn every_text_comes_back_as_it_was() {
         let record = ledger.park(ask.clone()).await.unwrap();
         assert_eq!(record.ask, ask);
         let denied = Verdict::Deny { message: odd.into() };
-        let decided = ledger.decide(ask.id(), &record.fingerprint, odd, denied.clone()).await;
+        let by = format!("by {odd}");
+        let decided = ledger.decide(ask.id(), &record.fingerprint, &by, denied.clone()).await;
         assert_eq!(decided.unwrap(), Decided::Won { again: false });
         let found = ledger.get(ask.id()).await.unwrap().unwrap();
-        assert_eq!((&found.ask, found.decision.unwrap().verdict), (&ask, denied));
+        let decision = found.decision.unwrap();
+        assert_eq!((&found.ask, decision.verdict, decision.by), (&ask, denied, vec![by]));
         assert_eq!(
-            ledger.decide(odd, odd, odd, Verdict::Approve { args: None }).await.unwrap(),
+            ledger.decide(odd, odd, "ann", Verdict::Approve { args: None }).await.unwrap(),
             Decided::UnknownAsk
         );
         assert_eq!(ledger.get(odd).await.unwrap(), None);
@@ -77,7 +79,7 @@ async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
         due_at: None,
         doc: "{}".into(),
     };
-    let mut work = |_, _| Writes { rows: vec![row.clone()], log: vec![] };
+    let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     let error = store.transact(&["id".into()], &Linker::default(), &mut work).await.unwrap_err();
     let source = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(source.contains("index row"), "{source}");
@@ -97,8 +99,12 @@ async fn fill(store: &dyn Store) {
         doc: format!("{{\"n\":{n}}}"),
     });
     let rows: Vec<_> = rows.collect();
-    let log = rows.iter().map(|row| Draft { run: row.run.clone(), body: json!(row.id) });
-    let writes = Writes { log: log.collect(), rows };
+    let log = rows.iter().map(|row| Draft {
+        run: row.run.clone(),
+        row: Some(row.id.clone()),
+        body: json!(row.id),
+    });
+    let writes = Writes { log: log.collect(), rows, drop: None };
     let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Entry, Filter, Ledger, Linker, MemoryStore, Record, Row, Store, StoreError, Verdict, Work,
+    Ask, Entry, Filter, Found, Ledger, Linker, MemoryStore, Record, Store, StoreError, Verdict,
+    Work,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -144,11 +145,11 @@ impl Store for Looking {
         self.0.transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         self.0.get(id)
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         self.0.list(filter)
     }
 

@@ -1,0 +1,66 @@
+//! When two names are of one person (rule L1).
+
+use std::sync::Arc;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// The canonical form of a name. Two names with one canonical form are of one person; an empty one is no name.
+#[derive(Clone)]
+pub(super) struct Names(Arc<dyn Fn(&str) -> String + Send + Sync>);
+
+impl Names {
+    pub(super) fn new(canonical: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(canonical))
+    }
+
+    pub(super) fn canonical(&self, name: &str) -> String {
+        (self.0)(name)
+    }
+
+    pub(super) fn is_blank(&self, name: &str) -> bool {
+        self.canonical(name).is_empty()
+    }
+
+    pub(super) fn are_one(&self, a: &str, b: &str) -> bool {
+        a == b || self.canonical(a) == self.canonical(b)
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new(canonical)
+    }
+}
+
+/// Without the space around it, and with no difference of case or of composition: Unicode's canonical caseless matching.
+fn canonical(name: &str) -> String {
+    let decomposed: String = name.trim().nfd().collect();
+    unicase::UniCase::new(decomposed).to_folded_case().nfc().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L1: "Deciders are compared in a canonical form (trimmed, NFC, case-folded by default …)".
+    #[test]
+    fn a_name_is_the_same_however_it_is_written() {
+        let names = Names::default();
+        for (a, b) in [
+            ("ann", "ANN"),
+            ("ann", " Ann\t"),
+            ("Andr\u{e9}", "ANDRE\u{301}"),
+            ("stra\u{df}e", "STRASSE"),
+            (
+                "\u{3a3}\u{3af}\u{3c3}\u{3c5}\u{3c6}\u{3bf}\u{3c2}",
+                "\u{3c3}\u{3af}\u{3c3}\u{3c5}\u{3c6}\u{3bf}\u{3c3}",
+            ),
+        ] {
+            assert!(names.are_one(a, b), "{a} {b}");
+        }
+        for (a, b) in [("ann", "anna"), ("ann", "an n"), ("e", "\u{e9}")] {
+            assert!(!names.are_one(a, b), "{a} {b}");
+        }
+        assert!(names.is_blank("") && names.is_blank(" \u{a0}\n") && !names.is_blank("a"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Dropping what is over: the asks of finished runs, and their logs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ask::Millis;
+use super::audit::{PAGE, is_dropped};
+use super::checkpoint::CHECKPOINTS;
+use super::record::{AskState, Record, Verdict};
+use super::runs::{self, RunRecord};
+use super::store::{Dropped, Entry, Found, RowKind, Writes};
+use super::stored::{self, Writing};
+use super::{Ledger, LedgerError, millis};
+
+impl Ledger {
+    /// Drops the asks, and the logs, of runs that are over and of which nothing has been heard for so long. Gives how many
+    /// runs that were. Nothing is dropped without this; a service calls it from time to time, as once a day.
+    ///
+    /// A run is over when it has ended ([`end_run`](Self::end_run), an agent's `take_up`), or when the ledger keeps no state
+    /// of it, as of a turn of its own, and all of its asks are settled. What is pending, approved and not yet executed, or
+    /// executed at the moment stays, with its whole run; so do chats.
+    ///
+    /// Of each run two things stay: its row with what it came to, and one entry of its log. So a call of it that is parked
+    /// again, by a state that somebody has kept elsewhere, is refused, and nothing runs twice. The log goes on from that
+    /// entry: [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) hold as before, except that heads from before
+    /// it can no longer be compared. To keep the history, [`export`](Self::export) it first. Every store does the same.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// assert_eq!(ledger.prune(Duration::ZERO).await?, 0, "it is pending");
+    /// ledger.cancel(ask.ask.id(), "ann").await?;
+    /// assert_eq!(ledger.prune(Duration::ZERO).await?, 1);
+    /// assert_eq!(ledger.get(ask.ask.id()).await?, None);
+    /// assert!(ledger.verify(&Default::default()).await?.is_ok());
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; what was dropped by then is. A run with a row that cannot be read, or was changed, is left out.
+    pub async fn prune(&self, older_than: Duration) -> Result<u64, LedgerError> {
+        let before = self.now().await?.saturating_sub(millis(older_than));
+        let (mut count, mut after) = (0, String::new());
+        loop {
+            let page = self.store.heads(&after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(count) };
+            after.clone_from(&last.run);
+            for end in page.into_iter().filter(|end| is_older(end, before)) {
+                count += u64::from(self.drop_run(end).await?);
+            }
+        }
+    }
+
+    /// The store's time.
+    async fn now(&self) -> Result<Millis, LedgerError> {
+        let mut time = 0;
+        let mut look = |now, _| {
+            time = now;
+            Writes::default()
+        };
+        self.store.transact(&[], &self.linker, &mut look).await?;
+        Ok(time)
+    }
+
+    /// Drops a run whose log ends there, if it is over.
+    async fn drop_run(&self, end: Entry) -> Result<bool, LedgerError> {
+        let rows = self.rows_of(&end.run).await?;
+        let Some((record, asks)) = finished(&end.run, &rows) else { return Ok(false) };
+        let mut refused = Ok(());
+        let mut work = |now, _| {
+            let writes = self.dropping(&end, record.clone(), asks.clone(), now);
+            writes.unwrap_or_else(|error| {
+                refused = Err(error);
+                Writes::default()
+            })
+        };
+        // When the run has gone on meanwhile, nothing is written.
+        self.store.transact(&[], &self.linker, &mut work).await?;
+        refused?;
+        Ok(self.store.log(&end.run, 0, 1).await?.iter().all(|first| first.seq > end.seq))
+    }
+
+    fn dropping(
+        &self,
+        end: &Entry,
+        record: Option<RunRecord>,
+        rows: Vec<String>,
+        now: Millis,
+    ) -> Result<Writes, LedgerError> {
+        let mut writing = Writing::new(&self.linker, now);
+        runs::note_dropped(&mut writing, &end.run, record, self.get_worker())?;
+        let drop = Dropped { run: end.run.clone(), end: (end.seq, end.hash.clone()), rows };
+        Ok(Writes { drop: Some(drop), ..writing.finish() })
+    }
+}
+
+/// Whether nothing has happened since then, and it was not dropped before.
+fn is_older(end: &Entry, before: Millis) -> bool {
+    let body: Value = serde_json::from_str(&end.body).unwrap_or_default();
+    let at = body.get("at").and_then(Value::as_i64);
+    end.run != CHECKPOINTS && !is_dropped(&body) && at.is_some_and(|at| at <= before)
+}
+
+/// The row of a run that is over, if it has one, and the ids of its asks. `None` when it is not over.
+fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>)> {
+    let (mut record, mut asks) = (None, Vec::new());
+    for found in rows {
+        match found.row.kind {
+            RowKind::Run => record = Some(runs::read(found).ok().filter(|it| it.is_over_as(run))?),
+            RowKind::Ask => asks.push(stored::read(found).ok()?),
+        }
+    }
+    let ended = record.is_some();
+    let is_settled = |ask: &Record| match (ask.state, &ask.decision) {
+        (AskState::Pending | AskState::Claimed, _) => false,
+        // It may have run. Once its run is over, its end is not waited for.
+        (AskState::Unknown, _) => ended,
+        (AskState::Decided, Some(decision)) => !matches!(decision.verdict, Verdict::Approve { .. }),
+        (AskState::Decided, None) => false,
+        _ => true,
+    };
+    let ids = asks.iter().map(|ask| ask.ask.id().to_owned()).collect();
+    asks.iter().all(is_settled).then_some((record, ids))
+}

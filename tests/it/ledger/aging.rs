@@ -1,0 +1,154 @@
+//! A8: approvals age.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use countersign::TakeUp;
+use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Verdict};
+
+use super::closing::{Fate, World};
+use crate::agent::Scripted;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Sets how long an approval of an ask holds.
+type Setting = fn(Ask) -> Ask;
+
+fn yes() -> Verdict {
+    Verdict::Approve { args: None }
+}
+
+fn ask(name: &str) -> Ask {
+    Ask::new(format!("run of {name}"), "root/c1", "delete_file").principal("mallory")
+}
+
+async fn parked(ledger: &Ledger, ask: Ask) -> Record {
+    ledger.park(ask).await.unwrap()
+}
+
+async fn decide(ledger: &Ledger, ask: &Record, by: &str) -> Decided {
+    ledger.decide(ask.ask.id(), &ask.fingerprint, by, yes()).await.unwrap()
+}
+
+async fn claim(ledger: &Ledger, ask: &Record) -> Claimed {
+    ledger.claim(ask.ask.id(), "w", LEASE).await.unwrap()
+}
+
+fn hours(world: &World, hours: i64) {
+    world.time.fetch_add(hours * 3_600_000, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn an_approval_is_used_within_its_time_and_not_after_it() {
+    // A8: "Ledger default 24 h, configurable, `None` allowed".
+    let world = World::new();
+    let (day, hour, ever) = (
+        world.ledger(),
+        world.ledger().approvals_valid_for(HOUR),
+        world.ledger().approvals_valid_for(None),
+    );
+    let cases: [(&str, &Ledger, Setting, i64); 4] = [
+        ("by default", &day, |ask| ask, 24),
+        ("of the ledger", &hour, |ask| ask, 1),
+        ("of the ask", &day, |ask| ask.valid_for(2 * HOUR), 2),
+        ("of the ask, where the ledger's is for ever", &ever, |ask| ask.valid_for(HOUR), 1),
+    ];
+    for (what, ledger, set, holds) in cases {
+        let it = parked(ledger, set(ask(what))).await;
+        let early = parked(ledger, set(ask(&format!("early {what}")))).await;
+        for ask in [&it, &early] {
+            assert_eq!(decide(ledger, ask, "ann").await, Decided::Won { again: false });
+        }
+        let since = world.time.load(Ordering::Relaxed);
+        world.time.fetch_add(holds * 3_600_000 - 1, Ordering::Relaxed);
+        assert_eq!(claim(ledger, &early).await, Claimed::Claimed { token: 1 }, "{what}");
+        world.time.fetch_add(1, Ordering::Relaxed);
+        let aged = Claimed::Aged { since, may_have_run: false };
+        assert_eq!(claim(ledger, &it).await, aged, "A8: {what}");
+        assert_eq!(claim(ledger, &it).await, aged, "each time: {what}");
+        let now = ledger.get(it.ask.id()).await.unwrap().unwrap();
+        assert_eq!((now.state, now.token), (AskState::Expired, 0), "nothing of it runs");
+        assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+    }
+    for (what, ledger, ask) in [
+        ("of the ledger", &ever, ask("for ever")),
+        ("of the ask", &day, ask("own, for ever").valid_for(None)),
+    ] {
+        let it = parked(ledger, ask).await;
+        decide(ledger, &it, "ann").await;
+        hours(&world, 24 * 400);
+        assert_eq!(claim(ledger, &it).await, Claimed::Claimed { token: 1 }, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn the_age_runs_from_the_oldest_vote_that_counted() {
+    let world = World::new();
+    let ledger = world.ledger();
+    let two = Quorum { approvals: 2, not_the_requester: false };
+    let it = parked(&ledger, ask("voted").quorum(two)).await;
+    decide(&ledger, &it, "ann").await;
+    let since = world.time.load(Ordering::Relaxed);
+    hours(&world, 20);
+    assert_eq!(decide(&ledger, &it, "bob").await, Decided::Won { again: false });
+    hours(&world, 4);
+    let aged = Claimed::Aged { since, may_have_run: false };
+    assert_eq!(claim(&ledger, &it).await, aged, "A8: \"from the oldest vote that counted\"");
+
+    let it = parked(&ledger, ask("voted too slowly").quorum(two)).await;
+    decide(&ledger, &it, "ann").await;
+    hours(&world, 24);
+    let one = Decided::Recorded { approvals: 1, needed: 2, again: false };
+    assert_eq!(decide(&ledger, &it, "bob").await, one, "a vote that is too old no longer counts");
+    assert_eq!(
+        decide(&ledger, &it, "ann").await,
+        Decided::Won { again: false },
+        "and can be given anew"
+    );
+    assert_eq!(claim(&ledger, &it).await, Claimed::Claimed { token: 1 });
+}
+
+#[tokio::test]
+async fn a_take_over_is_as_old_as_the_approval() {
+    // A8: "to each claim, take-overs included".
+    let world = World::new();
+    let ledger = world.ledger();
+    let it = parked(&ledger, ask("taken over").idempotent(true)).await;
+    decide(&ledger, &it, "ann").await;
+    let since = world.time.load(Ordering::Relaxed);
+    hours(&world, 23);
+    assert_eq!(claim(&ledger, &it).await, Claimed::Claimed { token: 1 });
+    world.pass(31);
+    assert_eq!(claim(&ledger, &it).await, Claimed::Claimed { token: 2 }, "within its time");
+    hours(&world, 1);
+    let aged = Claimed::Aged { since, may_have_run: true };
+    assert_eq!(claim(&ledger, &it).await, aged);
+    let now = ledger.get(it.ask.id()).await.unwrap().unwrap();
+    assert_eq!(now.state, AskState::Unknown, "whoever has it may still say what came of it");
+}
+
+#[tokio::test]
+async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run() {
+    let world = World::new();
+    let run = world.parked(&[Fate::Approved, Fate::Waits]).await;
+    hours(&world, 25);
+    let fresh = world.asks().await;
+    let fresh = fresh.iter().find(|it| it.state == AskState::Pending).unwrap();
+    decide(&world.ledger(), fresh, "ann").await;
+    let agent = world.agent(world.ledger(), Scripted::default());
+    let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
+    assert_eq!(world.recorder.ids(), ["c1"], "the sibling runs, and the aged one does not");
+    assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "one call waits");
+
+    let asks = world.asks().await;
+    let pending = asks.iter().find(|it| it.state == AskState::Pending).expect("a new ask");
+    let questions = pending.ask.get_questions();
+    let said: Vec<_> = questions.iter().map(|it| it.reason()).collect();
+    assert!(said.iter().any(|it| it.contains("which is too long ago")), "{said:?}");
+    assert_eq!(decide(&world.ledger(), pending, "bob").await, Decided::Won { again: false });
+    let model = Scripted::new([countersign::ModelResponse::text("done")]);
+    let agent = world.agent(world.ledger(), model);
+    let TakeUp::Resumed(Ok(_)) = agent.take_up(&run).await.unwrap() else { panic!() };
+    assert_eq!(world.recorder.ids(), ["c0", "c1"], "approved anew, it runs once");
+}

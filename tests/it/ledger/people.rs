@@ -1,0 +1,102 @@
+//! L1: deciders are compared in a canonical form.
+
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record, Verdict};
+use proptest::prelude::*;
+
+fn yes() -> Verdict {
+    Verdict::Approve { args: None }
+}
+
+fn no() -> Verdict {
+    Verdict::Deny { message: "no".into() }
+}
+
+async fn parked(ledger: &Ledger, name: &str) -> Record {
+    let quorum = Quorum { approvals: 2, not_the_requester: true };
+    let ask = Ask::new(format!("run of {name}"), "root/c1", "transfer").principal("Ann");
+    ledger.park(ask.quorum(quorum)).await.unwrap()
+}
+
+async fn decide(ledger: &Ledger, ask: &Record, by: &str, verdict: Verdict) -> Decided {
+    ledger.decide(ask.ask.id(), &ask.fingerprint, by, verdict).await.unwrap()
+}
+
+fn voted(again: bool) -> Decided {
+    Decided::Recorded { approvals: 1, needed: 2, again }
+}
+
+#[tokio::test]
+async fn one_person_is_one_person_however_the_name_is_written() {
+    // L1: "`ann`, `Ann` and `ANN` are one person for quorum and for "not the requester"".
+    let ledger = Ledger::new(MemoryStore::new());
+    let ask = parked(&ledger, "a transfer").await;
+    for by in ["ann", "ANN", " Ann ", "\u{a0}aNN\n"] {
+        assert_eq!(decide(&ledger, &ask, by, yes()).await, Decided::NotAllowed, "{by:?}");
+    }
+    assert_eq!(decide(&ledger, &ask, "Andr\u{e9}", yes()).await, voted(false));
+    for by in ["andr\u{e9}", "Andre\u{301}", "ANDR\u{c9} "] {
+        assert_eq!(decide(&ledger, &ask, by, yes()).await, voted(true), "{by:?}");
+    }
+    assert_eq!(decide(&ledger, &ask, "bob", yes()).await, Decided::Won { again: false });
+    assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
+    let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
+    assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were said");
+}
+
+#[tokio::test]
+async fn a_blank_name_decides_nothing() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let ask = parked(&ledger, "a blank").await;
+    for by in ["", " ", "\t\u{3000}"] {
+        for verdict in [yes(), no()] {
+            assert_eq!(decide(&ledger, &ask, by, verdict).await, Decided::BlankName, "{by:?}");
+        }
+    }
+    assert_eq!(ledger.get(ask.ask.id()).await.unwrap(), Some(ask), "nothing has changed");
+    let quorum = Quorum { approvals: 1, not_the_requester: true };
+    let ask = Ask::new("by no one", "c", "t").principal(" ").quorum(quorum);
+    let ask = ledger.park(ask).await.unwrap();
+    let made = decide(&ledger, &ask, "bob", yes()).await;
+    assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be anybody");
+}
+
+#[tokio::test]
+async fn the_canonical_form_can_be_replaced() {
+    let ledger = Ledger::new(MemoryStore::new()).canonical_names(str::to_owned);
+    let ask = parked(&ledger, "user ids").await;
+    assert_eq!(decide(&ledger, &ask, "ann", yes()).await, voted(false), "`ann` is not `Ann`");
+    let local = |name: &str| name.split('@').next().unwrap_or_default().to_owned();
+    let ledger = Ledger::new(MemoryStore::new()).canonical_names(local);
+    let ask = parked(&ledger, "addresses").await;
+    assert_eq!(decide(&ledger, &ask, "Ann@a.example", yes()).await, Decided::NotAllowed);
+    assert_eq!(decide(&ledger, &ask, "@a.example", yes()).await, Decided::BlankName);
+    assert_eq!(decide(&ledger, &ask, "bob@a.example", yes()).await, voted(false));
+    assert_eq!(decide(&ledger, &ask, "bob@b.example", yes()).await, voted(true));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// L1: a quorum of two is never one person, and never the requester.
+    #[test]
+    fn no_spelling_of_one_name_is_two_people(
+        spellings in prop::collection::vec(("[ \t]{0,2}", any::<[bool; 3]>(), "[ \n]{0,2}"), 1..6),
+        requester in any::<bool>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let ledger = Ledger::new(MemoryStore::new());
+            let ask = parked(&ledger, "spelled").await;
+            let name = if requester { ["a", "n", "n"] } else { ["b", "\u{f6}", "b"] };
+            for (before, upper, after) in spellings {
+                let letters = name.iter().zip(upper);
+                let spelled: String =
+                    letters.map(|(it, up)| if up { it.to_uppercase() } else { (*it).to_owned() }).collect();
+                decide(&ledger, &ask, &format!("{before}{spelled}{after}"), yes()).await;
+            }
+            let now = ledger.get(ask.ask.id()).await.unwrap().unwrap();
+            assert_eq!(now.state, AskState::Pending);
+            assert_eq!(now.votes.len(), usize::from(!requester));
+        });
+    }
+}
