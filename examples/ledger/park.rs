@@ -134,7 +134,8 @@ pub(crate) fn args(text: &str) -> Result<Args, Failed> {
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     let args = Args::parse(text).map_err(|error| {
         let problem = error.to_string();
-        problem.trim_start_matches("the arguments are not valid JSON: ").to_owned()
+        let problem = problem.trim_start_matches("the arguments are not valid JSON: ");
+        problem.replacen("the arguments are nested", "its values are nested", 1)
     })?;
     let is_object = text.trim_start().starts_with('{');
     is_object.then(|| args.as_map().clone()).ok_or_else(|| "it is not a JSON object".to_owned())

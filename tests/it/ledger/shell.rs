@@ -248,7 +248,7 @@ fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
     assert!(refused.err.contains("nested more than 64 levels deep"), "{refused:?}");
     let parked = park(62);
     assert_eq!(parked.status, 0, "{parked:?}");
-    let deep = nested(124);
+    let deep = nested(62);
     let text = |field: &str| parked.line()[field].as_str().unwrap().to_owned();
     let ask = super::Parked { id: text("id"), fingerprint: text("fingerprint") };
     assert_eq!(shell.decide(&ask, "ann", &["--approve"]).told(), (0, "won"));
