@@ -10,7 +10,7 @@ mod limit;
 pub use kind::ErrorKind;
 pub use limit::UsageLimitExceeded;
 
-use ids::{Behind, Ids, IdsAre, NotExpected};
+use ids::{Behind, Ids, IdsAre, Nearest, NotExpected};
 
 /// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
 pub type BoxError = tower::BoxError;
@@ -136,6 +136,19 @@ pub enum UserError {
         /// The tool that nobody knows.
         name: String,
     },
+    /// A layer is for a tool by name, and there is none of that name where it stands.
+    #[error(
+        "the layer `{layer}` is for a tool `{name}`, and there is none where it stands ({}): correct the name in `for_tools`, as the wrappers inside have left it; for a tool that comes and goes, use `when`",
+        Nearest(nearest)
+    )]
+    UnknownTool {
+        /// The layer.
+        layer: String,
+        /// The name that no tool has.
+        name: String,
+        /// The names of tools that are most like it.
+        nearest: Vec<String>,
+    },
     /// A tool body asked for a dependency that the run does not have.
     #[error("the run has no dependency of type `{type_name}`: add it with `.deps(value)`")]
     MissingDeps {
@@ -244,6 +257,7 @@ impl UserError {
             | Self::ToolConflict { .. }
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }
+            | Self::UnknownTool { .. }
             | Self::MissingDeps { .. }
             | Self::NoPass { .. }
             | Self::PassClosed { .. }
@@ -278,6 +292,7 @@ impl UserError {
             | Self::ToolConflict { .. }
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }
+            | Self::UnknownTool { .. }
             | Self::MissingDeps { .. }
             | Self::StoredState { .. }
             | Self::InsideRuntime

@@ -27,8 +27,9 @@ pub(crate) fn tools(scenario: &Scenario, run: usize, log: &Log) -> Result<Tools,
     }
     let tools =
         Tools::combined([functions.into(), ExternalToolset::new("external", external).into()]);
-    let wrappers = scenario.wrappers.iter().filter(|it| exists(it.only_in_runs.as_ref(), run));
-    Ok(wrappers.fold(tools, |tools, wrapper| wrapped(tools, wrapper, run)))
+    let wrappers = scenario.wrappers.iter().enumerate();
+    let wrappers = wrappers.filter(|(_, it)| exists(it.only_in_runs.as_ref(), run));
+    Ok(wrappers.fold(tools, |tools, (at, wrapper)| wrapped(tools, at, wrapper, run)))
 }
 
 fn definition(tool: &Tool) -> ToolDefinition {
@@ -98,7 +99,7 @@ fn raised(raise: Raise, step: &Step) -> ToolError {
     }
 }
 
-fn wrapped(tools: Tools, wrapper: &Wrapper, run: usize) -> Tools {
+fn wrapped(tools: Tools, at: usize, wrapper: &Wrapper, run: usize) -> Tools {
     match wrapper.wrap.clone() {
         Wrap::ApprovalRequired { tools: None } => tools.approval_required(),
         Wrap::ApprovalRequired { tools: Some(names) } => {
@@ -111,9 +112,9 @@ fn wrapped(tools: Tools, wrapper: &Wrapper, run: usize) -> Tools {
         }
         Wrap::Middleware { mut rules } => {
             rules.retain(|rule| exists(rule.only_in_runs.as_ref(), run));
-            // One name for all: what a scenario approves is the reasons, whichever wrapper gives them.
-            tools
-                .layered(decide_fn(move |call: &ToolCall| decide(&rules, call)).named("middleware"))
+            // In every run of the scenario it is the same one, for which an approval holds.
+            let name = format!("middleware {at}");
+            tools.layered(decide_fn(move |call: &ToolCall| decide(&rules, call)).named(name))
         }
     }
 }

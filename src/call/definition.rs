@@ -71,6 +71,9 @@ pub struct ToolDefinition {
     /// The agent behind the tool, if there is one.
     #[serde(skip)]
     behind: Option<Behind>,
+    /// A wrapper has left it out. It is kept for layers that are for it by name.
+    #[serde(skip)]
+    hidden: bool,
     /// The path of the tool's function, where its set has no id of its own.
     #[serde(skip)]
     function: Option<Arc<str>>,
@@ -133,6 +136,7 @@ impl ToolDefinition {
             leaf: None,
             asks: false,
             behind: None,
+            hidden: false,
             function: None,
             way: Way::default(),
         }
@@ -271,6 +275,16 @@ impl ToolDefinition {
     pub(crate) fn function(mut self, path: impl Into<Arc<str>>) -> Self {
         self.function = Some(path.into());
         self
+    }
+
+    /// What a wrapper has left out.
+    pub(crate) fn hide(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     pub(crate) fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {

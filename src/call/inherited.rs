@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{RunContext, ToolCall};
+use super::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 
 /// The part of a middleware that a sub-agent inherits.
 pub(crate) trait Decider: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
+
+    fn parts(&self, parts: &mut Parts);
 
     fn decide<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision>;
 }

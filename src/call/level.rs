@@ -11,6 +11,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Parts;
+
 /// The next number that no level has.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -47,6 +49,8 @@ pub(crate) trait Standing: Send + Sync {
     fn place(&self) -> &Place;
 
     fn name(&self) -> Cow<'static, str>;
+
+    fn parts(&self, parts: &mut Parts);
 }
 
 /// The middleware of one `layered`, from the innermost outward.
@@ -54,6 +58,7 @@ pub(crate) trait Standing: Send + Sync {
 pub(crate) struct Level {
     floor: u64,
     standing: Vec<Arc<dyn Standing>>,
+    parts: Parts,
 }
 
 /// A level on the way to a gate, whose layers are applied when they are needed.
@@ -101,7 +106,14 @@ impl Level {
         for (number, it) in (floor + 1..).zip(&standing) {
             it.place().0.store(number, Ordering::Relaxed);
         }
-        Self { floor, standing }
+        let mut parts = Parts::default();
+        standing.iter().for_each(|it| it.parts(&mut parts));
+        Self { floor, standing, parts }
+    }
+
+    /// What its middleware consist of.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Without middleware nothing can be skipped.
@@ -163,6 +175,12 @@ impl Way {
             Step::Member(..) => None,
         });
         levels.filter(|level| !level.is_empty())
+    }
+
+    /// How many middleware ask under this name.
+    pub(crate) fn askers(&self, name: &str) -> usize {
+        let askers = self.levels().flat_map(|level| level.parts().askers());
+        askers.filter(|asker| *asker == name).count()
     }
 
     /// How far a call that has come so far is when it enters this level. `None` when the level is not on its way, or it

@@ -6,6 +6,7 @@ mod extensions;
 mod inherited;
 mod journal;
 mod level;
+mod parts;
 mod pass;
 mod record;
 mod usage;
@@ -32,6 +33,7 @@ pub(crate) use journal::{
     keeping, repeated,
 };
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
+pub use parts::Parts;
 pub(crate) use pass::{Closed, Pass, name_rewriters};
 pub use record::Execution;
 pub(crate) use record::{BodyToken, Claim, Claimed, Rerun, SharedError};

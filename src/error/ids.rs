@@ -1,4 +1,4 @@
-//! Ids of calls in the sentences of errors.
+//! Ids of calls and names of tools in the sentences of errors.
 
 use std::fmt;
 
@@ -58,5 +58,20 @@ impl fmt::Display for NotExpected<'_> {
             _ => ": ",
         })?;
         f.write_str("let the run end with deferred calls (`.output(text().or_deferred())`)")
+    }
+}
+
+/// Writes names of tools that may have been meant.
+pub(super) struct Nearest<'a>(pub(super) &'a [String]);
+
+impl fmt::Display for Nearest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> =
+            self.0.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
+        match &*names {
+            [] => f.write_str("there are no tools"),
+            [name] => write!(f, "the nearest is {name}"),
+            _ => write!(f, "the nearest are {}", names.join(", ")),
+        }
     }
 }

@@ -13,7 +13,7 @@ use tower::Service;
 use tracing::level_filters::LevelFilter;
 
 use crate::call::{Inherited, Pass, Standing as _, ToolCall, stands};
-use crate::decision::{Decision, IntoDecision, ToolDecision};
+use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
@@ -124,11 +124,33 @@ fn record(
 ) -> Result<ToolCall, Box<Outcome>> {
     let denied = |reason| Box::new(Outcome::denied(reason));
     let pass = call.pass().map_err(|error| denied(error.to_string()))?;
+    let decision = distinct(pass, decision, &layer);
     report(pass, &call, &decision, &layer);
     match pass.decided(decision, call.args(), layer) {
         Ok(None) => Ok(call),
         Ok(Some(args)) => Ok(call.with_args(args)),
         Err(denial) => Err(denied(denial.reason)),
+    }
+}
+
+/// Refuses a question that a second middleware could ask under the same name: an answer to one would cover the other's
+/// (rule D10).
+fn distinct(
+    pass: &Pass,
+    decision: Decision,
+    layer: impl FnOnce() -> Cow<'static, str>,
+) -> Decision {
+    let decision = decision.named(layer);
+    let shared = |name: &&str| pass.definition().way().askers(name) > 1;
+    match decision.questions().iter().map(Question::layer).find(shared) {
+        None => decision,
+        Some(name) => {
+            let name = name.to_owned();
+            let problem = format!(
+                "two middleware around the tool are called `{name}`, so that an answer to one would cover the other's question: give them names of their own with `named`"
+            );
+            Decision::failed(problem).named(|| name.into())
+        }
     }
 }
 

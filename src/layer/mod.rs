@@ -27,6 +27,11 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
 
     /// Applies to calls of these tools only, by the names they have at this level.
     ///
+    /// A name that no tool has is an error when the tools are listed
+    /// ([`UserError::UnknownTool`](crate::UserError::UnknownTool)), as it would be a rule about nothing. Tools that a
+    /// wrapper inside hides exist. Around an agent a name may be that of a tool of the agent's, whose calls the layer
+    /// decides about too, and nothing is checked. For tools that come and go there is [`when`](crate::when).
+    ///
     /// ```
     /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
     /// let writes = decide_fn(|_| Decision::ask("write?")).for_tools(["write_file", "move_file"]);
@@ -42,7 +47,29 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
         Adjusted::new(self).with_limit(limit)
     }
 
-    /// Gives the layer another name in questions, denials and explanations.
+    /// Gives the layer another name in questions, denials and explanations. Two middleware on the way of a call that
+    /// have one name do not ask (rule D10): the second instance of a type, and the second closure of a function, need
+    /// names of their own. A composite's members ask under their own names.
+    ///
+    /// ```
+    /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt};
+    ///
+    /// struct Limit(f64);
+    ///
+    /// impl ToolMiddleware for Limit {
+    ///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+    ///         match call.args().f64("amount") {
+    ///             Some(amount) if amount > self.0 => Decision::ask("above the limit"),
+    ///             _ => Decision::allow(),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let tools = FunctionToolset::new()
+    ///     .layered(Limit(100.0).named("team limit"))
+    ///     .layered(Limit(1000.0).named("company limit"));
+    /// # let _ = tools;
+    /// ```
     fn named(self, name: impl Into<Cow<'static, str>>) -> Adjusted<Self> {
         Adjusted::new(self).with_name(name.into())
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
-use crate::call::{Inherited, Place, Standing, ToolCall, stands};
+use crate::call::{Inherited, Parts, Place, Standing, ToolCall, stands};
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
@@ -74,6 +74,10 @@ impl<M: ToolMiddleware> Standing for Applied<M> {
 
     fn name(&self) -> Cow<'static, str> {
         self.middleware.name()
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        self.middleware.parts(parts);
     }
 }
 

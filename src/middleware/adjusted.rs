@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{ToolCallError, ToolMiddleware};
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -48,6 +48,16 @@ impl<M> Adjusted<M> {
 impl<M: ToolMiddleware> ToolMiddleware for Adjusted<M> {
     fn name(&self) -> Cow<'static, str> {
         self.name.clone().unwrap_or_else(|| self.inner.name())
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        if let Some(tools) = &self.tools {
+            parts.selects(self.name(), tools);
+        }
+        match &self.name {
+            Some(name) => parts.named(name, |parts| self.inner.parts(parts)),
+            None => self.inner.parts(parts),
+        }
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use super::members::{Members, ask};
 use super::{ToolCallError, ToolMiddleware};
 use crate::args::Args;
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::{Decision, Question, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -160,6 +160,10 @@ impl Sum {
 impl ToolMiddleware for Chain {
     fn name(&self) -> Cow<'static, str> {
         Cow::Borrowed("Chain")
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        self.members.parts(parts);
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {

@@ -5,14 +5,15 @@ use std::fmt;
 use std::future::Future;
 
 use super::ToolMiddleware;
-use crate::call::{Place, RunContext, Standing, ToolCall};
+use crate::call::{Parts, Place, RunContext, Standing, ToolCall};
 use crate::decision::{Decision, IntoDecision};
 
 /// Decides by a sync closure that sees the call by reference: the cheapest layer there is, without allocation. The
 /// context is [`call.context()`](ToolCall::context). An `Err` is a DENY.
 ///
-/// It is a [`tower::Layer`] and a [`ToolMiddleware`]. Give it a name with
-/// [`named`](crate::ToolMiddlewareExt::named) where several are written in one function.
+/// It is a [`tower::Layer`] and a [`ToolMiddleware`]. Its name is that of the function it is written in, unless
+/// [`named`](crate::ToolMiddlewareExt::named) gives it another one: of several in one function, those that ask need one
+/// (rule D10).
 ///
 /// ```
 /// use countersign::{Decision, FunctionToolset, ToolsExt, decide_fn};
@@ -88,6 +89,10 @@ impl<F: Send + Sync> Standing for DecideFn<F> {
 
     fn name(&self) -> Cow<'static, str> {
         self.layer_name()
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        parts.decider(self.layer_name());
     }
 }
 

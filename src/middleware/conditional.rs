@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{ToolCallError, ToolMiddleware};
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -53,6 +53,13 @@ where
 {
     fn name(&self) -> Cow<'static, str> {
         Cow::Owned(format!("when({}, {})", self.then.name(), self.otherwise.name()))
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        parts.members(|parts| {
+            self.then.parts(parts);
+            self.otherwise.parts(parts);
+        });
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {

@@ -6,7 +6,7 @@ use std::future::Future;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::{ToolCallError, ToolMiddleware};
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -20,6 +20,8 @@ type Running<'s, 'a, T> = &'s mut ReusableBoxFuture<'a, T>;
 /// The object-safe twin of [`ToolMiddleware`]: each hook is started in a slot.
 pub(crate) trait Erased: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
+
+    fn parts(&self, parts: &mut Parts);
 
     /// `None` for a plain ALLOW, which most answers are, and which is then not moved about.
     fn before<'s, 'a>(
@@ -49,6 +51,10 @@ pub(crate) trait Erased: Send + Sync {
 impl<M: ToolMiddleware> Erased for M {
     fn name(&self) -> Cow<'static, str> {
         ToolMiddleware::name(self)
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        ToolMiddleware::parts(self, parts);
     }
 
     fn before<'s, 'a>(

@@ -6,7 +6,7 @@ use std::fmt;
 use super::members::{Members, ask};
 use super::{ToolCallError, ToolMiddleware};
 use crate::args::Args;
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::{Decision, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -130,6 +130,10 @@ impl ToolMiddleware for FirstDecision {
         Cow::Borrowed("danger_first_decision_wins")
     }
 
+    fn parts(&self, parts: &mut Parts) {
+        self.members.parts(parts);
+    }
+
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let mut current = call.clone();
         for member in self.members.iter() {
@@ -167,6 +171,10 @@ struct Member<M>(M);
 impl<M: ToolMiddleware> ToolMiddleware for Member<M> {
     fn name(&self) -> Cow<'static, str> {
         self.0.name()
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        self.0.parts(parts);
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {

@@ -5,12 +5,16 @@ use std::borrow::Cow;
 use futures::future::BoxFuture;
 
 use super::ToolMiddleware;
-use crate::call::{Decider, Inherited, RunContext, ToolCall};
+use crate::call::{Decider, Inherited, Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 
 impl<M: ToolMiddleware> Decider for M {
     fn name(&self) -> Cow<'static, str> {
         ToolMiddleware::name(self)
+    }
+
+    fn parts(&self, parts: &mut Parts) {
+        ToolMiddleware::parts(self, parts);
     }
 
     fn decide<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision> {
@@ -24,6 +28,13 @@ pub(crate) struct Ancestor(pub(crate) Inherited);
 impl ToolMiddleware for Ancestor {
     fn name(&self) -> Cow<'static, str> {
         self.0.decider().name()
+    }
+
+    // The tools that it is for by name are the parent's and those of all agents: some are none of this agent's.
+    fn parts(&self, parts: &mut Parts) {
+        let mut inherited = Parts::default();
+        self.0.decider().parts(&mut inherited);
+        parts.inherits(inherited);
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::erased::{Erased, Slot};
 use super::{ToolCallError, ToolMiddleware, told};
-use crate::call::{Execution, RunContext, ToolCall};
+use crate::call::{Execution, Parts, RunContext, ToolCall};
 use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
@@ -43,6 +43,11 @@ impl Members {
 
     pub(super) fn get(&self, at: usize) -> Option<&Arc<dyn Erased>> {
         self.0.get(at)
+    }
+
+    /// Lists the members.
+    pub(super) fn parts(&self, parts: &mut Parts) {
+        parts.members(|parts| self.iter().for_each(|member| member.parts(parts)));
     }
 
     /// Gives the outcome of an execution to all members, innermost first.

@@ -34,7 +34,7 @@ pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
 pub(crate) use inherited::Ancestor;
 pub use rate_limit::ToolRateLimit;
 
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -66,9 +66,19 @@ use crate::outcome::Outcome;
 )]
 pub trait ToolMiddleware: Send + Sync + 'static {
     /// The name that questions, denials, logs and explanations carry; the type's own name by default. It is part of
-    /// what an approval is bound to, so keep it when you rename the type.
+    /// what an approval is bound to, so keep it when you rename the type. Where two middleware on the way of a call have
+    /// one name, neither may ask (rule D10): [`named`](crate::ToolMiddlewareExt::named) gives one of them another.
     fn name(&self) -> Cow<'static, str> {
         type_name::<Self>()
+    }
+
+    /// Lists what this middleware consists of, for the checks when the tools are listed: two that ask under one name
+    /// are told to be given [names](crate::ToolMiddlewareExt::named) (rule D10).
+    ///
+    /// By default it is one that decides under its [name](Self::name). A composite whose members ask under their own
+    /// names lists them: `parts.members(|parts| self.member.parts(parts))`.
+    fn parts(&self, parts: &mut Parts) {
+        parts.decider(self.name());
     }
 
     /// Decides about a call.
@@ -170,6 +180,12 @@ impl<M: ToolMiddleware> ToolMiddleware for Option<M> {
         }
     }
 
+    fn parts(&self, parts: &mut Parts) {
+        if let Some(middleware) = self {
+            middleware.parts(parts);
+        }
+    }
+
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match self {
             Some(middleware) => middleware.before_tool_call(cx, call).await,
@@ -201,4 +217,6 @@ impl ToolMiddleware for () {
     fn name(&self) -> Cow<'static, str> {
         Cow::Borrowed("nothing")
     }
+
+    fn parts(&self, _: &mut Parts) {}
 }

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use crate::call::{RunContext, ToolCall};
+use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::middleware::ToolMiddleware;
 
-/// One question for all of them, without a reason: two wrappers around one tool ask once.
+/// One question for all of them, without a reason: two wrappers around one tool ask once. They share it on purpose, and
+/// therefore list no parts (rule D10).
 fn ask(yes: bool) -> Decision {
     if yes { Decision::ask("").key("approval required") } else { Decision::allow() }
 }
@@ -20,6 +21,8 @@ impl ToolMiddleware for AskAll {
     fn name(&self) -> Cow<'static, str> {
         NAME
     }
+
+    fn parts(&self, _: &mut Parts) {}
 
     fn before_tool_call(
         &self,
@@ -36,6 +39,8 @@ impl<P: Fn(&RunContext, &ToolCall) -> bool + Send + Sync + 'static> ToolMiddlewa
     fn name(&self) -> Cow<'static, str> {
         NAME
     }
+
+    fn parts(&self, _: &mut Parts) {}
 
     fn before_tool_call(
         &self,
@@ -56,6 +61,8 @@ where
     fn name(&self) -> Cow<'static, str> {
         NAME
     }
+
+    fn parts(&self, _: &mut Parts) {}
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         ask(self.0(cx.clone(), call.clone()).await)

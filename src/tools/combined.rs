@@ -37,7 +37,7 @@ impl Tools {
 
 impl Combined {
     async fn all(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
-        let sets = try_join_all(self.sets.iter().map(|tools| tools.definitions(cx))).await?;
+        let sets = try_join_all(self.sets.iter().map(|tools| tools.listed(cx))).await?;
         let through = |(member, definitions): (usize, Vec<ToolDefinition>)| {
             definitions.into_iter().map(move |it| it.through(&self.id, member))
         };

@@ -77,7 +77,8 @@ impl Redefined {
     }
 
     async fn change(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
-        let given = self.tools.definitions(cx).await?;
+        let listed = self.tools.listed(cx).await?;
+        let (hidden, given): (Vec<_>, Vec<_>) = listed.into_iter().partition(|it| it.is_hidden());
         let changed = (self.change)(cx.clone(), given.clone()).await;
         // A definition that was built anew is tied to the tool of its name again.
         let tie = |definition: ToolDefinition| match given
@@ -87,7 +88,11 @@ impl Redefined {
             Some(known) => Ok(definition.made_of(known)),
             None => Err(UserError::PrepareAdded { name: definition.name().to_owned() }.into()),
         };
-        changed.into_iter().map(tie).collect()
+        let mut tied = changed.into_iter().map(tie).collect::<Result<Vec<_>, BoxError>>()?;
+        let left_out = |it: &&ToolDefinition| tied.iter().all(|kept| kept.name() != it.name());
+        let left_out: Vec<_> = given.iter().filter(left_out).cloned().collect();
+        tied.extend(left_out.into_iter().map(ToolDefinition::hide).chain(hidden));
+        Ok(tied)
     }
 }
 

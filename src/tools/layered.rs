@@ -1,12 +1,14 @@
 //! Layers around the calls of a set.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once, OnceLock};
 
 use futures::TryFutureExt as _;
 use futures::future::BoxFuture;
 use tower::ServiceExt as _;
 
+use super::parts::{check_selections, warn_of_shared_names};
 use super::{Stack, ToolLayer, ToolService, Tools};
 use crate::call::{Applied, Level, RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
@@ -18,13 +20,14 @@ pub(super) struct Layered<L: ToolLayer>(Arc<Shared<L>>);
 struct Shared<L: ToolLayer> {
     inner: Tools,
     layer: L,
-    /// Applied at the first call: `buffer` spawns its worker when it is layered.
+    /// Applied when the tools are first listed or called: `buffer` spawns its worker when it is layered.
     applied: OnceLock<(L::Service, Level)>,
+    checked: Once,
 }
 
 impl<L: ToolLayer> Layered<L> {
     pub(super) fn new(inner: Tools, layer: L) -> Self {
-        Self(Arc::new(Shared { inner, layer, applied: OnceLock::new() }))
+        Self(Arc::new(Shared { inner, layer, applied: OnceLock::new(), checked: Once::new() }))
     }
 }
 
@@ -53,9 +56,15 @@ where
         cx: &'a RunContext,
     ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
         Box::pin(async {
-            let definitions = self.0.inner.definitions(cx).await?;
+            let listed = self.0.inner.listed(cx).await?;
+            let applied = catch_unwind(AssertUnwindSafe(|| self.0.applied()));
+            let (_, level) =
+                applied.map_err(|_| "a layer panicked when it was put around the tools")?;
+            check_selections(level.parts(), &listed)?;
             let within = |definition: ToolDefinition| definition.within(Arc::clone(&self.0) as _);
-            Ok(definitions.into_iter().map(within).collect())
+            let definitions: Vec<_> = listed.into_iter().map(within).collect();
+            self.0.checked.call_once(|| warn_of_shared_names(level.parts(), &definitions));
+            Ok(definitions)
         })
     }
 

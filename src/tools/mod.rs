@@ -19,6 +19,7 @@ mod ext;
 mod layer;
 mod layered;
 mod names;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +76,13 @@ impl Tools {
     /// # Errors
     /// What a toolset or a wrapper fails with: two tools of one name, a server that cannot be reached.
     pub async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        let mut definitions = self.listed(cx).await?;
+        definitions.retain(|definition| !definition.is_hidden());
+        Ok(definitions)
+    }
+
+    /// The definitions, with those that wrappers have left out.
+    async fn listed(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
         let definitions = self.0.definitions(cx).await?;
         one_of_each_name(&definitions)?;
         Ok(definitions)
@@ -88,7 +96,7 @@ impl Tools {
 /// A call names its tool by its name alone.
 fn one_of_each_name(definitions: &[ToolDefinition]) -> Result<(), UserError> {
     let mut known = BTreeMap::new();
-    for definition in definitions {
+    for definition in definitions.iter().filter(|definition| !definition.is_hidden()) {
         let from = definition.leaf().map_or("", |leaf| &*leaf.gate);
         if let Some(first) = known.insert(definition.name(), from) {
             let (first, second) = (format!("toolset `{first}`"), format!("toolset `{from}`"));

@@ -70,8 +70,12 @@ impl Renamed {
         }
         let mut seen = BTreeMap::new();
         let mut renamed = Vec::new();
-        for definition in self.tools.definitions(cx).await? {
+        for definition in self.tools.listed(cx).await? {
             let (from, to) = (definition.name().to_owned(), self.naming.outer(definition.name()));
+            if definition.is_hidden() {
+                renamed.push(definition.with_name(to));
+                continue;
+            }
             if let Some(other) = seen.insert(to.clone(), from.clone()) {
                 let from = if other == to { from } else { other };
                 let problem = "there is already a tool of that name: rename that one too, or choose another name";

@@ -135,10 +135,13 @@ async fn what_was_asked_in_the_first_walk_stays_asked_in_the_second() {
     let tools = pay
         .clone()
         .layered(decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 2))))
-        .layered(decide_fn(|call: &ToolCall| match call.args()["n"].as_u64() {
-            Some(1) => Decision::ask("one?"),
-            _ => Decision::allow(),
-        }));
+        .layered(
+            decide_fn(|call: &ToolCall| match call.args().u64("n") {
+                Some(1) => Decision::ask("one?"),
+                _ => Decision::allow(),
+            })
+            .named("asks"),
+        );
     let suspended = suspend(tools.clone()).await;
     let requests = suspended.requests();
     assert_eq!(requests.questions("c1")[0].reason(), "one?");

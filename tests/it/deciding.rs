@@ -50,13 +50,12 @@ proptest! {
         let strictest = kinds.iter().copied().max().unwrap_or(ToolDecision::Allow);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let recorder = Recorder::new(["read"]);
-        let layers = kinds.iter().fold(recorder.clone().into(), |tools: Tools, kind| {
-            let kind = *kind;
-            tools.layered(decide_fn(move |_| decision(kind)))
+        let named = || kinds.iter().enumerate().map(|(at, kind)| (format!("layer {at}"), *kind));
+        let layers = named().fold(recorder.clone().into(), |tools: Tools, (name, kind)| {
+            tools.layered(decide_fn(move |_| decision(kind)).named(name))
         });
-        let chain = kinds.iter().fold(Chain::new(), |chain, kind| {
-            let kind = *kind;
-            chain.with(from_fn(move |_| std::future::ready(decision(kind))))
+        let chain = named().fold(Chain::new(), |chain, (name, kind)| {
+            chain.with(from_fn(move |_| std::future::ready(decision(kind))).named(name))
         });
         let chain = if parallel { chain.parallel() } else { chain };
         for tools in [layers, recorder.clone().layered(chain.into_layer())] {

@@ -25,6 +25,7 @@ mod ledger;
 mod levels;
 mod limits;
 mod model_layers;
+mod names;
 mod nesting;
 mod outputs;
 #[cfg(feature = "postgres")]

@@ -272,7 +272,8 @@ async fn a_child_inherits_the_decisions_of_every_ancestor() {
             "read_file" => Decision::ask("read?"),
             _ => Decision::allow(),
         }
-    });
+    })
+    .named("middle");
     let middle =
         Agent::new(calls([("m1", "deep")]), with_agent("deep", &deep).layered(middle_asks));
     let stack =

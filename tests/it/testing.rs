@@ -60,8 +60,8 @@ async fn every_layer_of_ours_asks_for_readiness() {
     probed("Chain", || Chain::new().with(Slow).with(decide_fn(by_name)).into_layer()).await;
     let both = || Chain::new().with(Slow).with(decide_fn(by_name)).parallel().into_layer();
     probed("Chain, parallel", both).await;
-    probed("when", || when(|_, call| call.name() == "ask", Slow).otherwise(Slow).into_layer())
-        .await;
+    let when_asked = |otherwise| when(|_, call| call.name() == "ask", Slow).otherwise(otherwise);
+    probed("when", || when_asked(Slow.named("otherwise")).into_layer()).await;
     probed("for_tools", || Slow.for_tools(["ask", "deny"]).into_layer()).await;
     probed("deciding_within", || Slow.deciding_within(Duration::from_secs(1)).into_layer()).await;
     probed("named", || Slow.named("slow").into_layer()).await;

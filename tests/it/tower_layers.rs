@@ -44,6 +44,11 @@ impl ToolMiddleware for Slow {
     }
 }
 
+/// Denies what [`by_name`] denies, and asks nothing.
+fn denies(call: &ToolCall) -> Decision {
+    if call.name() == "deny" { Decision::deny("no") } else { Decision::allow() }
+}
+
 fn calls() -> Vec<ToolCall> {
     ["allow", "ask", "deny"].map(|tool| call(tool, tool, json!({}))).to_vec()
 }
@@ -149,7 +154,7 @@ async fn optional_and_boxed_layers_compose() {
 async fn one_builder_takes_towers_layers_between_ours() {
     let stack = || {
         ServiceBuilder::new()
-            .layer(decide_fn(by_name))
+            .layer(decide_fn(denies))
             .timeout(HOUR)
             .layer(Slow.into_layer())
             .buffer::<ToolCall>(8)
@@ -157,7 +162,7 @@ async fn one_builder_takes_towers_layers_between_ours() {
             .layer(from_fn(async |_: ToolCall| Decision::allow()))
             .retry(Retries::of_failures(2))
             .map_request(|call: ToolCall| call)
-            .layer(decide_fn(by_name))
+            .layer(decide_fn(denies))
             .load_shed()
             .option_layer(Some(GlobalConcurrencyLimitLayer::new(4)))
             .map_response(|outcome: Outcome| outcome)

@@ -1,0 +1,54 @@
+//! What is checked of the middleware around tools when the tools are listed.
+
+use std::collections::BTreeSet;
+
+use crate::call::{Parts, ToolDefinition};
+use crate::error::UserError;
+
+/// How many known names an error shows.
+const NEAREST: usize = 3;
+
+/// A layer that is for tools by name names tools that exist (rule D4).
+///
+/// Around an agent a name may be that of a tool of the agent's, whose calls the layer decides about, too.
+pub(super) fn check_selections(parts: &Parts, tools: &[ToolDefinition]) -> Result<(), UserError> {
+    let is_agent = |it: &ToolDefinition| it.leaf().is_some_and(|leaf| leaf.behind.is_some());
+    if parts.selections().is_empty() || tools.iter().any(is_agent) {
+        return Ok(());
+    }
+    for selection in parts.selections() {
+        let unknown = |name: &&String| tools.iter().all(|it| it.name() != name.as_str());
+        if let Some(name) = selection.tools.iter().find(unknown) {
+            return Err(UserError::UnknownTool {
+                layer: selection.layer.to_string(),
+                name: name.clone(),
+                nearest: nearest(name, tools),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Two middleware on the way of a call that ask under one name would share a question: neither may ask (rule D10).
+/// These are the parts of the outermost level, which each name is reported for.
+pub(super) fn warn_of_shared_names(parts: &Parts, tools: &[ToolDefinition]) {
+    let names: BTreeSet<_> = parts.askers().iter().collect();
+    for name in names {
+        if let Some(tool) = tools.iter().find(|tool| tool.way().askers(name) > 1) {
+            tracing::warn!(
+                layer = %name,
+                tool = tool.name(),
+                "two middleware have one name: an ASK of either is refused, give them names of their own with `named`"
+            );
+        }
+    }
+}
+
+/// The names of tools that are most like this one.
+fn nearest(name: &str, tools: &[ToolDefinition]) -> Vec<String> {
+    let mut names: Vec<_> = tools.iter().map(ToolDefinition::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.sort_by_cached_key(|known| strsim::damerau_levenshtein(name, known));
+    names.into_iter().take(NEAREST).map(str::to_owned).collect()
+}
