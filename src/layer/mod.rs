@@ -54,6 +54,7 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// ```
     /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt};
     ///
+    /// #[derive(Clone)]
     /// struct Limit(f64);
     ///
     /// impl ToolMiddleware for Limit {
