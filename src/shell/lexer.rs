@@ -177,6 +177,10 @@ impl<'a> Lexer<'a> {
             .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .and_then(|end| rest.get(..end))
             .unwrap_or_default();
+        let after = rest.get(name.len()..).unwrap_or_default();
+        if name.starts_with(|c: char| c.is_ascii_digit()) && after.starts_with(['=', '+', '[']) {
+            return Err(self.stop("an assignment to a positional parameter is not analysed"));
+        }
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(None);
         }

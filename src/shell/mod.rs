@@ -50,10 +50,12 @@ mod operands;
 mod parser;
 mod paths;
 mod redirections;
+mod running;
 mod scripts;
 mod search_path;
 mod simple;
 mod table;
+mod tool;
 mod word;
 mod words;
 
@@ -65,6 +67,8 @@ pub use commands::{
 pub use dialect::Dialect;
 pub use judgement::{Effect, Judgement, Part, Reason, Verdict};
 pub use paths::Workspace;
+pub use running::ShellOutput;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};
+pub use tool::{ShellArgs, ShellTool};
 pub use word::{Word, WordKind};

@@ -38,6 +38,7 @@ const RESERVED: &[&str] = &[
     "until",
     "while",
     "{",
+    "{}",
     "}",
     "-",
 ];
@@ -239,6 +240,9 @@ impl<'a> Parser<'a> {
             let why = format!("`{}` begins a compound command, which is not analysed", word.text);
             return Err(Stop { at, why });
         }
+        if first && self.lexer.text().get(at..).is_some_and(|text| text.starts_with('%')) {
+            return Err(Stop::new(at, "`%` begins the name of a job"));
+        }
         if self.lexer.peek() == Some('(') {
             return Err(self.lexer.stop("`(` after a word is not analysed"));
         }
@@ -280,7 +284,7 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 self.lexer.skip_blanks()?;
-                if !self.lexer.is_word_start() {
+                if !self.lexer.is_word_start() || self.lexer.peek() == Some('#') {
                     return Err(self.lexer.stop("a redirection without a target"));
                 }
                 let word = self.word(depth)?;

@@ -80,6 +80,9 @@ impl Lexer<'_> {
                 }
                 '`' => return Err(self.stop("a backtick is not analysed: write `$(…)`")),
                 '{' | '}' => self.brace(word)?,
+                '=' if word.text.is_empty() => {
+                    return Err(self.stop("`=` at the beginning of a word"));
+                }
                 _ => self.plain(word, next),
             }
         }

@@ -5,6 +5,10 @@ mod corpus;
 mod judging;
 mod parsing;
 mod properties;
+#[cfg(unix)]
+mod shells;
+#[cfg(unix)]
+mod tool;
 
 use countersign::shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Workspace};
 

@@ -1,0 +1,102 @@
+//! A tool that runs commands without a shell.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::commands::Commands;
+use super::dialect::Dialect;
+use super::running::{Limits, ShellOutput, run, runnable};
+use crate::toolset::{Tool, tool_fn};
+
+/// The arguments of [`ShellTool`].
+#[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShellArgs {
+    /// The command to run: programs with literal arguments, joined by `|`, `&&`, `||`, `;`, with `cd` and redirections.
+    pub command: String,
+}
+
+/// A tool that reads a command as [`Commands::parse`] does and runs exactly what was read, without a shell: programs with
+/// literal arguments, in pipelines and lists, with redirections, here-documents and `cd`.
+///
+/// What a shell would have to expand (globs, parameters, substitutions, `~`) is refused before anything runs, so that what
+/// was judged is what runs. Put a layer with a [`Classifier`](super::Classifier) in front of it: the tool itself decides
+/// nothing, and it is **not a sandbox**. Programs run with the rights and the environment of the process. When the call
+/// is given up or takes too long, the programs that the tool started are killed, but not those that they started.
+///
+/// ```
+/// use countersign::shell::ShellTool;
+/// use countersign::{FunctionToolset, ToolCall, Tools, Turn};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = Tools::from(FunctionToolset::new().tool(ShellTool::new(".").into_tool("shell")));
+/// let call = ToolCall::new("call_1", "shell", json!({"command": "printf 'b\\na\\n' | sort"}));
+/// let report = Turn::new(tools).run(vec![call]).await?;
+/// # if cfg!(unix) {
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), json!({"output": "a\nb\n", "status": 0}));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct ShellTool {
+    directory: PathBuf,
+    limits: Limits,
+}
+
+impl ShellTool {
+    /// Runs commands in a directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let limits = Limits { time: Duration::from_secs(120), output: 64 * 1024 };
+        Self { directory: directory.into(), limits }
+    }
+
+    /// How long a command may take. The default is two minutes.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.limits.time = limit;
+        self
+    }
+
+    /// How many bytes of output are kept, from the beginning. The default is 64 KiB.
+    #[must_use]
+    pub fn output_limit(mut self, bytes: usize) -> Self {
+        self.limits.output = bytes;
+        self
+    }
+
+    /// The tool.
+    #[must_use]
+    pub fn into_tool(self, name: impl Into<Arc<str>>) -> Tool {
+        let description = "Runs a command and returns its output and exit status. Programs with literal arguments only: \
+                           pipes, `&&`, `||`, `;`, `cd`, redirections and here-documents work; globs, variables and \
+                           substitutions do not.";
+        tool_fn(name, description, move |args: ShellArgs| {
+            let tool = self.clone();
+            async move { tool.call(&args.command).await }
+        })
+    }
+
+    async fn call(&self, text: &str) -> Result<ShellOutput, String> {
+        let commands = Commands::parse(text, Dialect::Bash)
+            .map_err(|refused| format!("not run: {refused}"))?;
+        runnable(&commands).map_err(|why| format!("not run: {why}"))?;
+        // Dropped with the call, and then the programs are killed.
+        let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+        let (directory, limits, flag) = (self.directory.clone(), self.limits, Arc::clone(&stop.0));
+        let running = tokio::task::spawn_blocking(move || run(&commands, directory, limits, &flag));
+        let output = running.await.map_err(|_| "the command could not be watched".to_owned())?;
+        output.map_err(|error| format!("the command could not be run: {error}"))
+    }
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,97 @@
+//! The tool that runs commands without a shell.
+
+use std::time::{Duration, Instant};
+
+use countersign::shell::ShellTool;
+use countersign::{FunctionToolset, ToolCall, Tools, Turn};
+use serde_json::{Value, json};
+
+async fn run(tool: ShellTool, command: &str) -> Value {
+    let tools = Tools::from(FunctionToolset::new().tool(tool.into_tool("shell")));
+    let call = ToolCall::new("call_1", "shell", json!({"command": command}));
+    let report = Turn::new(tools).run(vec![call]).await.unwrap();
+    let outcome = report.calls()[0].outcome();
+    outcome.content().or_else(|| outcome.text().map(Value::from)).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn pipelines_lists_and_redirections_run_as_a_shell_runs_them() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    for (command, output, status) in [
+        ("printf 'b\\na\\n' | sort", "a\nb\n", 0),
+        ("echo a; echo b", "a\nb\n", 0),
+        ("false && echo a || echo b", "b\n", 0),
+        ("! false && echo a", "a\n", 0),
+        ("true | false", "", 1),
+        ("echo 'a  $HOME * b'", "a  $HOME * b\n", 0),
+        ("echo x > f && cat < f && echo y >> f && cat f", "x\nx\ny\n", 0),
+        ("ls nowhere 2> /dev/null || echo none", "none\n", 0),
+        ("cat nowhere 2>&1 | wc -l", "1\n", 0),
+        ("cat nowhere > /dev/null 2>&1", "", 1),
+        ("cat <<'E' | tr a-z A-Z\nabc\nE\n", "ABC\n", 0),
+        ("cat <<< x", "x\n", 0),
+        ("cd sub && echo y > g; cat g", "y\n", 0),
+        ("A=1 env | grep -x A=1", "A=1\n", 0),
+    ] {
+        let told = run(ShellTool::new(folder.path()), command).await;
+        assert_eq!(told, json!({"output": output, "status": status}), "{command}");
+    }
+    let told = run(ShellTool::new(folder.path()), "no-such-program-here").await;
+    assert_eq!(told["status"], 127, "{told}");
+}
+
+#[tokio::test]
+async fn what_needs_a_shell_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in [
+        "touch x; ls *.rs",
+        "touch x; echo $HOME",
+        "touch x; echo $(id)",
+        "touch x; (ls)",
+        "touch x; ls ~",
+        "touch x; while true; do ls; done",
+        "touch x; A=1",
+    ] {
+        let told = run(ShellTool::new(folder.path()), command).await;
+        assert!(told.to_string().contains("not run"), "{command}: {told}");
+        assert!(!folder.path().join("x").exists(), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn output_and_time_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = run(ShellTool::new(folder.path()).output_limit(10), "seq 1 100000").await;
+    assert_eq!(
+        (told["output"].as_str().unwrap().len(), told["status"].as_i64()),
+        (10, Some(0)),
+        "{told}"
+    );
+    assert!(told["left_out"].as_u64().unwrap() > 100_000);
+    let told = run(
+        ShellTool::new(folder.path()).time_limit(Duration::from_millis(100)),
+        "sleep 600; echo x",
+    )
+    .await;
+    assert_eq!((&told["timed_out"], &told["output"]), (&json!(true), &json!("")), "{told}");
+}
+
+/// When the call is given up, the program that it started is killed.
+#[tokio::test]
+async fn a_call_that_is_given_up_ends_its_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("alive");
+    let command = "echo begun > alive; sleep 600";
+    let running = tokio::spawn({
+        let tool = ShellTool::new(folder.path());
+        async move { run(tool, command).await }
+    });
+    let begun = Instant::now();
+    while !fifo.exists() && begun.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    // Blocking work that is left would keep the runtime from ending, and so this test.
+}
