@@ -143,8 +143,8 @@ pub use agent::{
 };
 pub use args::{Args, ArgsError, IntoArgs};
 pub use call::{
-    Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall, ToolDefinition, ToolKind,
-    Usage, UsageLimits,
+    AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
+    ToolDefinition, ToolKind, Usage, UsageLimits,
 };
 #[cfg(feature = "cli")]
 pub use cli::TerminalHandler;

@@ -151,6 +151,18 @@ impl Agent {
         self
     }
 
+    /// How often a person may deny the same call in one run, of this agent and its sub-agents, before it is denied
+    /// without asking; 3 by default. See [`Turn::max_repeats`].
+    pub fn max_repeats(self, times: u32) -> Self {
+        self.turns(|turn| turn.max_repeats(times))
+    }
+
+    /// How many calls of one run, of this agent and its sub-agents, may be pending at the same time; 1 000 by default. See
+    /// [`Turn::max_pending`].
+    pub fn max_pending(self, calls: u32) -> Self {
+        self.turns(|turn| turn.max_pending(calls))
+    }
+
     /// Ends a run with every error of a tool, as PydanticAI does; see [`Turn::tool_errors_end_run`].
     pub fn tool_errors_end_run(self) -> Self {
         self.turns(Turn::tool_errors_end_run)

@@ -258,7 +258,10 @@ impl<'a> Run<'a> {
             turn
         };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
-        let turn = turn.with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
+        // A sub-agent's run asks in its parent's.
+        let asks = turn.get_asks().cloned().unwrap_or_default();
+        asks.extend(&state.denied);
+        let turn = turn.with_asks(asks).with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
         Running {
             agent,
             state,

@@ -8,7 +8,7 @@ use super::history::{self, Undecided};
 use super::output::Output;
 use super::parked::Keeper;
 use super::result::{RunError, RunOutput, RunResult};
-use crate::call::{Meter, ToolCall, ToolDefinition};
+use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, RequestPart};
@@ -343,7 +343,9 @@ impl Running<'_> {
     pub(super) fn snapshot(&self) -> SuspendedRun {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
-        state.turn = self.announced().or(state.turn);
+        state.turn = self.announced().or(state.turn).map(SuspendedTurn::without_denied);
+        let asks = self.turn.get_asks().filter(|_| self.turn.is_root());
+        state.denied = asks.map(AskHistory::denied).unwrap_or_default();
         state.tell_settled();
         state
     }

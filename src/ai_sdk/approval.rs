@@ -46,8 +46,10 @@ pub(super) fn shown(
         "questions": questions.collect::<Vec<_>>(),
         "status": "pending",
     });
-    if let (Some(changed), Some(data)) = (&view.changed, data.as_object_mut()) {
-        data.insert("changed".to_owned(), changed.as_str().into());
+    for (field, text) in [("changed", &view.changed), ("deniedBefore", &view.denied_before)] {
+        if let (Some(text), Some(data)) = (text, data.as_object_mut()) {
+            data.insert(field.to_owned(), text.as_str().into());
+        }
     }
     Some(chunk(approval, data))
 }

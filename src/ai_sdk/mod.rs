@@ -36,6 +36,7 @@
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
 //! | `headline`, `questions` | the call on one line; who asks, and why: `[{askedBy, reason}]` |
 //! | `changed` | why a call is asked about again |
+//! | `deniedBefore` | how often a person has denied the same call before in its run: `denied twice before: keep it` |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
 //!

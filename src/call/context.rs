@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Extensions, Journal, Meter, ToolDefinition};
+use super::{AskHistory, Extensions, Journal, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::error::UserError;
@@ -50,6 +50,8 @@ pub(crate) struct RunInfo {
     pub(crate) tool_errors_end_run: bool,
     pub(crate) usage: Arc<Meter>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// What the run has asked people, once it has begun.
+    pub(crate) asks: Option<AskHistory>,
 }
 
 pub(crate) struct CallInfo {

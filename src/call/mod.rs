@@ -1,5 +1,6 @@
 //! A tool call, what is known about its tool, and the record of what was decided about it.
 
+mod ask_history;
 mod context;
 mod definition;
 mod extensions;
@@ -22,6 +23,8 @@ use serde_json::Value;
 use crate::args::depth::{MAX_ARGS, is_deeper};
 use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
+pub use ask_history::{AskHistory, DeniedBefore};
+pub(crate) use ask_history::{Denied, call_key};
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
 pub(crate) use definition::{Behind, Leaf, Validate};
@@ -244,7 +247,7 @@ impl PartialEq for ToolCall {
 }
 
 impl ToolCall {
-    fn sent(&self) -> Value {
+    pub(crate) fn sent(&self) -> Value {
         match &self.head.unreadable {
             Some((sent, _)) => sent.clone(),
             None => self.args.to_value(),

@@ -439,6 +439,7 @@ mod tests {
             fingerprint: "f".into(),
             deferrals: 1,
             agent: None,
+            denied_before: None,
         });
         DeferredToolRequests::of("batch".into(), pending)
     }
@@ -551,6 +552,7 @@ mod tests {
             fingerprint: "f".into(),
             deferrals: 1,
             agent: None,
+            denied_before: None,
         });
         DeferredToolRequests::of("batch".into(), pending)
     }

@@ -1,16 +1,17 @@
 //! The calls of one response that wait for somebody.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
 use super::{Answers, DeferredToolResults, check};
-use crate::args::unique;
-use crate::call::ToolCall;
+use crate::args::{canonical, unique};
+use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::error::UserError;
 use crate::outcome::{Deferral, DeferralKind};
@@ -59,6 +60,8 @@ struct Bound {
     changed: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    denied: BTreeMap<String, DeniedBefore>,
 }
 
 /// A call that waits, as the turn knows it.
@@ -71,6 +74,8 @@ pub(crate) struct Pending {
     pub(crate) deferrals: u32,
     /// The sub-agent that makes the call: `root/cleaner`.
     pub(crate) agent: Option<String>,
+    /// A person has denied the same call before.
+    pub(crate) denied_before: Option<DeniedBefore>,
 }
 
 impl<'de> Deserialize<'de> for DeferredToolRequests {
@@ -104,7 +109,7 @@ impl DeferredToolRequests {
     pub(crate) fn of(batch: String, pending: impl IntoIterator<Item = Pending>) -> Self {
         let mut this = Self::default();
         let mut bound = Bound { batch, ..Bound::default() };
-        for Pending { call, deferral, fingerprint, agent, .. } in pending {
+        for Pending { call, deferral, fingerprint, agent, denied_before, .. } in pending {
             let id = call.id().to_owned();
             bound.fingerprints.insert(id.clone(), fingerprint);
             if !deferral.questions.is_empty() {
@@ -112,6 +117,7 @@ impl DeferredToolRequests {
             }
             bound.changed.extend(deferral.changed.map(|changed| (id.clone(), changed)));
             bound.agents.extend(agent.map(|agent| (id.clone(), agent)));
+            bound.denied.extend(denied_before.map(|before| (id.clone(), before)));
             if !deferral.metadata.is_empty() {
                 this.metadata.insert(id.clone(), deferral.metadata);
             }
@@ -166,6 +172,24 @@ impl DeferredToolRequests {
         self.bound.as_ref()?.changed.get(id).map(String::as_str)
     }
 
+    /// How often a person has denied the same call before in this run, and the last words: to show it to the approver,
+    /// who should know that the model repeats itself (rule D11).
+    ///
+    /// ```
+    /// # use countersign::DeferredToolRequests;
+    /// # fn line(requests: &DeferredToolRequests) {
+    /// for call in requests.iter() {
+    ///     if let Some(before) = requests.denied_before(call.id()) {
+    ///         println!("{}: {before}", call.name()); // delete_file: denied twice before: keep the cache
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn denied_before(&self, id: &str) -> Option<&DeniedBefore> {
+        self.bound.as_ref()?.denied.get(id)
+    }
+
     /// The sub-agent that makes a call: `root/cleaner`; `None` for the run's own agent.
     #[must_use]
     pub fn agent(&self, id: &str) -> Option<&str> {
@@ -200,6 +224,53 @@ impl DeferredToolRequests {
         };
         self.metadata.get(id).is_some_and(said)
             || self.questions(id).iter().any(|question| said(question.metadata()))
+    }
+
+    /// The pending calls, with equal ones together: the same agent and tool, what is waited for, equal arguments (in their
+    /// canonical form), the same questions and metadata. Groups stand in the order of their first calls, and the calls
+    /// in theirs, so that a surface can show nine hundred equal calls as one card with a count. Each call keeps its own
+    /// id and fingerprint, and is answered by itself.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolRequests, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let pay = |id: &str, euros: f64| ToolCall::new(id, "pay", json!({"euros": euros}));
+    /// let requests = DeferredToolRequests::new([pay("c1", 5.0), pay("c2", 7.5), pay("c3", 5.0)], []);
+    /// let groups = requests.groups();
+    /// let ids = groups.iter().map(|group| group.iter().map(|call| call.id()).collect::<Vec<_>>());
+    /// assert_eq!(ids.collect::<Vec<_>>(), [vec!["c1", "c3"], vec!["c2"]]);
+    ///
+    /// // One answer for a whole group:
+    /// let answers = groups[0].iter().fold(requests.answer(), |answers, call| answers.approve(call.id()));
+    /// # let _ = answers;
+    /// ```
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<&ToolCall>> {
+        let mut at = HashMap::new();
+        let mut groups: Vec<Vec<&ToolCall>> = Vec::new();
+        for call in self.iter() {
+            let id = call.id();
+            let key = canonical(&json!([
+                self.kind(id),
+                self.agent(id),
+                call.name(),
+                call.sent(),
+                self.questions(id),
+                self.changed(id),
+                self.metadata.get(id),
+            ]));
+            match at.entry(key) {
+                Entry::Vacant(new) => {
+                    new.insert(groups.len());
+                    groups.push(vec![call]);
+                }
+                Entry::Occupied(known) => {
+                    groups.get_mut(*known.get()).into_iter().for_each(|group| group.push(call));
+                }
+            }
+        }
+        groups
     }
 
     /// Starts the answers to this batch. What is built carries its fingerprints.
@@ -252,6 +323,7 @@ impl DeferredToolRequests {
             bound.questions.retain(|id, _| kept(id));
             bound.changed.retain(|id, _| kept(id));
             bound.agents.retain(|id, _| kept(id));
+            bound.denied.retain(|id, _| kept(id));
         }
     }
 }

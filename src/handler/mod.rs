@@ -114,6 +114,16 @@ impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
     }
 }
 
+/// Who answers where a rule does, and no person.
+pub(crate) const POLICY: &str = "policy";
+
+/// Whether an answer is a rule's: `policy`, `policy: …`, and the ready-made handlers that ask nobody.
+pub(crate) fn is_policy(by: Option<&str>) -> bool {
+    let Some(by) = by else { return false };
+    let named = by.strip_prefix(POLICY).is_some_and(|it| it.is_empty() || it.starts_with(':'));
+    named || by == ready_made::DENY_ALL || by == ready_made::FAIL_CLOSED
+}
+
 /// Starts the answers with a denial of everything that is blocked, as every ready-made handler does.
 pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
     let mut answers = requests.answer();
@@ -127,5 +137,5 @@ pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
             answers = answers.deny(call.id(), message);
         }
     }
-    answers.answered_by("policy")
+    answers.answered_by(POLICY)
 }

@@ -6,6 +6,9 @@ use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
 
+pub(super) const DENY_ALL: &str = "deny all";
+pub(super) const FAIL_CLOSED: &str = "fail closed";
+
 /// Denies every call; one that is executed elsewhere fails. With it an ASK is a denial, as in middleware that has no
 /// handler.
 ///
@@ -39,7 +42,7 @@ impl DeferredToolHandler for DenyAll {
         _: &RunContext,
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
-        Ok(deny_blocked(requests).deny_rest(&self.message).answered_by("deny all").build()?)
+        Ok(deny_blocked(requests).deny_rest(&self.message).answered_by(DENY_ALL).build()?)
     }
 }
 
@@ -128,11 +131,11 @@ impl<H: DeferredToolHandler> DeferredToolHandler for FailClosed<H> {
         let Some(results) = self.answered(cx, requests).await? else {
             return Ok(deny_blocked(requests)
                 .deny_rest(denied)
-                .answered_by("fail closed")
+                .answered_by(FAIL_CLOSED)
                 .build()?);
         };
         let left = requests.only(|id| results.is_left(id));
-        let closed = deny_blocked(&left).deny_rest(denied).answered_by("fail closed").build()?;
+        let closed = deny_blocked(&left).deny_rest(denied).answered_by(FAIL_CLOSED).build()?;
         Ok(results.then(closed))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::names::Names;
 use crate::args::{Args, IntoArgs};
-use crate::call::ToolCall;
+use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, Pending, fingerprint};
 use crate::outcome::{Deferral, DeferralKind};
@@ -54,6 +54,9 @@ pub struct Ask {
     /// Why the call waits again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
+    /// A person has denied the same call before in its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) denied_before: Option<DeniedBefore>,
 }
 
 /// How many people must approve. One, by default, and then the first answer counts.
@@ -107,6 +110,7 @@ impl Ask {
             expires_in: None,
             valid_for: None,
             changed: None,
+            denied_before: None,
         }
     }
 
@@ -122,6 +126,7 @@ impl Ask {
             metadata: call.metadata.clone(),
             idempotent: call.idempotent,
             changed: call.changed.map(str::to_owned),
+            denied_before: call.denied_before.cloned(),
             ..Self::new(run, path, tool).args(call.args.clone())
         }
     }
@@ -225,6 +230,12 @@ impl Ask {
         &self.path
     }
 
+    /// How often a person has denied the same call before in its run (rule D11).
+    #[must_use]
+    pub fn denied_before(&self) -> Option<&DeniedBefore> {
+        self.denied_before.as_ref()
+    }
+
     /// The ask as a batch of its one call, to show it to people: see [`CallView::all`](crate::show::CallView::all).
     ///
     /// ```
@@ -250,6 +261,7 @@ impl Ask {
             deferrals: 0,
             // As in a turn: whose agent is the only one needs no name.
             agent: agents.contains('/').then(|| agents.to_owned()),
+            denied_before: self.denied_before.clone(),
         };
         DeferredToolRequests::of(self.id.clone(), [pending])
     }
@@ -289,6 +301,7 @@ pub(crate) struct AskedCall<'a> {
     pub(crate) metadata: &'a Map<String, Value>,
     pub(crate) changed: Option<&'a str>,
     pub(crate) idempotent: bool,
+    pub(crate) denied_before: Option<&'a DeniedBefore>,
 }
 
 /// The id of an ask: a call, deferred for the n-th time.

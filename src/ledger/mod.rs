@@ -25,6 +25,7 @@ mod memory;
 mod names;
 mod record;
 mod repeating;
+mod requesters;
 mod results;
 mod retention;
 mod rules;

@@ -32,6 +32,9 @@ pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
     if let Some(changed) = &view.changed {
         out.row("  ! ", &format!("approved before, but changed since: {changed}"));
     }
+    if let Some(before) = &view.denied_before {
+        out.row("  ! ", before);
+    }
     for question in &view.questions {
         out.row("  ? ", &format!("{} asks: {}", question.asked_by, question.reason));
         for pin in &question.pins {

@@ -53,6 +53,8 @@ pub struct CallView {
     pub questions: Vec<QuestionView>,
     /// What is not as it was when the call was approved before.
     pub changed: Option<String>,
+    /// How often a person has denied the same call before in its run, and the last words (rule D11).
+    pub denied_before: Option<String>,
     /// What layers, tools and servers wrote about the call. Nobody has checked it: it is shown below the rest.
     pub notes: Vec<NoteView>,
 }
@@ -96,6 +98,8 @@ impl CallView {
         let questions = requests.questions(id);
         view.questions = questions.iter().map(|it| asked(it, limits, &mut omitted)).collect();
         view.changed = requests.changed(id).map(|changed| prose(changed, limits, &mut omitted));
+        let before = requests.denied_before(id).map(ToString::to_string);
+        view.denied_before = before.map(|before| prose(&before, limits, &mut omitted));
         view.notes = notes(requests, call, view.kind, limits);
         for field in view.notes.iter().map(|note| &note.field) {
             omitted.add(field.left_out, field.masked);
@@ -128,6 +132,7 @@ impl CallView {
             id: name(call.id(), limits, &mut omitted),
             tool,
             agent: None,
+            denied_before: None,
             kind: DeferralKind::Approval,
             blocked: false,
             args,
@@ -284,8 +289,14 @@ mod tests {
         });
         let mut deferral = Deferral::approval(questions.collect());
         deferral.changed = changed.map(str::to_owned);
-        let pending =
-            Pending { call, deferral, fingerprint: "f".into(), deferrals: 1, agent: None };
+        let pending = Pending {
+            call,
+            deferral,
+            fingerprint: "f".into(),
+            deferrals: 1,
+            agent: None,
+            denied_before: None,
+        };
         DeferredToolRequests::of("batch".into(), [pending])
     }
 

@@ -1,7 +1,6 @@
 //! The signatures that a tool's function may have, with the compile errors for those that it may not have.
 
 use std::any::Any;
-use std::future::Future;
 use std::marker::PhantomData;
 
 use schemars::JsonSchema;

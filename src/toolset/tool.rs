@@ -1,7 +1,6 @@
 //! One tool: a function, its definition, and how its arguments are read.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use super::Permit;

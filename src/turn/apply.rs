@@ -37,6 +37,7 @@ impl Resolving<'_> {
         if let Err(kind) = boxed(|| self.decide(&mut answers)).await {
             return Err(self.fail(kind));
         }
+        self.note_answers(&answers);
         let watchers = &self.turn.watchers;
         for slot in &mut self.slots {
             if take_answer(slot, &mut answers) {
@@ -50,7 +51,7 @@ impl Resolving<'_> {
         }
         self.wake_agents();
         self.together.refuse_unfit(&mut self.slots);
-        boxed(|| self.together.walk(&mut self.slots)).await;
+        self.walk().await;
         self.fail_if_broken()
     }
 

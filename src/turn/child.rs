@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::SuspendedRun;
+use super::asks::AskLimits;
 use super::closing::Closing;
 use super::event::Watchers;
 use super::report::TurnReport;
@@ -62,6 +63,8 @@ pub(crate) struct Task {
     pub(crate) ledger: Option<Ledger>,
     /// What is closed with the parent's run.
     pub(crate) closing: Option<Closing>,
+    /// How often, and about how many calls, the parent may ask.
+    pub(crate) ask_limits: AskLimits,
     /// Argument values may be put into spans.
     pub(crate) trace_args: bool,
     /// How many levels of agents may be below it.

@@ -9,7 +9,7 @@ use super::retries::Retries;
 use super::slot::Slot;
 use super::suspended::SuspendedTurn;
 use super::{FinalAnswer, Turn, boxed, resolve};
-use crate::call::{Extensions, Meter, RunInfo, ToolCall};
+use crate::call::{AskHistory, Extensions, Meter, RunInfo, ToolCall};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::handler::ErasedHandler;
@@ -94,6 +94,7 @@ impl Turn {
         self.info = RunInfo { explain, tool_errors_end_run, ..task.info.clone() };
         self.trace_args |= task.trace_args;
         self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
+        self.ask_limits = self.ask_limits.within(task.ask_limits);
         // Of a ledger of its own and its parent's, its own is the one that it is written down in.
         let shared = |own: &Ledger| task.ledger.as_ref().is_some_and(|it| it.is_beside(own));
         self.closing = task.closing.clone().filter(|_| self.ledger.as_ref().is_none_or(shared));
@@ -117,6 +118,16 @@ impl Turn {
         let resolving = resolving.map_err(|error| error.into_parts().0)?;
         let requests = resolving.requests();
         boxed(|| resolving.check_answers(&requests, answers)).await
+    }
+
+    /// In the run of this history.
+    pub(crate) fn with_asks(mut self, asks: AskHistory) -> Self {
+        self.info.asks = Some(asks);
+        self
+    }
+
+    pub(crate) fn get_asks(&self) -> Option<&AskHistory> {
+        self.info.asks.as_ref()
     }
 
     pub(crate) fn with_usage(mut self, usage: Arc<Meter>) -> Self {

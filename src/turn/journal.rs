@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use super::asks::Requesters;
 use super::resolve::Resolving;
 use super::slot::{Slot, Waiting};
 use super::together::call_path;
 use crate::args::Args;
 use crate::call::{
-    Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
+    AskHistory, Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
 };
 use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
@@ -24,7 +25,7 @@ use crate::ledger::{
 use crate::outcome::{DeferralKind, Outcome, ToolDenied, ToolFailed};
 
 /// Who decides, where a stack allows a call that is written down.
-pub(super) const POLICY: &str = "policy";
+pub(super) const POLICY: &str = crate::handler::POLICY;
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
@@ -50,6 +51,7 @@ pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool
         metadata: &it.deferral.metadata,
         changed: it.deferral.changed(),
         idempotent,
+        denied_before: it.denied_before.as_ref(),
     })
 }
 
@@ -149,12 +151,20 @@ impl Resolving<'_> {
     pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         let cx = self.turn.context();
+        let mut requesters = Requesters::new(ledger, self.turn.ask_limits.max_pending);
         for slot in &mut self.slots {
+            let newly_pending = std::mem::take(&mut slot.newly_pending);
             let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
             let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
             while let Some(waiting) = slot.waiting() {
                 let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
                 let ask = ledger.with_policy(&cx, ask);
+                if newly_pending && let Some(full) = requesters.full(&ask).await.map_err(failed)? {
+                    slot.deny_unasked("max_pending", full);
+                    self.turn.info.asks.iter().for_each(AskHistory::answered);
+                    slot.tell_result(&self.turn.watchers);
+                    break;
+                }
                 let fingerprint = ask.fingerprint();
                 let parked = ledger.park(ask).await.map_err(failed)?;
                 let followed = slot.ask.replace(parked.ask.id().to_owned());
@@ -215,6 +225,7 @@ impl LedgerJournal {
             metadata: &empty,
             changed: None,
             idempotent: call.idempotent,
+            denied_before: None,
         });
         // The stack allows it anew each time that it is walked.
         let ask = ask.valid_for(None);

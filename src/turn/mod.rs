@@ -13,6 +13,7 @@
 
 mod admit;
 mod apply;
+mod asks;
 mod checks;
 mod child;
 mod closing;
@@ -27,6 +28,7 @@ mod report;
 mod resolve;
 mod retries;
 mod slot;
+mod stored_pending;
 mod suspended;
 mod suspended_run;
 mod together;
@@ -36,6 +38,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use admit::admit;
+use asks::AskLimits;
 pub(crate) use checks::unique_ids;
 #[cfg(feature = "ai-sdk")]
 pub(crate) use child::JOINT;
@@ -118,6 +121,7 @@ pub struct Turn {
     max_nested_agents: u32,
     /// The run may not end with calls that wait.
     answers_all: bool,
+    ask_limits: AskLimits,
     /// A turn of its own has no budget: whoever has the loop counts.
     retries: Option<Retries>,
     require_bound: bool,
@@ -142,6 +146,7 @@ impl Turn {
             max_deferrals: MAX_DEFERRALS,
             max_nested_agents: child::MAX_NESTED,
             answers_all: false,
+            ask_limits: AskLimits::default(),
             retries: None,
             require_bound: false,
             trace_args: false,
@@ -186,12 +191,6 @@ impl Turn {
         F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
     {
         self.error_outcome = Arc::new(outcome);
-        self
-    }
-
-    /// How often one call may be deferred before it is denied; 16 by default (rule D7).
-    pub fn max_deferrals(mut self, max: u32) -> Self {
-        self.max_deferrals = max;
         self
     }
 
@@ -301,6 +300,7 @@ impl Turn {
         if turn.info.run_id.is_empty() {
             turn.info.run_id = new_run_id();
         }
+        turn.begins_asking(None);
         let ended = match boxed(|| resolve::Resolving::start(&turn, calls, shown)).await {
             Ok(resolving) => boxed(|| resolving.answer()).await,
             Err(error) => Err(error),
@@ -346,6 +346,7 @@ impl Turn {
         turn.info.run_id = suspended.run_id().to_owned();
         turn.info.response = suspended.response();
         turn.info.path = suspended.path().to_vec();
+        turn.begins_asking(Some(suspended));
         turn
     }
 

@@ -24,6 +24,7 @@ fn pending(slots: &[Slot]) -> Vec<Pending> {
                 fingerprint: it.fingerprint.clone(),
                 deferrals: it.deferrals,
                 agent: None,
+                denied_before: it.denied_before.clone(),
             }),
             State::Delegated(_) => all.extend(of_agent(slot)),
             State::Planned(_) | State::Settled(_) | State::Broken(_) => {}

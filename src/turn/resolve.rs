@@ -47,7 +47,7 @@ impl<'a> Resolving<'a> {
         {
             return Err(TurnError::before(kind));
         }
-        boxed(|| this.together.walk(&mut this.slots)).await;
+        this.walk().await;
         this.fail_if_broken()
     }
 
@@ -162,7 +162,7 @@ impl<'a> Resolving<'a> {
         self.tell_calls(&new.collect::<Vec<_>>());
         // Not even what is beside a call that has failed once too often.
         self = self.fail_if_broken()?;
-        boxed(|| self.together.walk(&mut self.slots)).await;
+        self.walk().await;
         self.fail_if_broken()
     }
 
@@ -190,6 +190,9 @@ impl<'a> Resolving<'a> {
                 State::Delegated(_) => "Stopped",
                 _ => "Not executed",
             };
+            if let (Some(asks), Some(_)) = (&self.turn.info.asks, slot.waiting()) {
+                asks.answered();
+            }
             slot.settle_unrun(Outcome::failed(format!("{what}: {why}.")));
             slot.skipped = skipped;
             slot.tell_result(&self.turn.watchers);

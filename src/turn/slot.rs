@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::call::{Approval, Execution, Said, SharedError, ToolCall, is_about_repeating};
+use crate::call::{
+    Approval, DeniedBefore, Execution, Said, SharedError, ToolCall, is_about_repeating,
+};
 use crate::decision::Question;
 use crate::error::{BoxError, ErrorKind};
 use crate::gate::MAY_HAVE_RUN;
@@ -41,6 +43,8 @@ pub(super) struct Slot {
     pub(super) child: Child,
     /// Its ask in the ledger, once it has waited.
     pub(super) ask: Option<String>,
+    /// It has just come to wait: nobody was asked yet.
+    pub(super) newly_pending: bool,
     /// Asks of it that another one has followed.
     pub(super) followed: Vec<String>,
     /// Why the agent behind its tool cannot go on.
@@ -80,6 +84,8 @@ pub(super) struct Waiting {
     /// How often the call was deferred, with this time.
     pub(super) deferrals: u32,
     pub(super) fingerprint: String,
+    /// A person has denied the same call before.
+    pub(super) denied_before: Option<DeniedBefore>,
 }
 
 impl Slot {
@@ -99,6 +105,7 @@ impl Slot {
             skipped: false,
             child: Child::default(),
             ask: None,
+            newly_pending: false,
             followed: Vec::new(),
             failed: None,
         }

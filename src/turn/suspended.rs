@@ -7,21 +7,23 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
 
 use crate::args::{Args, depth, unique};
-use crate::call::{Execution, RunContext, RunInfo, ToolCall, is_about_repeating};
+use crate::call::{
+    AskHistory, Denied, Execution, RunContext, RunInfo, ToolCall, is_about_repeating,
+};
 use crate::decision::Question;
 use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::{Message, RequestPart};
-use crate::outcome::{Deferral, DeferralKind, Outcome};
+use crate::outcome::Outcome;
 
 use super::SuspendedRun;
 use super::pending::requests;
 use super::report::Answered;
 use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting, not_repeated};
+use super::stored_pending::StoredWaiting;
 use super::suspended_run::{behind_response, results};
 use super::together::call_path;
 
@@ -47,6 +49,9 @@ pub(super) struct Stored {
     response: u32,
     path: Vec<String>,
     calls: Vec<StoredCall>,
+    /// What people have denied in the run, unless the run holds it.
+    #[serde(default, skip_serializing_if = "Denied::is_empty")]
+    denied: Denied,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -90,20 +95,6 @@ enum StoredState {
     Planned(Plan),
 }
 
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct StoredWaiting {
-    kind: DeferralKind,
-    questions: Vec<Question>,
-    metadata: Map<String, Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed: Option<String>,
-    shown: Args,
-    origin: Args,
-    tool: String,
-    deferrals: u32,
-    fingerprint: String,
-}
-
 impl SuspendedTurn {
     pub(super) fn new(info: &RunInfo, slots: &[Slot]) -> Self {
         let calls = slots.iter().map(StoredCall::from).collect();
@@ -113,6 +104,7 @@ impl SuspendedTurn {
             response: info.response,
             path: info.path.clone(),
             calls,
+            denied: info.asks.as_ref().map(AskHistory::denied).unwrap_or_default(),
         })
     }
 
@@ -124,6 +116,17 @@ impl SuspendedTurn {
     /// Refuses a state that could not be read back.
     pub(super) fn check_storable(&self) -> Result<(), UserError> {
         depth::check_state(&self.0)
+    }
+
+    /// What people have denied in the run.
+    pub(super) fn denied(&self) -> &Denied {
+        &self.0.denied
+    }
+
+    /// The run holds what people have denied.
+    pub(crate) fn without_denied(mut self) -> Self {
+        self.0.denied.clear();
+        self
     }
 
     pub(super) fn slots(&self) -> Vec<Slot> {
@@ -339,41 +342,6 @@ impl From<&StoredCall> for Slot {
     }
 }
 
-impl From<&Waiting> for StoredWaiting {
-    fn from(it: &Waiting) -> Self {
-        Self {
-            kind: it.deferral.kind,
-            questions: it.deferral.questions.clone(),
-            metadata: it.deferral.metadata.clone(),
-            changed: it.deferral.changed.clone(),
-            shown: it.shown.clone(),
-            origin: it.origin.clone(),
-            tool: it.tool.clone(),
-            deferrals: it.deferrals,
-            fingerprint: it.fingerprint.clone(),
-        }
-    }
-}
-
-impl From<&StoredWaiting> for Waiting {
-    fn from(it: &StoredWaiting) -> Self {
-        let deferral = Deferral {
-            kind: it.kind,
-            questions: it.questions.clone(),
-            metadata: it.metadata.clone(),
-            changed: it.changed.clone(),
-        };
-        Self {
-            deferral,
-            shown: it.shown.clone(),
-            origin: it.origin.clone(),
-            tool: it.tool.clone(),
-            deferrals: it.deferrals,
-            fingerprint: it.fingerprint.clone(),
-        }
-    }
-}
-
 impl fmt::Debug for SuspendedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls = self.calls().map(|(call, outcome)| {
@@ -389,7 +357,7 @@ impl fmt::Debug for SuspendedTurn {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::toolset::{FunctionToolset, tool_fn};

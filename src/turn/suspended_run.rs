@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{SuspendedTurn, new_run_id, suspended};
 use crate::args::{depth, unique};
-use crate::call::{RunContext, Usage};
+use crate::call::{Denied, RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::message::{Message, RequestPart};
@@ -47,6 +47,8 @@ pub struct SuspendedRun {
     pub(crate) usage: Usage,
     /// The last response, if some of its calls have no result in the history yet.
     pub(crate) turn: Option<SuspendedTurn>,
+    /// What people have denied in the run; the root's holds that of its sub-agents.
+    pub(crate) denied: Denied,
 }
 
 /// The stored form. Its history ends with the response of `turn`, which has the results of the calls that are settled.
@@ -60,6 +62,8 @@ struct Stored {
     #[serde(default)]
     usage: Usage,
     turn: Option<SuspendedTurn>,
+    #[serde(default)]
+    denied: Denied,
 }
 
 /// The same, as it is written.
@@ -73,6 +77,8 @@ pub(super) struct Written<'a> {
     prompts: &'a [String],
     usage: Usage,
     turn: Option<&'a suspended::Stored>,
+    #[serde(skip_serializing_if = "Denied::is_empty")]
+    denied: &'a Denied,
 }
 
 impl SuspendedRun {
@@ -104,6 +110,7 @@ impl SuspendedRun {
             prompts: Vec::new(),
             usage: Usage::default(),
             turn: None,
+            denied: Denied::default(),
         }
     }
 
@@ -180,6 +187,7 @@ impl SuspendedRun {
             prompts: &self.prompts,
             usage: self.usage,
             turn: self.turn.as_ref().map(SuspendedTurn::stored),
+            denied: &self.denied,
         }
     }
 
@@ -269,12 +277,12 @@ impl TryFrom<Stored> for SuspendedRun {
 
     fn try_from(stored: Stored) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        let Stored { run_id, responses, history, prompts, usage, turn } = stored;
+        let Stored { run_id, responses, history, prompts, usage, turn, denied } = stored;
         if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
             return problem("its calls are not those of the last response in its history".into());
         }
         let history = Arc::new(history);
-        let mut run = Self { run_id, responses, history, prompts, usage, turn };
+        let mut run = Self { run_id, responses, history, prompts, usage, turn, denied };
         run.tell_settled();
         Ok(run)
     }

@@ -176,6 +176,7 @@ impl<'a> Together<'a> {
             watchers,
             ledger: self.turn.ledger.clone(),
             closing: self.turn.closing.clone(),
+            ask_limits: self.turn.ask_limits,
             trace_args: self.turn.trace_args,
             max_nested_agents,
         };
@@ -299,7 +300,8 @@ impl<'a> Together<'a> {
             args: &slot.args,
             questions: &deferral.questions,
         });
-        Waiting { deferral, shown: slot.args.clone(), origin, tool, deferrals, fingerprint }
+        let (shown, denied_before) = (slot.args.clone(), None);
+        Waiting { deferral, shown, origin, tool, deferrals, fingerprint, denied_before }
     }
 }
 

@@ -8,6 +8,7 @@ mod ai_sdk;
 mod answers;
 mod approving;
 mod arguments;
+mod asking;
 mod assistant;
 mod basics;
 mod cancelling;

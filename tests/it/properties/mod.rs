@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod asking;
 pub(crate) mod foreign;
 mod helpers;
 mod model;

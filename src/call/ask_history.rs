@@ -1,0 +1,172 @@
+//! What a run has asked people: what they have denied, and how many of its calls are pending (rule D11).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::args::{Args, digest};
+use crate::outcome::DENIED;
+
+/// How often a person has denied the same call before in this run: the same tool, with equal arguments (rule D11).
+///
+/// Its `Display` is the line for the approver: `denied twice before: keep the cache`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "How often a person has denied the same call before in this run.")]
+pub struct DeniedBefore {
+    times: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+}
+
+impl DeniedBefore {
+    /// Denied so many times, with these last words; for tests of handlers and pages.
+    #[must_use]
+    pub fn new(times: u32, reason: impl Into<String>) -> Self {
+        Self { times, reason: reason.into() }
+    }
+
+    /// How often.
+    #[must_use]
+    pub fn times(&self) -> u32 {
+        self.times
+    }
+
+    /// The words of the last denial; empty when there were none.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl fmt::Display for DeniedBefore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.times {
+            1 => f.write_str("denied once before")?,
+            2 => f.write_str("denied twice before")?,
+            times => write!(f, "denied {times} times before")?,
+        }
+        if self.reason.is_empty() { Ok(()) } else { write!(f, ": {}", self.reason) }
+    }
+}
+
+impl fmt::Debug for DeniedBefore {
+    /// Without the words, which may quote arguments (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeniedBefore({} times)", self.times)
+    }
+}
+
+/// What one run has asked people: which calls they have denied, and how many of its calls are pending (rule D11).
+///
+/// An [`Agent`](crate::Agent) keeps it for each run, with the runs of its sub-agents, and stores it with the
+/// [`SuspendedRun`](crate::SuspendedRun). A loop of your own gives the same one to each [`Turn`](crate::Turn) of a run.
+/// Clones are the same history; stored and read again, it holds the denials.
+///
+/// ```
+/// use countersign::{AskHistory, FunctionToolset, Turn};
+///
+/// let history = AskHistory::default();
+/// let turn = Turn::new(FunctionToolset::new());
+/// let first = turn.clone().of_run("run-1", 0).ask_history(&history);
+/// let second = turn.of_run("run-1", 1).ask_history(&history);
+/// # let _ = (first, second);
+/// ```
+#[derive(Clone, Default)]
+pub struct AskHistory(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    denied: Denied,
+    pending: usize,
+}
+
+/// What people have denied: by the digest of tool and arguments.
+pub(crate) type Denied = BTreeMap<String, DeniedBefore>;
+
+/// What a call is known by: its tool at the gate, and its canonical arguments.
+pub(crate) fn call_key(tool: &str, args: &Args) -> String {
+    let mut key = digest(&json!([1, tool, Value::Object(args.as_map().clone())]));
+    key.truncate(32);
+    key
+}
+
+impl AskHistory {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is stored of it.
+    pub(crate) fn denied(&self) -> Denied {
+        self.lock().denied.clone()
+    }
+
+    /// Adds what was stored; what is known already stands.
+    pub(crate) fn extend(&self, stored: &Denied) {
+        let mut state = self.lock();
+        for (key, before) in stored {
+            state.denied.entry(key.clone()).or_insert_with(|| before.clone());
+        }
+    }
+
+    pub(crate) fn denied_before(&self, key: &str) -> Option<DeniedBefore> {
+        self.lock().denied.get(key).cloned()
+    }
+
+    /// A person has denied the call.
+    pub(crate) fn deny(&self, key: String, words: &str) {
+        let mut state = self.lock();
+        let before = state.denied.entry(key).or_insert_with(|| DeniedBefore::new(0, ""));
+        before.times = before.times.saturating_add(1);
+        if words != DENIED {
+            words.clone_into(&mut before.reason);
+        }
+    }
+
+    /// The call was approved: what was denied before does not count any more.
+    pub(crate) fn approve(&self, key: &str) {
+        self.lock().denied.remove(key);
+    }
+
+    /// So many calls are pending where a response begins, or is taken up.
+    pub(crate) fn set_pending(&self, pending: usize) {
+        self.lock().pending = pending;
+    }
+
+    /// Counts one pending call more, if there may be one.
+    pub(crate) fn ask(&self, max: u32) -> bool {
+        let mut state = self.lock();
+        let may = state.pending < max as usize;
+        state.pending += usize::from(may);
+        may
+    }
+
+    /// A pending call was answered, or is no longer asked about.
+    pub(crate) fn answered(&self) {
+        let mut state = self.lock();
+        state.pending = state.pending.saturating_sub(1);
+    }
+}
+
+impl Serialize for AskHistory {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.denied().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for AskHistory {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let denied = Denied::deserialize(deserializer)?;
+        Ok(Self(Arc::new(Mutex::new(State { denied, pending: 0 }))))
+    }
+}
+
+impl fmt::Debug for AskHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        write!(f, "AskHistory(denied: {}, pending: {})", state.denied.len(), state.pending)
+    }
+}
