@@ -53,7 +53,7 @@ impl Opinion {
 /// A chain in which the first decision wins: an ALLOW switches off the members after it, which is what makes it
 /// dangerous. It ends this chain only; the other layers of the stack still decide.
 ///
-/// A member is a [middleware](Self::with), or a closure that gives an [`Opinion`]. A middleware does not decide about
+/// A member is a [middleware](FirstDecision::with), or a closure that gives an [`Opinion`]. A middleware does not decide about
 /// a call, so that the next member is asked, where it has no `before_tool_call`, returns plain arguments
 /// (`call.args().clone().into()`), is [for other tools](crate::ToolMiddlewareExt::for_tools), stands under a
 /// condition that does not hold, or is absent. A [`Chain`](crate::Chain) without an objection does not decide either.
