@@ -24,7 +24,7 @@ fn main() {
 fn count(subject: Subject, layers: usize) -> u64 {
     let tools = Tools::from(Leaf);
     let mut stack = subject.build(&tools, layers);
-    let open = OpenCall::new(&tools);
+    let open = OpenCall::new(&stack);
     // The first call applies the layers and begins the record.
     open.send(&mut stack);
     measure(|| drop(open.send(&mut stack))).count_total

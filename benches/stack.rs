@@ -61,7 +61,8 @@ impl Measured {
     fn new(subject: Subject, layers: usize) -> Self {
         let tools = Tools::from(Leaf);
         let stack = subject.build(&tools, layers);
-        Self { subject, layers, stack, open: OpenCall::new(&tools), times: Vec::new() }
+        let open = OpenCall::new(&stack);
+        Self { subject, layers, stack, open, times: Vec::new() }
     }
 
     fn time(&mut self, calls: u32) {
@@ -145,7 +146,34 @@ fn summary() {
     }
     let ratio = ns(Subject::DecideFn, 16) / ns(Subject::PassThrough, 16);
     println!("  whole call, decide_fn / pass-through at 16 {ratio:>5.2}");
+    fresh_summary();
     batch_summary();
+}
+
+/// What a new pass costs, with the layers that its call goes through: responses of ten calls that need no approval.
+fn fresh_summary() {
+    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let turns = [0, 1, 4, 16, 32].map(|layers| {
+        let subject = if layers == 0 { Subject::NoLayer } else { Subject::DecideFn };
+        (layers, Turn::new(subject.build(&Tools::from(Leaf), layers)), Vec::new())
+    });
+    let mut turns = Vec::from(turns);
+    for _ in 0..201 {
+        for (_, turn, times) in &mut turns {
+            let batches: Vec<_> = (0..20).map(|_| calls(10)).collect();
+            let begin = Instant::now();
+            for calls in batches {
+                black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
+            }
+            times.push(begin.elapsed().as_secs_f64() * 1e9 / 200.0);
+        }
+    }
+    println!(
+        "a fresh pass, with its share of a turn of 10 calls, decide_fn layers, medians of 201"
+    );
+    for (layers, _, times) in &mut turns {
+        println!("  x{layers:<3} {:>7.0} ns a call", median(times));
+    }
 }
 
 fn batch_summary() {

@@ -40,6 +40,8 @@ struct State {
     at_gate: Option<Args>,
     /// The layers that changed the arguments, as far as they are ours.
     rewriters: Vec<Cow<'static, str>>,
+    /// The middleware that was the first to see arguments which another layer has changed.
+    changed_outside_of: Option<Cow<'static, str>>,
     /// Somebody decided on arguments that others changed.
     mixed: bool,
     /// Walk again, from these arguments.
@@ -55,6 +57,7 @@ pub(crate) struct Closed {
     pub(crate) inherited: Vec<Inherited>,
     pub(crate) again: Option<Args>,
     pub(crate) rewriters: Vec<Cow<'static, str>>,
+    pub(crate) changed_outside_of: Option<Cow<'static, str>>,
     /// An attempt that skipped a layer.
     pub(crate) skipped: Option<UserError>,
     /// The arguments that ran or would run, as far as the walk got.
@@ -105,9 +108,9 @@ impl Pass {
     /// Records that a middleware has nothing to say about the call, as most have most of the time: without a lock,
     /// when the arguments are the ones that the first middleware passed on.
     #[inline]
-    pub(crate) fn allowed(&self, seen: &Args) {
+    pub(crate) fn allowed(&self, seen: &Args, layer: impl FnOnce() -> Cow<'static, str>) {
         if !self.passed_on.get().is_some_and(|first| first.same(seen)) {
-            self.passes_on(seen, None);
+            self.passes_on(seen, false, layer);
         }
     }
 
@@ -130,18 +133,23 @@ impl Pass {
             Verdict::Deny(denial) => return Err(self.deny(*denial)),
         }
         let changed = decision.args.filter(|args| !args.equal(seen));
-        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some().then_some(name));
+        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some(), || name);
         Ok(changed)
     }
 
-    fn passes_on(&self, args: &Args, rewriter: Option<Cow<'static, str>>) {
+    fn passes_on(&self, args: &Args, changed: bool, layer: impl FnOnce() -> Cow<'static, str>) {
         let first = self.passed_on.get_or_init(|| args.clone());
-        if rewriter.is_none() && first.same(args) {
+        if !changed && first.same(args) {
             return;
         }
+        let mixed = !first.equal(args);
         let mut state = self.lock();
-        state.mixed |= !first.equal(args);
-        state.rewriters.extend(rewriter);
+        state.mixed |= mixed;
+        if changed {
+            state.rewriters.push(layer());
+        } else if mixed && state.rewriters.is_empty() {
+            state.changed_outside_of.get_or_insert_with(layer);
+        }
     }
 
     fn ask(&self, questions: Vec<Question>) {
@@ -255,7 +263,8 @@ impl Pass {
 
     /// The layers that changed the arguments, for a message.
     pub(crate) fn rewriters(&self) -> String {
-        name_rewriters(&self.lock().rewriters)
+        let state = self.lock();
+        name_rewriters(&state.rewriters, state.changed_outside_of.as_deref())
     }
 
     /// Closes the pass and tells what the walk came to.
@@ -273,6 +282,7 @@ impl Pass {
             inherited: std::mem::take(&mut state.inherited),
             again: state.again.take(),
             rewriters: std::mem::take(&mut state.rewriters),
+            changed_outside_of: state.changed_outside_of.take(),
             skipped: self.skipped.get().map(|error| UserError::clone(error)),
             args: args.unwrap_or_else(|| self.valid.clone()),
             execution: self.record.execution(),
@@ -296,8 +306,8 @@ impl Pass {
     }
 }
 
-/// Names the layers that changed the arguments.
-pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>]) -> String {
+/// Names the layers that changed the arguments, or says where the one is that has no name.
+pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>], outside_of: Option<&str>) -> String {
     let mut names: Vec<String> = Vec::new();
     for name in rewriters {
         let name = format!("`{name}`");
@@ -305,7 +315,11 @@ pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>]) -> String {
             names.push(name);
         }
     }
-    if names.is_empty() { "a layer that is no middleware".to_owned() } else { names.join(", ") }
+    match outside_of {
+        _ if !names.is_empty() => names.join(", "),
+        Some(name) => format!("a layer that is no middleware, outside of `{name}`,"),
+        None => "a layer that is no middleware".to_owned(),
+    }
 }
 
 impl fmt::Debug for Pass {

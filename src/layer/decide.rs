@@ -83,7 +83,7 @@ where
     }
     let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
         Ok(None) if !is_heard(pass) => {
-            pass.allowed(call.args());
+            pass.allowed(call.args(), || decide.layer_name());
             return Ok(call);
         }
         Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
@@ -103,7 +103,7 @@ pub(super) fn recorded(
         && decision.is_plain()
         && !is_heard(pass)
     {
-        pass.allowed(call.args());
+        pass.allowed(call.args(), &layer);
         return Ok(call);
     }
     record(call, decision, layer)

@@ -87,7 +87,8 @@ impl Walker {
                 && second.closed.denied.is_none()
                 && !second.closed.execution.started()
             {
-                let names = name_rewriters(&second.closed.rewriters);
+                let outside_of = second.closed.changed_outside_of.as_deref();
+                let names = name_rewriters(&second.closed.rewriters, outside_of);
                 let text = format!(
                     "Not executed: {names} changed the arguments again after they had been decided on."
                 );

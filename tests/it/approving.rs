@@ -9,8 +9,9 @@ use countersign::{
     Turn, TurnReport, UserError, decide_fn, metadata, schemars, tool_fn,
 };
 use serde_json::json;
+use tower::{ServiceBuilder, ServiceExt as _};
 
-use crate::support::{Recorder, call, content, relay, run_one, stored, words};
+use crate::support::{Inside, Recorder, call, content, relay, run_one, stored, words};
 
 fn one() -> Vec<ToolCall> {
     vec![call("c1", "pay", json!({"n": 1}))]
@@ -188,6 +189,28 @@ async fn arguments_that_change_again_are_denied_naming_the_layers() {
     let report = Turn::new(tools).run(one()).await.unwrap();
     assert_eq!(words(&report), ["denied"]);
     assert!(content(&report, 0).as_str().unwrap().contains("`grows`"));
+    assert!(pay.ran().is_empty());
+}
+
+// D3: of a layer that has no name it is said where it stands.
+#[tokio::test]
+async fn a_layer_without_a_name_that_changes_arguments_again_is_said_to_be_outside_of_the_next_middleware()
+ {
+    let pay = Recorder::new(["pay"]);
+    let grows = relay(async |call: ToolCall, inside: Inside| {
+        let more = call.args()["n"].as_u64().unwrap_or(0) + 1;
+        let args = call.args().clone().with("n", more);
+        inside.oneshot(call.with_args(args)).await
+    });
+    let allow = |name| decide_fn(|_| Decision::allow()).named(name);
+    let middle = ServiceBuilder::new().layer(allow("outer")).layer(grows).layer(allow("inner"));
+    let tools = pay.clone().layered(allow("innermost")).layered(middle);
+    let report = Turn::new(tools).run(one()).await.unwrap();
+    assert_eq!(
+        content(&report, 0),
+        "Not executed: a layer that is no middleware, outside of `inner`, changed the arguments again after they had \
+         been decided on."
+    );
     assert!(pay.ran().is_empty());
 }
 

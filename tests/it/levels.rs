@@ -351,7 +351,7 @@ async fn a_call_that_is_walked_again_passes_its_layers_again() {
 
 /// What `docs/ordering.md` says is not seen: middleware that was applied by hand, outside of `layered`.
 #[tokio::test]
-async fn middleware_that_is_applied_by_hand_outside_of_a_level_is_demanded_of_nobody() {
+async fn middleware_that_is_applied_by_hand_outside_of_a_level_is_not_demanded() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let by_hand = decide_fn(|_| Decision::allow()).layer(inner.clone());
