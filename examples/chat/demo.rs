@@ -42,6 +42,9 @@ impl Model for Demo {
         let delete = |path: &str| call("delete_file", json!({"path": path}));
         let (text, calls) = match said.trim() {
             "clean up" => return Tidy.respond(request).await,
+            "insist on deleting a.txt" if responses(since) < 3 => {
+                ("I delete a.txt.".to_owned(), vec![delete("a.txt")])
+            }
             _ if since.iter().any(|it| matches!(it, Message::Response { .. })) => {
                 (sums_up(since), Vec::new())
             }
@@ -75,9 +78,14 @@ impl Model for Demo {
     }
 }
 
+/// How often the model has answered since the user spoke.
+fn responses(since: &[Message]) -> usize {
+    since.iter().filter(|message| matches!(message, Message::Response { .. })).count()
+}
+
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
 b.txt`, `move a.txt onto b.txt`, `read .env`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, \
-`write a long script and delete a.txt`, `tell me a story`.";
+`write a long script and delete a.txt`, `insist on deleting a.txt`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.
 fn hostile() -> ToolCall {

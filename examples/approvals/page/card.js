@@ -39,7 +39,9 @@ function call(ask, host, show) {
     const whole = await host.whole(ask.id);
     if (whole) exact.replaceChildren(text(whole.args));
   } } }, el("summary", {}, "As JSON, with nothing masked or left out"), exact);
+  const before = view.denied_before;
   return [
+    before && el("div", { class: "part changed", role: "note" }, text(`${before[0].toUpperCase()}${before.slice(1)}`)),
     view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
     part("What will run", el("div", { class: "runs" }, args(view), show && opener(show), json)),
     view.questions.length > 0 && part("Why you are asked", el("ul", {}, view.questions.map(question))),

@@ -10,6 +10,7 @@ export const PROMPTS = {
   subAgent: 'let the cleaner delete a.txt',
   hostile: 'write something hostile',
   long: 'write a long script and delete a.txt',
+  insist: 'insist on deleting a.txt',
   slow: 'tell me a story',
 };
 

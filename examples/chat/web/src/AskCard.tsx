@@ -93,6 +93,11 @@ export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
           Asked again: <Line text={ask.changed} />
         </p>
       ) : null}
+      {ask?.deniedBefore ? (
+        <p className="changed">
+          The same call was <Line text={ask.deniedBefore} />
+        </p>
+      ) : null}
       <Questions call={call} />
       {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
       {open === 'edit' ? <EditForm name={call.name} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}

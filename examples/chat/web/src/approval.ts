@@ -21,6 +21,8 @@ export type Approval = {
   headline: string;
   questions: Question[];
   changed?: string;
+  /** How often a person has denied the same call in this run, and their last words. */
+  deniedBefore?: string;
   status: Status;
   by?: string;
   reason?: string;
@@ -91,6 +93,7 @@ export function readApproval(data: unknown): Approval | undefined {
     status,
     ...(isObject(data.input) && { input: data.input }),
     ...(text(data.changed) && { changed: text(data.changed) }),
+    ...(text(data.deniedBefore) && { deniedBefore: text(data.deniedBefore) }),
     ...(text(data.by) && { by: text(data.by) }),
     ...(text(data.reason) && { reason: text(data.reason) }),
     ...(isObject(data.ranInput) && { ranInput: data.ranInput }),
