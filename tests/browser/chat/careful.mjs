@@ -164,6 +164,21 @@ export const careful = {
     await until('it is gone', async () => (await chat.page.getByText('we still need it').count()) === 0);
   },
 
+  async 'a call that was denied before says so'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.insist);
+    await chat.waits(1);
+    assert.doesNotMatch(await chat.ask().innerText(), /denied/);
+    for (const said of [/The same call was denied once before: we need it/, /The same call was denied twice before: we need it/]) {
+      const posts = chat.posts.length;
+      await chat.deny(chat.ask(), 'we need it');
+      await until('it is out', async () => chat.posts.length === posts + 1);
+      await chat.ready();
+      await chat.waits(1);
+      assert.match(await chat.ask().innerText(), said);
+    }
+  },
+
   async 'a server that is gone or hangs is said to be lost'({ visit, host }) {
     visit.allow(/ERR_CONNECTION|ERR_EMPTY_RESPONSE/);
     const chat = await visit.open();
