@@ -33,9 +33,9 @@ impl Parts {
     }
 
     /// What is added decides under this name, unless a wrapper outside has given another one.
-    pub(crate) fn named(&mut self, name: &Cow<'static, str>, add: impl FnOnce(&mut Self)) {
+    pub(crate) fn named(&mut self, name: Cow<'static, str>, add: impl FnOnce(&mut Self)) {
         let outer = self.given.clone();
-        self.given.get_or_insert_with(|| name.clone());
+        self.given.get_or_insert(name);
         add(self);
         self.given = outer;
     }

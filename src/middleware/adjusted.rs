@@ -55,7 +55,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Adjusted<M> {
             parts.selects(self.name(), tools);
         }
         match &self.name {
-            Some(name) => parts.named(name, |parts| self.inner.parts(parts)),
+            Some(name) => parts.named(name.clone(), |parts| self.inner.parts(parts)),
             None => self.inner.parts(parts),
         }
     }
