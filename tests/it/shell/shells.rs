@@ -132,11 +132,8 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
     if argv.iter().any(builtin) {
         return None;
     }
-    (!argv.is_empty() && !(nameless && dialect == Dialect::Zsh)).then_some(Case {
-        text,
-        argv,
-        all_run,
-    })
+    let left_out = argv.is_empty() || nameless && dialect == Dialect::Zsh;
+    (!left_out).then_some(Case { text, argv, all_run })
 }
 
 const BASH: &str = r#"
@@ -221,12 +218,7 @@ fn called(shell: &Path, dialect: Dialect, cases: &[Case], folder: &Path) -> Vec<
         cases.get(logs.len().saturating_sub(1)).map(|case| &case.text)
     );
     logs.into_iter()
-        .map(|log| {
-            log.split("\u{1e}\u{1f}")
-                .filter(|one| !one.is_empty())
-                .map(|one| argv_of(one))
-                .collect()
-        })
+        .map(|log| log.split("\u{1e}\u{1f}").filter(|one| !one.is_empty()).map(argv_of).collect())
         .collect()
 }
 
