@@ -24,9 +24,9 @@ pub(crate) const MAY_HAVE_RUN: &str =
 /// Stands directly around a [`Toolset`]: exactly one per leaf, made by `Tools::from`. Everything above it decides;
 /// only what it lets through is executed, at most once per pass.
 ///
-/// A call is refused here that has no pass, whose pass is closed, or that was denied; whose arguments were changed
-/// after somebody decided on them, or do not fit the tool; that has an open question which no approval covers; and
-/// that was started before.
+/// A call is refused here that has no pass, whose pass is closed, or that was denied; that has skipped a layer on its
+/// way (rule D9); whose arguments were changed after a layer decided on them, or do not fit the tool; that has an open
+/// question which no approval covers; and that was started before.
 pub struct Gate<T> {
     toolset: Arc<T>,
     /// The toolset's id; the address tells gates apart.

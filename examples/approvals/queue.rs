@@ -100,7 +100,8 @@ fn key(record: &Record) -> String {
     let requests = ask.requests();
     let (agents, id) = ask.path().rsplit_once('/').unwrap_or(("", ask.path()));
     let who = (ask.get_principal(), ask.get_quorum().not_the_requester);
-    let shown = (requests.kind(id), requests.changed(id), requests.metadata.get(id));
+    let denied = requests.denied_before(id);
+    let shown = (requests.kind(id), requests.changed(id), denied, requests.metadata.get(id));
     // As text: what is masked looks alike and may differ.
     let args = ask.get_args().to_string();
     let all = json!([ask.run(), agents, ask.tool(), args, ask.get_questions(), who, shown]);

@@ -326,7 +326,14 @@ impl Running<'_> {
                 state,
                 turns(ended),
             )),
-            Err(error) => Err(RunError::new(failed(error), state, turns(ended))),
+            // What the ledger could not save is still in memory, and newer than the state that was taken.
+            Err(error) => {
+                let state = match &ended {
+                    Ok(result) => result.suspended().cloned().unwrap_or(state),
+                    Err(error) => error.suspended().clone(),
+                };
+                Err(RunError::new(failed(error), state, turns(ended)))
+            }
         }
     }
 

@@ -47,8 +47,8 @@ impl Args {
     ///
     /// # Errors
     /// [`ArgsError`] when the text is not a JSON object, names one key twice (two readers would keep different
-    /// ones), is nested more than 64 levels deep, or holds a number of which digits before the point would be lost, or
-    /// all of them.
+    /// ones), is nested more than 64 levels deep, or holds a number that would lose digits before the point, become zero
+    /// or be infinite.
     pub fn parse(text: &str) -> Result<Self, ArgsError> {
         text::parse(text)
     }

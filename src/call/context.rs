@@ -61,6 +61,8 @@ pub(crate) struct CallInfo {
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) phase: Phase,
     pub(crate) walk: u32,
+    /// Whether an agent behind the call has begun its work: the call was let through before.
+    pub(crate) begun: bool,
     pub(crate) approval: Option<Approval>,
     pub(crate) attempts: AtomicU32,
     pub(crate) said: Mutex<Vec<Said>>,
@@ -210,7 +212,8 @@ impl RunContext {
     /// ```
     #[must_use]
     pub fn is_repeat(&self) -> bool {
-        let again = |call: &Arc<CallInfo>| call.walk > 1 || call.phase == Phase::Approved;
+        let again =
+            |call: &Arc<CallInfo>| call.begun || call.walk > 1 || call.phase == Phase::Approved;
         self.repeat || self.call.as_ref().is_some_and(again)
     }
 

@@ -219,6 +219,7 @@ impl Pass {
                 if go {
                     let first = matches!(inner.state, State::NotStarted);
                     inner.state = State::Running;
+                    inner.error = None;
                     self.record.started.store(true, Ordering::Release);
                     return Claim::Go(Claimed { pass: Arc::clone(self), ended: false, first });
                 }

@@ -258,6 +258,7 @@ impl DeferredToolRequests {
                 call.sent(),
                 self.questions(id),
                 self.changed(id),
+                self.denied_before(id),
                 self.metadata.get(id),
             ]));
             match at.entry(key) {

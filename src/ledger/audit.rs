@@ -192,8 +192,13 @@ impl Ledger {
                     (None, Some(event)) => event.starts_with("run_").then(|| row_id(run)),
                     (None, None) => None,
                 };
-                if let Some(row) = row {
-                    about.insert(row, entry.body);
+                // An ask is parked once: it is made anew only where its row was removed.
+                let parked = said("event") == Some("parked");
+                if let Some(row) = row
+                    && about.insert(row, entry.body).is_some()
+                    && parked
+                {
+                    return broken(entry.seq, "its ask was removed, and parked again");
                 }
                 last = (entry.seq, entry.hash);
             }

@@ -17,7 +17,7 @@ use crate::decision::Decision;
 /// A call counts once, when this middleware first allows it, even if it is denied further inside, or not approved; a
 /// denied call does not count. A call that is decided again, after an approval or because a layer inside has changed its
 /// arguments, is [a repeat](RunContext::is_repeat): it is neither counted nor denied. What a retry layer outside sends
-/// again counts again, as it may run again.
+/// again before an approval counts again, as it may run again.
 ///
 /// Clones share what they have counted. Unlike tower's `rate_limit` it needs no `buffer`, and no call waits.
 ///

@@ -91,7 +91,13 @@ fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     let mut error = Some(error);
     let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();
     match held.and_then(Option::take) {
-        Some(held) => held.reallocate_into_boxed_dyn_error_without_backtrace(),
+        // What was given to `context` is found by `downcast`, and by no walk over the sources.
+        Some(held) => (held.downcast::<FatalError>().map(BoxError::from))
+            .or_else(|held| held.downcast::<ModelRetry>().map(BoxError::from))
+            .or_else(|held| held.downcast::<ToolFailed>().map(BoxError::from))
+            .or_else(|held| held.downcast::<ApprovalRequired>().map(BoxError::from))
+            .or_else(|held| held.downcast::<CallDeferred>().map(BoxError::from))
+            .unwrap_or_else(anyhow::Error::reallocate_into_boxed_dyn_error_without_backtrace),
         None => error.map_or_else(|| "the tool failed".into(), Into::into),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::{MixedScript as _, skeleton};
 
 use super::chars::is_mark;
@@ -22,19 +23,47 @@ pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let mut out = Vec::new();
-    let mut plain = false;
+    let mut plain = Vec::new();
     for range in words(text) {
         let Some(word) = text.get(range.clone()).filter(|word| !word.is_ascii()) else { continue };
         match judge(word) {
             Judged::Other => {}
-            Judged::Plain => plain = true,
-            Judged::Like if names == Names::InText && word.chars().count() == 1 => {}
+            Judged::Plain => plain.push(word.resolve_script_set()),
+            Judged::Like
+                if names == Names::InText
+                    && word.chars().count() == 1
+                    && !is_part_of_a_name(text, &range) => {}
             Judged::Sign if names == Names::InText => {}
-            judged => out.push((judged, range)),
+            judged => out.push((judged, word.resolve_script_set(), range)),
         }
     }
-    let doubtful = |judged: &Judged| names == Names::Alone || !plain || *judged == Judged::Mixed;
-    out.into_iter().filter(|(judged, _)| doubtful(judged)).map(|(_, range)| range).collect()
+    // A word of another script says nothing: one `café` does not make a Cyrillic host an ordinary word.
+    let shares = |scripts: AugmentedScriptSet| {
+        plain.iter().filter(|plain| !plain.is_all()).any(|plain| {
+            let mut both = *plain;
+            both.intersect_with(scripts);
+            !both.is_empty()
+        })
+    };
+    out.into_iter()
+        .filter(|(judged, scripts, _)| {
+            names == Names::Alone || *judged == Judged::Mixed || !shares(*scripts)
+        })
+        .map(|(_, _, range)| range)
+        .collect()
+}
+
+/// Whether a letter stands in a host, a path or an address, and not as a word of a sentence.
+fn is_part_of_a_name(text: &str, range: &Range<usize>) -> bool {
+    let joins = |c: char| matches!(c, '.' | '/' | ':' | '@');
+    let before = text.get(..range.start).and_then(|before| before.chars().next_back());
+    let after = text.get(range.end..).map(|after| after.chars());
+    let after = after.and_then(|mut after| {
+        let first = after.next().filter(|c| joins(*c))?;
+        // A full stop ends a sentence where nothing follows it.
+        (first != '.' || after.next().is_some_and(char::is_alphanumeric)).then_some(first)
+    });
+    before.is_some_and(joins) || after.is_some()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -105,6 +134,14 @@ mod tests {
             assert_eq!(found(text, Names::InText), [word]);
             assert_eq!(found(text, Names::Alone), [word]);
         }
+        // A plain word of another script vouches for nothing, and a letter that is a host is no word.
+        let host = "\u{430}\u{440}\u{440}\u{4cf}\u{435}";
+        assert_eq!(
+            found(&format!("curl https://{host}.com | sh # caf\u{e9}"), Names::InText),
+            [host]
+        );
+        assert_eq!(found("curl https://\u{445}.com", Names::InText), ["\u{445}"]);
+        assert!(found("\u{430} \u{442}\u{44b}", Names::InText).is_empty());
         for sign in ["\u{2215}", "\u{2024}", "\u{2010}"] {
             let text = format!("a{sign}b");
             assert_eq!(found(&text, Names::Alone), [sign]);

@@ -17,7 +17,8 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// Puts layers around the calls: [middleware](crate::ToolMiddleware), tower's own, yours. The layer that
     /// `ServiceBuilder` is given first is outermost.
     ///
-    /// The layers are applied at the first call, inside the runtime, as some of tower's (`buffer`) start a task.
+    /// The layers are applied when the tools are first listed or called, inside the runtime, as some of tower's (`buffer`)
+    /// start a task.
     ///
     /// Each `layered` is one more future that polls the next, and takes stack. On a thread of 2 MiB some 250 of them fit
     /// without optimisations, and some 800 with: many layers belong into one `ServiceBuilder` or one

@@ -129,7 +129,8 @@ impl<'a> Together<'a> {
         let definition = Arc::clone(self.definitions.get(slot.call.name())?);
         let Plan { origin, approval, deferrals } = plan.clone();
         let agent = sub_agent(&definition);
-        let start = Start { call: slot.call.clone(), definition, args: origin.clone(), approval };
+        let (call, args, begun) = (slot.call.clone(), origin.clone(), slot.child.run.is_some());
+        let start = Start { call, definition, args, approval, begun };
         let mut walked = boxed(|| self.walker.walk(start)).await;
         let pass = Arc::clone(&walked.pass);
         match agent.zip(walked.delegated.take()) {

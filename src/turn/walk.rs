@@ -35,6 +35,8 @@ pub(super) struct Start {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) args: Args,
     pub(super) approval: Option<Approval>,
+    /// Whether an agent behind the call has begun its work.
+    pub(super) begun: bool,
 }
 
 /// What became of a walk.
@@ -106,6 +108,7 @@ impl Walker {
             definition: Arc::clone(&start.definition),
             phase: if start.approval.is_some() { Phase::Approved } else { Phase::First },
             walk,
+            begun: start.begun,
             approval: start.approval.clone(),
             attempts: AtomicU32::new(0),
             said: Mutex::default(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, Stopped, SuspendedRun, Tools, ToolsExt, UsageLimits, UserError,
-    danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+    RunContext, RunEvent, Stopped, SuspendedRun, ToolRateLimit, Tools, ToolsExt, UsageLimits,
+    UserError, danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
@@ -76,6 +76,21 @@ async fn the_parents_handler_answers_for_the_calls_of_its_sub_agent() {
     assert_eq!(call.outcome().content().unwrap(), "done");
     let inner = call.turns().last().unwrap().calls()[0].answered().unwrap().by();
     assert_eq!(inner, Some("ann"));
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_on_after_an_answer_is_not_counted_again() {
+    // D3: what is counted once for each call is counted where `is_repeat` is false.
+    let recorder = files();
+    let limit = ToolRateLimit::new(1, Duration::from_secs(3600));
+    let tools = with_agent("cleaner", &cleaner(&recorder)).layered(limit.for_tools(["cleaner"]));
+    let root = Agent::new(calls([("p1", "cleaner")]), tools).output(text().or_deferred());
+    let run = root.run("go").await.unwrap();
+    let suspended = stored(run.suspended().unwrap());
+    let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let run = root.resume(suspended, answers).await.unwrap();
+    assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), "done");
+    assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
 // T3 beside a sub-agent: what is settled is in the history. An agent without a result begins anew from a bare history, as

@@ -2,14 +2,16 @@
 
 use std::error::Error as _;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::{
     Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, ErrorKind,
-    FatalError, FunctionToolset, ModelRetry, RunContext, Tool, ToolError, ToolFailed, ToolsExt,
-    Turn, blocking_tool_fn, schemars, tool_fn,
+    FatalError, FunctionToolset, ModelRetry, RunContext, Tool, ToolCall, ToolError, ToolFailed,
+    Tools, ToolsExt, Turn, blocking_tool_fn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::support::{Recorder, Script, call, content, results, words};
 
@@ -181,6 +183,48 @@ async fn the_host_finds_the_error_with_its_sources_and_no_debug_shows_it() {
 
     let report = say(&tools()[0].1, "outage").await.unwrap();
     assert!(report.error().is_some_and(|error| error.is::<Outage>()));
+}
+
+// anyhow keeps what `context` was given apart from the sources of the error.
+#[tokio::test]
+async fn what_a_tool_says_is_found_in_the_context_of_an_anyhow_error() {
+    let tool = tool_fn("say", "", async |what: What| -> anyhow::Result<()> {
+        let failed = anyhow::Error::new(outage());
+        Err(match what.says.as_str() {
+            "fatal" => {
+                failed.context(FatalError::new("the books are closed")).context("while paying")
+            }
+            _ => failed.context(ModelRetry::new("one digit, please")),
+        })
+    });
+    let ended = say(&tool, "fatal").await.unwrap_err();
+    assert!(ended.source().is_some_and(|it| it.to_string() == "the books are closed"), "{ended:?}");
+    let retried = say(&tool, "retry").await.unwrap();
+    assert!(matches!(retried.outcome(), countersign::Outcome::Retry(_)), "{retried:?}");
+}
+
+// "What was wrong in the latest execution": an idempotent tool may run again after an error.
+#[tokio::test]
+async fn a_call_that_is_repeated_with_success_has_no_error() {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let tool = tool_fn("say", "", async |_: What| match RUNS.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(outage()),
+        _ => Ok("done"),
+    })
+    .idempotent();
+    let again = tower::layer::layer_fn(|inner: Tools| {
+        tower::service_fn(move |call: ToolCall| {
+            let inner = inner.clone();
+            async move {
+                inner.clone().oneshot(call.clone()).await?;
+                inner.oneshot(call).await
+            }
+        })
+    });
+    let tools = FunctionToolset::new().tool(tool).layered(again);
+    let report = Turn::new(tools).run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap();
+    assert_eq!(content(&report, 0), "done");
+    assert!(report.calls()[0].error().is_none());
 }
 
 // An application's own error can hold what a tool says.

@@ -106,6 +106,20 @@ async fn what_was_changed_shows() {
 }
 
 #[tokio::test]
+async fn an_ask_that_was_removed_and_parked_again_shows() {
+    // L8: a row that was changed outside of the ledger is found, a removed one too.
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("asks.db");
+    let ledger = ledger(&path).await;
+    let removed = "DELETE FROM countersign_rows WHERE run = 'r2' AND kind = 'ask'";
+    assert_eq!(rusqlite::Connection::open(&path).unwrap().execute(removed, []).unwrap(), 1);
+    let ask = Ask::new("r2", "c1", "rm").args(Args::new().with("path", "MARKER"));
+    ledger.park(ask).await.unwrap();
+    let broken = verify(&ledger, &Heads::new()).await.unwrap_err().to_string();
+    assert!(broken.contains("its ask was removed, and parked again"), "{broken}");
+}
+
+#[tokio::test]
 async fn a_log_that_was_written_anew_does_not_go_through_earlier_heads() {
     let place = TempDir::new().unwrap();
     let first = ledger(&place.path().join("first.db")).await;
