@@ -21,10 +21,10 @@
 //!
 //! ```
 //! use countersign::shell::{Classifier, Dialect, Preset, Verdict, Workspace};
-//! use countersign::{Decision, RunContext, ToolCall, decide_fn};
+//! use countersign::{Decision, ToolCall, decide_fn};
 //!
 //! let classifier = Classifier::new(Workspace::new("."), Preset::Developer);
-//! let layer = decide_fn(move |_: &RunContext, call: &ToolCall| {
+//! let layer = decide_fn(move |call: &ToolCall| {
 //!     let judgement = classifier.judge(call.args()["command"].as_str().unwrap_or_default(), Dialect::Bash);
 //!     match judgement.verdict() {
 //!         Verdict::Allow => Decision::allow(),

@@ -81,7 +81,7 @@ impl Programs {
     ///
     /// let programs = Programs::built_in().with("
     /// [frob]
-    /// # Prints what is in a frob file.
+    /// ## Prints what is in a frob file.
     /// operands: read...
     /// flags: -v --verbose
     /// safe: frob -v a.frob
