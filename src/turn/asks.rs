@@ -83,7 +83,7 @@ impl Turn {
     }
 
     /// The history of what the run has asked people, which a loop of your own gives to every turn of the run. Without it,
-    /// each turn has its own, which its [`SuspendedTurn`](crate::SuspendedTurn) carries on.
+    /// each turn has its own, which its [`SuspendedTurn`] carries on.
     pub fn ask_history(self, history: &AskHistory) -> Self {
         self.with_asks(history.clone())
     }
