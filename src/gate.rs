@@ -271,7 +271,7 @@ async fn written_down(
 }
 
 /// What is not as it was approved, if anything.
-fn not_covered(
+pub(crate) fn not_covered(
     approval: &Approval,
     leaf: &Leaf,
     args: &Args,

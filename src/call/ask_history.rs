@@ -1,6 +1,6 @@
 //! What a run has asked people: what they have denied, and how many of its calls are pending (rule D11).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -81,6 +81,8 @@ pub struct AskHistory(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     denied: Denied,
+    /// The calls that the batch which is being answered has counted.
+    counted: BTreeSet<String>,
     pending: usize,
 }
 
@@ -116,9 +118,17 @@ impl AskHistory {
         self.lock().denied.get(key).cloned()
     }
 
-    /// A person has denied the call.
+    /// Another batch is answered.
+    pub(crate) fn begin_batch(&self) {
+        self.lock().counted.clear();
+    }
+
+    /// A person has denied the call. Equal calls of one batch count once.
     pub(crate) fn deny(&self, key: String, words: &str) {
         let mut state = self.lock();
+        if !state.counted.insert(key.clone()) {
+            return;
+        }
         let before = state.denied.entry(key).or_insert_with(|| DeniedBefore::new(0, ""));
         before.times = before.times.saturating_add(1);
         if words != DENIED {
@@ -160,7 +170,7 @@ impl Serialize for AskHistory {
 impl<'de> Deserialize<'de> for AskHistory {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let denied = Denied::deserialize(deserializer)?;
-        Ok(Self(Arc::new(Mutex::new(State { denied, pending: 0 }))))
+        Ok(Self(Arc::new(Mutex::new(State { denied, ..State::default() }))))
     }
 }
 

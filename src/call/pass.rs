@@ -38,6 +38,8 @@ struct State {
     inherited: Vec<Inherited>,
     /// The arguments at the gate.
     at_gate: Option<Args>,
+    /// What a middleware passed on that was not what the first one did.
+    passed_on_last: Option<Args>,
     /// The layers that changed the arguments, as far as they are ours.
     rewriters: Vec<Cow<'static, str>>,
     /// The middleware that was the first to see arguments which another layer has changed.
@@ -145,6 +147,7 @@ impl Pass {
         let mixed = !first.equal(args);
         let mut state = self.lock();
         state.mixed |= mixed;
+        state.passed_on_last = Some(args.clone());
         if changed {
             state.rewriters.push(layer());
         } else if mixed && state.rewriters.is_empty() {
@@ -271,7 +274,8 @@ impl Pass {
     pub(crate) fn take(&self) -> Closed {
         self.record.close();
         let mut state = self.lock();
-        let args = state.at_gate.take().or_else(|| self.passed_on.get().cloned());
+        let args = state.at_gate.take().or_else(|| state.passed_on_last.take());
+        let args = args.or_else(|| self.passed_on.get().cloned());
         // The gate does not take such arguments, and no stored state has them (rule T5).
         let args = args.filter(|args| !args.are_too_deep() || args.same(&self.valid));
         Closed {

@@ -134,24 +134,33 @@ fn record(
 }
 
 /// Refuses a question that a second middleware could ask under the same name: an answer to one would cover the other's
-/// (rule D10).
-fn distinct(
-    pass: &Pass,
-    decision: Decision,
-    layer: impl FnOnce() -> Cow<'static, str>,
-) -> Decision {
-    let decision = decision.named(layer);
-    let shared = |name: &&str| pass.definition().way().askers(name) > 1;
-    match decision.questions().iter().map(Question::layer).find(shared) {
-        None => decision,
-        Some(name) => {
-            let name = name.to_owned();
-            let problem = format!(
-                "two middleware around the tool are called `{name}`, so that an answer to one would cover the other's question: give them names of their own with `named`"
-            );
-            Decision::failed(problem).named(|| name.into())
+/// (rule D10). A layer that asks in the name of a member has to list the member, or nothing tells whether the name is
+/// the only one.
+fn distinct(pass: &Pass, decision: Decision, layer: impl Fn() -> Cow<'static, str>) -> Decision {
+    let decision = decision.named(&layer);
+    let problem = decision.questions().iter().map(Question::layer).find_map(|name| {
+        match pass.definition().way().askers(name) {
+            0 if name != layer() => Some((name.to_owned(), unlisted(name, &layer()))),
+            0 | 1 => None,
+            _ => Some((name.to_owned(), shared(name))),
         }
+    });
+    match problem {
+        None => decision,
+        Some((name, problem)) => Decision::failed(problem).named(|| name.into()),
     }
+}
+
+fn shared(name: &str) -> String {
+    format!(
+        "two middleware around the tool are called `{name}`, so that an answer to one would cover the other's question: give them names of their own with `named`"
+    )
+}
+
+fn unlisted(name: &str, layer: &str) -> String {
+    format!(
+        "`{layer}` asks in the name of `{name}`, which it does not list, so that another middleware could ask under the same name: list the members in its `ToolMiddleware::parts`"
+    )
 }
 
 /// Tells the subscriber and the explanation what a layer decided.

@@ -76,7 +76,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     /// are told to be given [names](crate::ToolMiddlewareExt::named) (rule D10).
     ///
     /// By default it is one that decides under its [name](Self::name). A composite whose members ask under their own
-    /// names lists them: `parts.members(|parts| self.member.parts(parts))`.
+    /// names, as those of a [`Chain`] do, lists them: `parts.members(|parts| self.member.parts(parts))`. Without that
+    /// an ASK of a member is refused, as nothing tells whether another middleware asks under the same name.
     fn parts(&self, parts: &mut Parts) {
         parts.decider(self.name());
     }

@@ -37,7 +37,7 @@ impl Resolving<'_> {
         if let Err(kind) = boxed(|| self.decide(&mut answers)).await {
             return Err(self.fail(kind));
         }
-        self.note_answers(&answers);
+        self.note_answers(&answers, resumed);
         let watchers = &self.turn.watchers;
         for slot in &mut self.slots {
             if take_answer(slot, &mut answers) {
@@ -124,15 +124,15 @@ fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
 /// answered.
 fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
     let Some(waiting) = slot.waiting().cloned() else { return false };
-    let id = slot.call.id();
-    let by = answers.answered_by.remove(id);
-    let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
+    let id = slot.call.id().to_owned();
+    let by = answers.answered_by.remove(&id);
+    let (state, answered) = match (answers.approvals.remove(&id), answers.calls.remove(&id)) {
         (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
             (State::Settled(slot.unrun(Outcome::denied(message))), Answered::Denied { by })
         }
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();
-            let metadata = answers.metadata.remove(id);
+            let metadata = answers.metadata.remove(&id);
             (
                 State::Planned(approved_walk(
                     waiting,
@@ -146,7 +146,7 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
         (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
         (None, None) => return false,
     };
-    answered.report(id, slot.call.name());
+    answered.report(&id, slot.call.name());
     slot.state = state;
     slot.answered = Some(answered);
     true

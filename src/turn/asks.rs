@@ -1,6 +1,6 @@
 //! What a turn asks people about: how often about the same call, and about how many at once (rule D11).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::resolve::Resolving;
 use super::slot::{Slot, State, Waiting};
@@ -118,21 +118,26 @@ impl Resolving<'_> {
         }
     }
 
-    /// Notes what is answered, in model order.
-    pub(super) fn note_answers(&self, answers: &DeferredToolResults) {
+    /// Notes what is answered, in model order. The answers that an agent is resumed with belong to its parent's batch.
+    pub(super) fn note_answers(&self, answers: &DeferredToolResults, resumed: bool) {
         let Some(asks) = &self.turn.info.asks else { return };
-        let mut counted = BTreeSet::new();
+        if self.turn.is_root() || !resumed {
+            asks.begin_batch();
+        }
         for slot in &self.slots {
             if let Some(waiting) = slot.waiting() {
-                note_answer(asks, slot.call.id(), waiting, answers, &mut counted);
+                note_answer(asks, slot.call.id(), waiting, answers);
             }
         }
     }
 }
 
 impl Slot {
-    /// Denies a call that nobody is asked about, as a limit says.
-    pub(super) fn deny_unasked(&mut self, limit: &str, text: String) {
+    /// Denies a call that no one is asked about, as a limit says.
+    pub(super) fn deny_unasked(&mut self, limit: &str, mut text: String) {
+        if self.child.run.is_none() && self.execution.started() && !self.may_have_run() {
+            text.insert_str(0, "The tool had begun its work, and asked before it goes on. ");
+        }
         self.settle_unrun(Outcome::denied(text));
         self.denied_by = Some(limit.to_owned());
     }
@@ -193,23 +198,16 @@ impl<'a> Requesters<'a> {
     }
 }
 
-fn note_answer(
-    asks: &AskHistory,
-    id: &str,
-    waiting: &Waiting,
-    answers: &DeferredToolResults,
-    counted: &mut BTreeSet<String>,
-) {
+fn note_answer(asks: &AskHistory, id: &str, waiting: &Waiting, answers: &DeferredToolResults) {
     let key = |args: &Args| call_key(&waiting.tool, args);
     match answers.approvals.get(id) {
         Some(ToolApproval::Approved(approved)) => {
             asks.approve(&key(approved.override_args.as_ref().unwrap_or(&waiting.shown)));
         }
         Some(ToolApproval::Denied(denied)) => {
-            let key = key(&waiting.shown);
-            let person = !is_policy(answers.answered_by.get(id).map(String::as_str));
-            if person && counted.insert(key.clone()) {
-                asks.deny(key, &denied.message);
+            let by = answers.answered_by.get(id);
+            if !is_policy(by.map(String::as_str)) {
+                asks.deny(key(&waiting.shown), &denied.message);
             }
         }
         None if answers.calls.contains_key(id) => {}

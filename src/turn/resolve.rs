@@ -6,7 +6,7 @@ use super::checks;
 use super::event::RunEvent;
 use super::pending::requests;
 use super::report::{TurnError, TurnReport};
-use super::slot::{INTERNAL_ERROR, Slot, State};
+use super::slot::{INTERNAL_ERROR, RESULT_WITHHELD, Slot, State};
 use super::suspended::SuspendedTurn;
 use super::together::Together;
 use super::{FinalAnswer, Turn, boxed, user};
@@ -186,10 +186,9 @@ impl<'a> Resolving<'a> {
     /// Gives every call that is open its result: it was not executed.
     fn close_open(&mut self, why: &str, skipped: bool) {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_open()) {
-            let what = match slot.state {
-                State::Delegated(_) => "Stopped",
-                _ => "Not executed",
-            };
+            // A tool that defers itself beside a final answer is skipped like every other deferred call.
+            let begun = slot.child.run.is_some() || (slot.execution.started() && !skipped);
+            let what = if begun { "Stopped" } else { "Not executed" };
             if let (Some(asks), Some(_)) = (&self.turn.info.asks, slot.waiting()) {
                 asks.answered();
             }
@@ -276,6 +275,8 @@ fn broken(slot: &mut Slot) -> Option<ErrorKind> {
     let State::Broken(_) = slot.state else { return None };
     let ended = State::Settled(match slot.execution {
         Execution::NotStarted => Outcome::failed("The tool did not run: an error stopped it."),
+        // What a layer has made of the result is not known, and may have been to withhold it.
+        Execution::Finished(Outcome::Returned(_)) => Outcome::failed(RESULT_WITHHELD),
         _ => Outcome::failed(INTERNAL_ERROR),
     });
     let State::Broken(error) = std::mem::replace(&mut slot.state, ended) else { return None };

@@ -19,6 +19,10 @@ use super::report::Answered;
 /// What the model is told of a call that an error which is not for it has ended.
 pub(super) const INTERNAL_ERROR: &str = "The tool failed with an internal error.";
 
+/// What the model is told of a call whose tool returned before an error ended the response.
+pub(super) const RESULT_WITHHELD: &str =
+    "The tool ran. Its result is withheld: an error ended the response.";
+
 /// One call, where it stands, and what is known about it for the report.
 pub(super) struct Slot {
     /// The call as the model made it.
@@ -141,10 +145,14 @@ impl Slot {
         self.asked.iter().any(is_about_repeating)
     }
 
-    /// What becomes of the call when it does not run, or not again: nobody can say of one that may have run that it
-    /// did not.
-    pub(super) fn unrun(&self, outcome: Outcome) -> Outcome {
+    /// What becomes of the call when it does not run, or not again: one that may have run, or whose agent has begun,
+    /// is never said to have done nothing.
+    pub(super) fn unrun(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
+            Outcome::Denied(denied) if self.child.run.take().is_some() => Outcome::failed(format!(
+                "The agent had begun its work and was stopped: {}",
+                denied.message
+            )),
             Outcome::Denied(_) | Outcome::Failed(_) | Outcome::Retry(_) if self.may_have_run() => {
                 not_repeated(&outcome)
             }

@@ -260,12 +260,6 @@ impl<'a> Together<'a> {
         }
         slot.state = match end {
             Err(error) => State::Broken(error),
-            // Its agent has begun, so that nobody can say that nothing ran.
-            Ok(Outcome::Denied(denied)) if slot.child.run.take().is_some() => {
-                let text =
-                    format!("The agent had begun its work and was stopped: {}", denied.message);
-                State::Settled(Outcome::failed(text))
-            }
             Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
                 let times = self.turn.max_deferrals;
                 let text = format!("Denied: the call was deferred {times} times.");

@@ -15,6 +15,7 @@ use crate::call::{
 };
 use crate::decision::Question;
 use crate::error::{BoxError, UserError};
+use crate::gate::not_covered;
 use crate::middleware::ToolCallError;
 use crate::outcome::{Deferral, Outcome};
 use crate::tools::Tools;
@@ -217,14 +218,10 @@ fn not_started(
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
         // A layer answered in the tool's place: an open question is still to be answered (rule A1).
-        Ok(outcome @ Outcome::Returned(_)) => {
-            let questions = questions(pass, closed);
-            let covered = |approval: &Approval| approval.answers(&questions);
-            match pass.approval().map_or(questions.is_empty(), covered) {
-                true => Ok(outcome),
-                false => Ok(Outcome::Deferred(Deferral::approval(questions))),
-            }
-        }
+        Ok(outcome @ Outcome::Returned(_)) => match open_question(pass, closed) {
+            None => Ok(outcome),
+            Some(deferral) => Ok(Outcome::Deferred(deferral)),
+        },
         Ok(outcome) => Ok(outcome),
         Err(error) if is_of_another_call(&error) => {
             tracing::error!(tool = pass.context().tool_name(), %error, "a layer sent another call in place of this one");
@@ -237,13 +234,22 @@ fn not_started(
     }
 }
 
-/// All questions about a call: those that were asked on its way, and the one that its tool declares, which the gate
-/// asks when the call gets there.
-fn questions(pass: &Pass, closed: &Closed) -> Vec<Question> {
+/// The deferral when a layer answered in the tool's place and no approval covers the call, as the gate would have
+/// checked it. Arguments that no layer has changed on the way are the ones that the approved pass began with: a layer
+/// that answers outside of those which rewrite them never sees what was approved.
+fn open_question(pass: &Pass, closed: &Closed) -> Option<Deferral> {
     let mut questions = closed.questions.clone();
     let declared = pass.definition().declared_question();
     questions.extend(declared.filter(|it| questions.iter().all(|asked| asked.id() != it.id())));
-    questions
+    let changed = match (pass.approval(), pass.definition().leaf()) {
+        (None, _) if questions.is_empty() => return None,
+        (None, _) | (_, None) => None,
+        (Some(approval), Some(leaf)) => {
+            let args = if pass.knows(&closed.args) { &approval.args } else { &closed.args };
+            Some(not_covered(approval, leaf, args, &questions)?)
+        }
+    };
+    Some(Deferral { changed, ..Deferral::approval(questions) })
 }
 
 /// Whether a gate refused a call of another walk, which a layer has sent in this one. What a gate refuses of a walk's

@@ -1,7 +1,7 @@
 //! Approving: A1–A7, D3, D7.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use countersign::{
     Args, Decision, DeferredToolResults, FunctionToolset, Outcome, Phase, RunContext,
@@ -632,4 +632,47 @@ async fn a_declared_approval_is_demanded_also_where_a_layer_has_the_answer() {
         assert_eq!(content(&report, 0), "from the cache");
         assert_eq!(recorder.ids(), [""; 0]);
     }
+}
+
+// A1: what a layer answers in the tool's place is answered for the call that was approved, not for another one.
+#[tokio::test]
+async fn an_answer_in_the_tools_place_needs_the_approval_that_the_gate_would_need() {
+    let recorder = Recorder::new(["salaries"]);
+    let hit = Arc::new(AtomicBool::new(false));
+    let of = Arc::new(Mutex::new("ann"));
+    let (hits, who) = (Arc::clone(&hit), Arc::clone(&of));
+    let cache = relay(move |call: ToolCall, inside: Inside| {
+        let hit = hits.load(Ordering::Relaxed);
+        async move {
+            match hit {
+                true => Ok(Outcome::returned(format!("cached: {}", call.args()["of"]))),
+                false => inside.oneshot(call).await,
+            }
+        }
+    });
+    let looks = relay(|call: ToolCall, inside: Inside| inside.oneshot(call));
+    let fills = decide_fn(move |call: &ToolCall| {
+        let of = *who.lock().unwrap();
+        Decision::allow().with_args(call.args().clone().with("of", of))
+    });
+    let asks = decide_fn(|_: &ToolCall| Decision::ask("may it?"));
+
+    // Inside of the layer that fills in: another person by now.
+    let inside = recorder
+        .clone()
+        .layered(cache.clone())
+        .layered(asks.named("asks"))
+        .layered(fills.named("fills"))
+        .layered(looks);
+    let turn = Turn::new(inside);
+    let report = run_one(&turn, call("c", "salaries", json!({}))).await;
+    let suspended = stored(report.suspended().unwrap());
+    hit.store(true, Ordering::Relaxed);
+    let yes = suspended.requests().answer().approve("c").build().unwrap();
+    let report = turn.resume(suspended.clone(), yes.clone()).await.unwrap();
+    assert_eq!(content(&report, 0), "cached: \"ann\"");
+    *of.lock().unwrap() = "bob";
+    let report = turn.resume(suspended, yes).await.unwrap();
+    assert_eq!(words(&report), ["deferred"], "the answer is about others than what was approved");
+    assert!(recorder.ran().is_empty());
 }

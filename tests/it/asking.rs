@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, Args, AskHistory, Decision, DeferredToolRequests, DeferredToolResults, DenyAll,
-    FunctionToolset, ModelResponse, RunContext, SuspendedRun, SuspendedTurn, ToolCall,
-    ToolDefinition, ToolKind, Tools, ToolsExt, Turn, UserError, decide_fn, handler_fn_sync, text,
+    Agent, ApprovalRequired, Args, AskHistory, Decision, DeferredToolRequests, DeferredToolResults,
+    DenyAll, FunctionToolset, ModelResponse, RunContext, Stopped, SuspendedRun, SuspendedTurn,
+    ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt, Turn, UserError, decide_fn,
+    handler_fn_sync, text,
 };
 use serde_json::{Value, json};
 
@@ -359,6 +360,43 @@ async fn so_many_calls_of_a_run_are_pending_and_the_rest_is_denied() {
     let turn = Turn::new(Recorder::of([search])).max_pending(1);
     let calls = ["c1", "c2"].map(|id| call(id, "search", json!({})));
     assert_eq!(words(&turn.run(calls.to_vec()).await.unwrap()), ["deferred", "denied"]);
+}
+
+// D11 and S8: a tool that has begun, and then asks, is never said to have done nothing.
+#[tokio::test]
+async fn a_tool_that_has_begun_and_is_not_asked_about_is_told_so() {
+    let asks = || {
+        Recorder::new(["delete"])
+            .body(|_, _| Err(ToolError::ApprovalRequired(ApprovalRequired::new())))
+    };
+    let report = Turn::new(asks()).max_pending(0).run(vec![delete("c1")]).await.unwrap();
+    assert_eq!(
+        content(&report, 0),
+        "The tool had begun its work, and asked before it goes on. Denied without asking: 0 calls of this run are \
+         pending already."
+    );
+    let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
+    let error = Turn::new(asks()).handler(stops).run(vec![delete("c1")]).await.unwrap_err();
+    assert_eq!(content(error.report(), 0), "Stopped: a person stopped the run.");
+}
+
+// "Equal calls that are denied in one batch count once", in a tree of agents too.
+#[tokio::test]
+async fn equal_calls_of_several_agents_that_are_denied_in_one_batch_count_once() {
+    let (recorder, seen) = (delete_tool(), Shown::default());
+    let root = Scripted::new([
+        ModelResponse::calls([delete("r1"), work("r2"), work("r3")]),
+        ModelResponse::calls([delete("r4")]),
+    ]);
+    let child = Scripted::new([
+        ModelResponse::calls([delete("c1")]),
+        ModelResponse::calls([delete("c2")]),
+        ModelResponse::text("done"),
+        ModelResponse::text("done"),
+    ]);
+    let agent = tree(&recorder, root, child).deferred_tool_handler(person(&seen, "ann", |_| false));
+    let _ = agent.run("go").await.unwrap();
+    assert_eq!(shown(&seen), [None, None, None, says("denied once before: keep it")]);
 }
 
 #[tokio::test]

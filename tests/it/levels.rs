@@ -147,6 +147,30 @@ async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
     is_refused(&hushed, &recorder, "approval_required").await;
 }
 
+// D9: the report says what happened: a call that has returned before an attempt skipped a layer has run.
+#[tokio::test]
+async fn a_call_that_ran_before_an_attempt_went_round_a_layer_is_not_said_to_have_failed() {
+    let recorder = recorder();
+    let inner = Tools::from(recorder.clone());
+    let captured = inner.clone();
+    let again = relay(move |call: ToolCall, inside: Inside| {
+        let captured = captured.clone();
+        async move {
+            let outcome = inside.oneshot(call.clone()).await;
+            assert!(captured.oneshot(call).await.is_err());
+            outcome
+        }
+    });
+    let tools = inner.layered(decide_fn(|_| Decision::allow()).named("watches")).layered(again);
+    let error = Turn::new(tools).run(vec![refund("b")]).await.unwrap_err();
+    assert_eq!(skipped(&error), ("b", "refund", "watches"));
+    assert_eq!(recorder.ids(), ["b"]);
+    assert_eq!(
+        content(error.report(), 0),
+        "The tool ran. Its result is withheld: an error ended the response."
+    );
+}
+
 /// Calls the tools from its hook.
 struct Prefetch(Tools);
 

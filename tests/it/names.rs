@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign::{
-    Agent, Chain, Decision, ErrorKind, FunctionToolset, RunContext, ToolCall, ToolMiddleware,
-    ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnError, UserError, danger_first_decision_wins,
-    decide_fn, from_fn, when,
+    Agent, Chain, Decision, ErrorKind, FunctionToolset, Parts, RunContext, ToolCall,
+    ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnError, UserError,
+    danger_first_decision_wins, decide_fn, from_fn, when,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -142,6 +142,55 @@ async fn a_question_that_two_layers_could_ask_is_refused() {
         let refused = format!("two middleware around the tool are called `{name}`");
         assert!(log.text().contains(&refused), "the host learns why: {}", log.text());
     }
+    assert!(recorder.ran().is_empty());
+}
+
+/// Hands each decision to what it wraps, and lists nothing of it.
+struct Wrapper<M>(M);
+
+impl<M: ToolMiddleware> ToolMiddleware for Wrapper<M> {
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        self.0.before_tool_call(cx, call).await
+    }
+}
+
+/// One that lists the members of what it wraps.
+struct Listing<M>(M);
+
+impl<M: ToolMiddleware> ToolMiddleware for Listing<M> {
+    fn parts(&self, parts: &mut Parts) {
+        parts.members(|parts| self.0.parts(parts));
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        self.0.before_tool_call(cx, call).await
+    }
+}
+
+#[tokio::test]
+async fn a_composite_of_ones_own_asks_for_members_that_it_lists() {
+    // D10: an answer covers a question only of the layer that asked it, also where composites hide the layers.
+    let recorder = Recorder::new(["refund"]);
+    let members = |on| Chain::new().with(Asks::new(on));
+    let hidden = || Wrapper(members(true)).into_layer();
+    let log = Buffer::default();
+    let _logging = tracing::subscriber::set_default(subscriber(&log));
+    for tools in [
+        recorder.clone().layered(hidden()),
+        recorder.clone().layered(hidden()).layered(Wrapper(members(false)).into_layer()),
+    ] {
+        assert_eq!(words(&run(tools).await.unwrap()), ["denied"]);
+    }
+    let told = "which it does not list, so that another middleware could ask under the same name: list the members in its `ToolMiddleware::parts`";
+    assert!(log.text().contains(told), "the host learns what to do: {}", log.text());
+
+    let listed = |on| Listing(members(on)).into_layer();
+    assert_eq!(words(&run(recorder.clone().layered(listed(true))).await.unwrap()), ["deferred"]);
+    let two = recorder.clone().layered(listed(true)).layered(listed(false));
+    assert_eq!(words(&run(two).await.unwrap()), ["denied"]);
+    // A wrapper around one middleware asks under its own name.
+    let one = recorder.clone().layered(Wrapper(Asks::new(true)).into_layer());
+    assert_eq!(words(&run(one).await.unwrap()), ["deferred"]);
     assert!(recorder.ran().is_empty());
 }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, Stopped, SuspendedRun, ToolRateLimit, Tools, ToolsExt, UsageLimits,
-    UserError, danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+    RunContext, RunEvent, RunResult, Stopped, SuspendedRun, ToolRateLimit, Tools, ToolsExt,
+    UsageLimits, UserError, danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
 use tower::ServiceBuilder;
 
 use crate::agent::Scripted;
-use crate::support::{Recorder, call, stored};
+use crate::support::{Recorder, call, content, stored};
 
 /// A model that makes these calls, and is done.
 fn calls<const N: usize>(calls: [(&str, &str); N]) -> Scripted {
@@ -605,6 +605,42 @@ async fn a_new_question_about_the_agent_itself_comes_before_its_own() {
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
     let _ = root.resume(suspended, answers).await.unwrap();
     assert_eq!(recorder.ids(), ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_has_begun_and_whose_own_call_is_then_denied_says_so() {
+    let recorder = files();
+    let cleaner = cleaner(&recorder);
+    let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
+        .output(text().or_deferred());
+    let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
+    let asks = || decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let tools = || with_agent("cleaner", &cleaner).layered(asks().into_layer());
+    let root = || Agent::new(calls([]), tools()).output(text().or_deferred());
+    let yes = suspended.requests().answer().approve("p1/c1").build().unwrap();
+    let told = |run: &RunResult| run.turns()[0].calls()[0].outcome().content().unwrap();
+
+    // By a person, by the bound of pending calls, and by a stop.
+    let waits = root().resume(suspended.clone(), yes.clone()).await.unwrap();
+    let waits = waits.into_suspended().unwrap();
+    let no = waits.requests().answer().deny("p1", "not now").build().unwrap();
+    let run = root().resume(waits, no).await.unwrap();
+    assert_eq!(told(&run), "The agent had begun its work and was stopped: not now");
+
+    let run = root().max_pending(0).resume(suspended.clone(), yes.clone()).await.unwrap();
+    assert_eq!(
+        told(&run),
+        "The agent had begun its work and was stopped: Denied without asking: 0 calls of this run are pending already."
+    );
+
+    let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
+    let root = root().deferred_tool_handler(stops);
+    let error = root.resume(suspended, yes).await.unwrap_err();
+    assert!(error.kind().is_stopped(), "{error:?}");
+    assert!(stored(error.suspended()).requests().is_empty());
+    let [turn] = error.turns() else { panic!("{error:?}") };
+    assert_eq!(content(turn, 0), "Stopped: a person stopped the run.");
+    assert_eq!(recorder.ids(), ["c2"]);
 }
 
 #[tokio::test]
