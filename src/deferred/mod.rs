@@ -17,6 +17,7 @@ mod call_result;
 mod check;
 mod fingerprint;
 pub mod metadata;
+mod pending;
 mod requests;
 mod results;
 
@@ -24,7 +25,7 @@ pub use answers::Answers;
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;
 pub(crate) use check::check;
-pub(crate) use fingerprint::{Asked, batch_id, fingerprint};
+pub(crate) use fingerprint::{CallAddress, batch_id, fingerprint};
+pub(crate) use pending::{BatchEntry, PendingCall};
 pub use requests::DeferredToolRequests;
-pub(crate) use requests::Pending;
 pub use results::DeferredToolResults;

@@ -40,7 +40,6 @@ use std::time::Duration;
 
 use crate::call::RunContext;
 
-pub(crate) use ask::AskedCall;
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;

@@ -5,11 +5,13 @@ use serde_json::{Map, Value};
 use super::child::{prefix, sub_agent};
 use super::report::{Answered, TurnError};
 use super::resolve::Resolving;
-use super::slot::{Plan, Slot, State, Waiting};
+use super::slot::{Plan, Slot, State};
 use super::{boxed, user};
 use crate::args::Args;
 use crate::call::Approval;
-use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval, check};
+use crate::deferred::{
+    DeferredToolRequests, DeferredToolResults, PendingCall, ToolApproval, check,
+};
 use crate::error::{ErrorKind, UserError};
 use crate::outcome::{Outcome, ToolDenied};
 
@@ -123,7 +125,7 @@ fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
 /// Settles a call that is answered without running, or plans its walk when it is approved. Says whether it was
 /// answered.
 fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
-    let Some(waiting) = slot.waiting().cloned() else { return false };
+    let Some(pending) = slot.pending().cloned() else { return false };
     let id = slot.call.id().to_owned();
     let by = answers.answered_by.remove(&id);
     let (state, answered) = match (answers.approvals.remove(&id), answers.calls.remove(&id)) {
@@ -135,7 +137,7 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
             let metadata = answers.metadata.remove(&id);
             (
                 State::Planned(approved_walk(
-                    waiting,
+                    pending,
                     approved.override_args,
                     metadata,
                     slot.ask.clone(),
@@ -165,18 +167,18 @@ fn take_answers_of_agent(slot: &mut Slot, answers: &mut DeferredToolResults) {
 /// The walk after an approval: from where the asking one began, or from the edited arguments, for exactly what was
 /// shown (rules A1, A2).
 fn approved_walk(
-    waiting: Waiting,
+    pending: PendingCall,
     edited: Option<Args>,
     metadata: Option<Map<String, Value>>,
     ask: Option<String>,
 ) -> Plan {
-    let origin = edited.clone().unwrap_or(waiting.origin);
+    let origin = edited.clone().unwrap_or(pending.origin);
     let approval = Approval {
-        tool: waiting.tool,
-        args: edited.unwrap_or(waiting.shown),
-        questions: waiting.deferral.questions,
+        tool: pending.tool,
+        args: edited.unwrap_or(pending.shown),
+        questions: pending.questions,
         metadata,
         ask,
     };
-    Plan { origin, approval: Some(approval), deferrals: waiting.deferrals }
+    Plan { origin, approval: Some(approval), deferrals: pending.deferrals }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::resolve::Resolving;
-use super::slot::{Slot, State, Waiting};
+use super::slot::{Slot, State};
 use super::suspended::SuspendedTurn;
 use super::{Turn, boxed};
 use crate::args::Args;
 use crate::call::{AskHistory, call_key};
-use crate::deferred::{DeferredToolResults, ToolApproval};
+use crate::deferred::{DeferredToolResults, PendingCall, ToolApproval};
 use crate::handler::is_policy;
 use crate::ledger::{Ask, Ledger, LedgerError};
 use crate::outcome::{DeferralKind, Outcome};
@@ -125,8 +125,8 @@ impl Resolving<'_> {
             asks.begin_batch();
         }
         for slot in &self.slots {
-            if let Some(waiting) = slot.waiting() {
-                note_answer(asks, slot.call.id(), waiting, answers);
+            if let Some(pending) = slot.pending() {
+                note_answer(asks, slot.call.id(), pending, answers);
             }
         }
     }
@@ -149,13 +149,13 @@ fn limit_asking(
     asks: &AskHistory,
     limits: AskLimits,
 ) -> Option<(&'static str, String)> {
-    let State::Waiting(waiting) = &mut slot.state else { return None };
-    if waiting.deferral.kind == DeferralKind::Approval {
-        let before = asks.denied_before(&call_key(&waiting.tool, &waiting.shown));
+    let State::Pending(pending) = &mut slot.state else { return None };
+    if pending.kind == DeferralKind::Approval {
+        let before = asks.denied_before(&call_key(&pending.tool, &pending.shown));
         if let Some(before) = before.as_ref().filter(|it| it.times() >= limits.max_repeats) {
             return Some(("max_repeats", format!("Denied without asking again: {before}")));
         }
-        waiting.denied_before = before;
+        pending.denied_before = before;
     }
     if asks.ask(limits.max_pending) {
         slot.newly_pending = true;
@@ -198,16 +198,16 @@ impl<'a> Requesters<'a> {
     }
 }
 
-fn note_answer(asks: &AskHistory, id: &str, waiting: &Waiting, answers: &DeferredToolResults) {
-    let key = |args: &Args| call_key(&waiting.tool, args);
+fn note_answer(asks: &AskHistory, id: &str, pending: &PendingCall, answers: &DeferredToolResults) {
+    let key = |args: &Args| call_key(&pending.tool, args);
     match answers.approvals.get(id) {
         Some(ToolApproval::Approved(approved)) => {
-            asks.approve(&key(approved.override_args.as_ref().unwrap_or(&waiting.shown)));
+            asks.approve(&key(approved.override_args.as_ref().unwrap_or(&pending.shown)));
         }
         Some(ToolApproval::Denied(denied)) => {
             let by = answers.answered_by.get(id);
             if !is_policy(by.map(String::as_str)) {
-                asks.deny(key(&waiting.shown), &denied.message);
+                asks.deny(key(&pending.shown), &denied.message);
             }
         }
         None if answers.calls.contains_key(id) => {}

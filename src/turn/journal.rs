@@ -4,25 +4,22 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
 
 use super::asks::Requesters;
 use super::resolve::Resolving;
-use super::slot::{Slot, Waiting};
-use super::together::call_path;
+use super::slot::Slot;
 use crate::args::Args;
 use crate::call::{
     AskHistory, Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
 };
 use crate::decision::Question;
-use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
+use crate::deferred::{CallAddress, DeferredToolResults, PendingCall, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
-    Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled,
-    Verdict,
+    Ask, AskState, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
 };
-use crate::outcome::{DeferralKind, Outcome, ToolDenied, ToolFailed};
+use crate::outcome::{Deferral, DeferralKind, Outcome, ToolDenied, ToolFailed};
 
 /// Who decides, where a stack allows a call that is written down.
 pub(super) const POLICY: &str = crate::handler::POLICY;
@@ -37,22 +34,9 @@ const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 const NO_APPROVAL: &str = "It was answered, but what was asked for is an approval: it did not run.";
 
 /// The ask of a call that waits. Its id is the same in every process.
-pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &Waiting, idempotent: bool) -> Ask {
-    Ask::of_call(AskedCall {
-        run: &info.run_id,
-        response: info.response,
-        path: call_path(&info.path, slot.call.id()),
-        deferrals: it.deferrals,
-        tool: slot.call.name(),
-        identity: &it.tool,
-        args: &it.shown,
-        questions: &it.deferral.questions,
-        kind: it.deferral.kind,
-        metadata: &it.deferral.metadata,
-        changed: it.deferral.changed(),
-        idempotent,
-        denied_before: it.denied_before.as_ref(),
-    })
+pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &PendingCall, idempotent: bool) -> Ask {
+    let address = CallAddress::new(&info.run_id, info.response, &info.path, slot.call.id());
+    Ask::of_call(address, slot.call.name(), it, idempotent)
 }
 
 /// Makes the answer to a call a decision. Where somebody else has decided before, that decision takes its place.
@@ -156,8 +140,8 @@ impl Resolving<'_> {
             let newly_pending = std::mem::take(&mut slot.newly_pending);
             let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
             let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
-            while let Some(waiting) = slot.waiting() {
-                let ask = ask_of(&self.turn.info, slot, waiting, idempotent);
+            while let Some(pending) = slot.pending() {
+                let ask = ask_of(&self.turn.info, slot, pending, idempotent);
                 let ask = ledger.with_policy(&cx, ask);
                 if newly_pending && let Some(full) = requesters.full(&ask).await.map_err(failed)? {
                     slot.deny_unasked("max_pending", full);
@@ -180,10 +164,10 @@ impl Resolving<'_> {
 
     /// Whether somebody has decided in the ledger that a call runs with these arguments.
     pub(super) async fn is_decided(&self, slot: &Slot, args: &Args) -> Result<bool, ErrorKind> {
-        let (Some(ledger), Some(waiting)) = (&self.turn.ledger, slot.waiting()) else {
+        let (Some(ledger), Some(pending)) = (&self.turn.ledger, slot.pending()) else {
             return Ok(false);
         };
-        let ask = ask_of(&self.turn.info, slot, waiting, false);
+        let ask = ask_of(&self.turn.info, slot, pending, false);
         let record = ledger.get(ask.id()).await.map_err(failed)?;
         Ok(record.is_some_and(|it| it.decision.is_some() && it.args_to_run() == args))
     }
@@ -192,9 +176,9 @@ impl Resolving<'_> {
     pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
         let Some(ledger) = &self.turn.ledger else { return Ok(()) };
         for slot in &self.slots {
-            if let (Some(ask), Some(waiting)) = (&slot.ask, slot.waiting()) {
-                let call = (slot.call.id(), waiting.deferral.kind);
-                decide(ledger, (ask, &waiting.fingerprint), call, answers).await?;
+            if let (Some(ask), Some(pending)) = (&slot.ask, slot.pending()) {
+                let call = (slot.call.id(), pending.kind);
+                decide(ledger, (ask, &pending.fingerprint), call, answers).await?;
             }
         }
         Ok(())
@@ -210,23 +194,14 @@ impl LedgerJournal {
         &self,
         call: &Journaled<'_>,
     ) -> Result<Result<String, JournalClaim>, LedgerError> {
-        let (cx, empty) = (call.cx, Map::<String, Value>::new());
-        let info = cx.run();
-        let ask = Ask::of_call(AskedCall {
-            run: &info.run_id,
-            response: info.response,
-            path: call_path(&info.path, cx.tool_call_id().unwrap_or_default()),
-            deferrals: 0,
-            tool: cx.tool_name().unwrap_or_default(),
-            identity: call.identity,
-            args: call.args,
-            questions: &[],
-            kind: DeferralKind::Approval,
-            metadata: &empty,
-            changed: None,
-            idempotent: call.idempotent,
-            denied_before: None,
-        });
+        let (cx, info) = (call.cx, call.cx.run());
+        let id = cx.tool_call_id().unwrap_or_default();
+        let address = CallAddress::new(&info.run_id, info.response, &info.path, id);
+        let (identity, args) = (call.identity.to_owned(), call.args.clone());
+        let nothing = Deferral::approval(Vec::new());
+        let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
+        let name = cx.tool_name().unwrap_or_default();
+        let ask = Ask::of_call(address, name, &pending, call.idempotent);
         // The stack allows it anew each time that it is walked.
         let ask = ask.valid_for(None);
         let fingerprint = ask.fingerprint();

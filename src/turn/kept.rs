@@ -41,7 +41,7 @@ fn open(suspended: &SuspendedTurn) -> Vec<Kept> {
             turns.extend(behind.map(|child| (prefix(&id), child.clone())));
             if !matches!(slot.state, State::Settled(_)) {
                 let (ask, waits) =
-                    (ask_id(&info, &slot), slot.waiting().map(|waiting| waiting.deferral.kind));
+                    (ask_id(&info, &slot), slot.pending().map(|pending| pending.kind));
                 found.push(Kept { id, ask, waits, own: before.is_empty() });
             }
         }
@@ -50,8 +50,8 @@ fn open(suspended: &SuspendedTurn) -> Vec<Kept> {
 }
 
 fn ask_id(info: &RunInfo, slot: &Slot) -> Option<String> {
-    match slot.waiting() {
-        Some(waiting) => Some(ask_of(info, slot, waiting, false).id().to_owned()),
+    match slot.pending() {
+        Some(pending) => Some(ask_of(info, slot, pending, false).id().to_owned()),
         None => slot.ask.clone(),
     }
 }

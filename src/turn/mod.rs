@@ -28,7 +28,6 @@ mod report;
 mod resolve;
 mod retries;
 mod slot;
-mod stored_pending;
 mod suspended;
 mod suspended_run;
 mod together;

@@ -3,29 +3,27 @@
 use super::SuspendedTurn;
 use super::child::prefix;
 use super::slot::{Slot, State};
-use crate::deferred::{DeferredToolRequests, Pending, batch_id};
+use crate::deferred::{BatchEntry, DeferredToolRequests, batch_id};
 
 /// The batch of what waits among these calls.
 pub(super) fn requests(run_id: &str, response: u32, slots: &[Slot]) -> DeferredToolRequests {
     let pending = pending(slots);
-    let ids = pending.iter().map(|it| (it.call.id(), it.fingerprint.as_str(), it.deferrals));
+    let ids = pending
+        .iter()
+        .map(|it| (it.call.id(), it.pending.fingerprint.as_str(), it.pending.deferrals));
     let batch = batch_id(run_id, response, ids);
     DeferredToolRequests::of(batch, pending)
 }
 
 /// What waits, in model order; the calls of an agent stand in the place of the call that it works on.
-fn pending(slots: &[Slot]) -> Vec<Pending> {
+fn pending(slots: &[Slot]) -> Vec<BatchEntry> {
     let mut all = Vec::new();
     for slot in slots {
         match &slot.state {
-            State::Waiting(it) => all.push(Pending {
-                call: slot.call.clone().with_args(it.shown.clone()),
-                deferral: it.deferral.clone(),
-                fingerprint: it.fingerprint.clone(),
-                deferrals: it.deferrals,
-                agent: None,
-                denied_before: it.denied_before.clone(),
-            }),
+            State::Pending(it) => {
+                let call = slot.call.clone().with_args(it.shown.clone());
+                all.push(BatchEntry { call, agent: None, pending: it.clone() });
+            }
             State::Delegated(_) => all.extend(of_agent(slot)),
             State::Planned(_) | State::Settled(_) | State::Broken(_) => {}
         }
@@ -33,10 +31,10 @@ fn pending(slots: &[Slot]) -> Vec<Pending> {
     all
 }
 
-fn of_agent(slot: &Slot) -> Vec<Pending> {
+fn of_agent(slot: &Slot) -> Vec<BatchEntry> {
     let Some(turn) = slot.child.run.as_ref().and_then(|run| run.turn()) else { return Vec::new() };
     let (prefix, agent) = (prefix(slot.call.id()), turn.path().join("/"));
-    let lift = |it: Pending| Pending {
+    let lift = |it: BatchEntry| BatchEntry {
         call: it.call.with_id(format!("{prefix}{}", it.call.id())),
         agent: Some(it.agent.unwrap_or_else(|| agent.clone())),
         ..it
@@ -51,7 +49,7 @@ impl SuspendedTurn {
         for slot in self.slots() {
             let id = slot.call.id();
             match &slot.child.run {
-                None if slot.waiting().is_some() && slot.answered.is_some() => {
+                None if slot.pending().is_some() && slot.answered.is_some() => {
                     ids.push(id.to_owned());
                 }
                 None => {}

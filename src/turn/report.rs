@@ -152,7 +152,7 @@ impl From<Slot> for CallReport {
     fn from(slot: Slot) -> Self {
         let outcome = match slot.state {
             State::Settled(outcome) => outcome,
-            State::Waiting(waiting) => Outcome::Deferred(waiting.deferral),
+            State::Pending(pending) => Outcome::Deferred(pending.deferral()),
             State::Delegated(_) => Outcome::Deferred(Deferral::of_agent()),
             State::Planned(_) | State::Broken(_) => Outcome::failed(INTERNAL_ERROR),
         };

@@ -189,7 +189,7 @@ impl<'a> Resolving<'a> {
             // A tool that defers itself beside a final answer is skipped like every other deferred call.
             let begun = slot.child.run.is_some() || (slot.execution.started() && !skipped);
             let what = if begun { "Stopped" } else { "Not executed" };
-            if let (Some(asks), Some(_)) = (&self.turn.info.asks, slot.waiting()) {
+            if let (Some(asks), Some(_)) = (&self.turn.info.asks, slot.pending()) {
                 asks.answered();
             }
             slot.settle_unrun(Outcome::failed(format!("{what}: {why}.")));

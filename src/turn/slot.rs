@@ -3,14 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::call::{
-    Approval, DeniedBefore, Execution, Said, SharedError, ToolCall, is_about_repeating,
-};
+use crate::call::{Approval, Execution, Said, SharedError, ToolCall, is_about_repeating};
 use crate::decision::Question;
+use crate::deferred::PendingCall;
 use crate::error::{BoxError, ErrorKind};
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::RequestPart;
-use crate::outcome::{Deferral, Outcome};
+use crate::outcome::Outcome;
 
 use super::child::Child;
 use super::event::{RunEvent, Watchers};
@@ -59,7 +58,7 @@ pub(super) enum State {
     /// It is about to walk through the stack.
     Planned(Plan),
     Settled(Outcome),
-    Waiting(Waiting),
+    Pending(PendingCall),
     /// The agent behind its tool is at work, and waits or has stopped. The plan is the walk that leads to it.
     Delegated(Plan),
     /// It failed with an error that is not for the model.
@@ -73,23 +72,6 @@ pub(super) struct Plan {
     pub(super) approval: Option<Approval>,
     /// How often the call was deferred before.
     pub(super) deferrals: u32,
-}
-
-/// A call that waits, with what an answer to it is bound to.
-#[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) deferral: Deferral,
-    /// The arguments that were shown and that an approval is for.
-    pub(super) shown: Args,
-    /// Where the walk began that came to them, and where the approved one begins.
-    pub(super) origin: Args,
-    /// The tool's identity at its gate.
-    pub(super) tool: String,
-    /// How often the call was deferred, with this time.
-    pub(super) deferrals: u32,
-    pub(super) fingerprint: String,
-    /// A person has denied the same call before.
-    pub(super) denied_before: Option<DeniedBefore>,
 }
 
 impl Slot {
@@ -130,12 +112,12 @@ impl Slot {
 
     /// Whether it has no outcome yet, and somebody or something has to be waited for.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.state, State::Waiting(_) | State::Delegated(_))
+        matches!(self.state, State::Pending(_) | State::Delegated(_))
     }
 
-    pub(super) fn waiting(&self) -> Option<&Waiting> {
+    pub(super) fn pending(&self) -> Option<&PendingCall> {
         match &self.state {
-            State::Waiting(waiting) => Some(waiting),
+            State::Pending(pending) => Some(pending),
             State::Planned(_) | State::Settled(_) | State::Delegated(_) | State::Broken(_) => None,
         }
     }
@@ -167,8 +149,8 @@ impl Slot {
 
     /// Counts one deferral more: what waits is another ask.
     pub(super) fn next_deferral(&mut self) {
-        if let State::Waiting(waiting) = &mut self.state {
-            waiting.deferrals += 1;
+        if let State::Pending(pending) = &mut self.state {
+            pending.deferrals += 1;
         }
     }
 

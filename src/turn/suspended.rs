@@ -13,7 +13,7 @@ use crate::call::{
     AskHistory, Denied, Execution, RunContext, RunInfo, ToolCall, is_about_repeating,
 };
 use crate::decision::Question;
-use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
+use crate::deferred::{CallAddress, DeferredToolRequests, PendingCall};
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::{Message, RequestPart};
@@ -22,10 +22,8 @@ use crate::outcome::Outcome;
 use super::SuspendedRun;
 use super::pending::requests;
 use super::report::Answered;
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting, not_repeated};
-use super::stored_pending::StoredWaiting;
+use super::slot::{INTERNAL_ERROR, Plan, Slot, State, not_repeated};
 use super::suspended_run::{behind_response, results};
-use super::together::call_path;
 
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
@@ -88,7 +86,8 @@ fn within<S: Serializer>(
 #[serde(rename_all = "snake_case")]
 enum StoredState {
     Settled(Outcome),
-    Waiting(StoredWaiting),
+    #[serde(rename = "waiting")]
+    Pending(PendingCall),
     /// The agent behind its tool has begun.
     Delegated(Plan),
     /// Nobody has decided about it yet.
@@ -168,7 +167,7 @@ impl SuspendedTurn {
     /// Whether any call waits, here or in an agent behind one.
     pub(super) fn waits(&self) -> bool {
         self.0.calls.iter().any(|stored| match &stored.state {
-            StoredState::Waiting(_) => true,
+            StoredState::Pending(_) => true,
             StoredState::Delegated(_) => stored.agent.as_ref().is_some_and(|run| run.waits()),
             StoredState::Settled(_) | StoredState::Planned(_) => false,
         })
@@ -221,7 +220,7 @@ impl SuspendedTurn {
             let text = match stored.state {
                 StoredState::Settled(_) => continue,
                 StoredState::Delegated(_) => "The agent was stopped before its end",
-                StoredState::Waiting(_) | StoredState::Planned(_) => "The tool did not run",
+                StoredState::Pending(_) | StoredState::Planned(_) => "The tool did not run",
             };
             let outcome = Outcome::failed(format!("{text}: {reason}."));
             let may_have_run = stored.asked.iter().any(is_about_repeating);
@@ -258,17 +257,10 @@ impl TryFrom<Stored> for SuspendedTurn {
             if !ids.insert(call.call.id()) {
                 return problem(format!("call `{}` appears twice", call.call.id()));
             }
-            let StoredState::Waiting(waiting) = &call.state else { continue };
-            let call_path = call_path(&stored.path, call.call.id());
-            let expected = fingerprint(&Asked {
-                run_id: &stored.run_id,
-                response: stored.response,
-                call_path: &call_path,
-                tool: &waiting.tool,
-                args: &waiting.shown,
-                questions: &waiting.questions,
-            });
-            if expected != waiting.fingerprint {
+            let StoredState::Pending(pending) = &call.state else { continue };
+            let (run_id, id) = (&stored.run_id, call.call.id());
+            let address = CallAddress::new(run_id, stored.response, &stored.path, id);
+            if !pending.is_bound_to(&address) {
                 return problem(format!(
                     "call `{}` was changed after it was stored: ask about it again",
                     call.call.id()
@@ -286,7 +278,7 @@ impl From<&Slot> for StoredCall {
             State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
             State::Planned(plan) => StoredState::Planned(plan.clone()),
             State::Delegated(plan) => StoredState::Delegated(plan.clone()),
-            State::Waiting(waiting) => StoredState::Waiting(StoredWaiting::from(waiting)),
+            State::Pending(pending) => StoredState::Pending(pending.clone()),
         };
         Self {
             call: slot.call.clone(),
@@ -305,7 +297,7 @@ impl From<&StoredCall> for Slot {
     fn from(stored: &StoredCall) -> Self {
         let state = match &stored.state {
             StoredState::Settled(outcome) => State::Settled(outcome.clone()),
-            StoredState::Waiting(waiting) => State::Waiting(Waiting::from(waiting)),
+            StoredState::Pending(pending) => State::Pending(pending.clone()),
             StoredState::Delegated(plan) => State::Delegated(plan.clone()),
             StoredState::Planned(plan) => State::Planned(plan.clone()),
         };
@@ -326,17 +318,15 @@ impl From<&StoredCall> for Slot {
                 StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
                 StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
                 // Its body has deferred, or nobody knows what it did.
-                StoredState::Waiting(it) if it.questions.iter().any(is_about_repeating) => {
+                StoredState::Pending(it) if it.questions.iter().any(is_about_repeating) => {
                     Execution::Unknown
                 }
-                StoredState::Waiting(it) => {
-                    Execution::Finished(Outcome::Deferred(Waiting::from(it).deferral))
-                }
+                StoredState::Pending(it) => Execution::Finished(Outcome::Deferred(it.deferral())),
                 StoredState::Delegated(_) | StoredState::Planned(_) => Execution::Unknown,
             };
         }
-        if let Some(waiting) = slot.waiting() {
-            slot.args = waiting.shown.clone();
+        if let Some(pending) = slot.pending() {
+            slot.args = pending.shown.clone();
         }
         slot
     }
@@ -378,19 +368,12 @@ mod tests {
         let turn = Turn::new(FunctionToolset::new().tool(tool.requires_approval()));
         let report = turn.run(vec![ToolCall::new("c", "go", json!({"deep": 1}))]).await.unwrap();
         let mut earlier = report.into_suspended().unwrap();
-        let (run_id, path) = (earlier.0.run_id.clone(), call_path(&earlier.0.path, "c"));
         let stored = earlier.0.calls.first_mut().unwrap();
         stored.call = ToolCall::new("c", "go", json!({})).with_args(args.clone());
-        let StoredState::Waiting(waiting) = &mut stored.state else { panic!() };
-        (waiting.shown, waiting.origin) = (args.clone(), args.clone());
-        waiting.fingerprint = fingerprint(&Asked {
-            run_id: &run_id,
-            response: 0,
-            call_path: &path,
-            tool: &waiting.tool,
-            args: &args,
-            questions: &waiting.questions,
-        });
+        let StoredState::Pending(pending) = &mut stored.state else { panic!() };
+        let address = CallAddress::new(&earlier.0.run_id, 0, &earlier.0.path, "c");
+        let (tool, args) = (pending.tool.clone(), (args.clone(), args));
+        *pending = PendingCall::new(&address, tool, pending.deferral(), args, pending.deferrals);
         let text = serde_json::to_string(&earlier).unwrap();
         let loaded: SuspendedTurn = serde_json::from_str(&text).unwrap();
         assert_eq!(loaded, earlier);

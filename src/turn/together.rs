@@ -10,12 +10,12 @@ use crate::call::{
     Execution, Inherited, Pass, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
 };
 use crate::caught::caught;
-use crate::deferred::{Asked, fingerprint};
+use crate::deferred::{CallAddress, PendingCall};
 use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 
 use super::child::{End, Ended, SubAgent, Task, sub_agent};
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting};
+use super::slot::{INTERNAL_ERROR, Plan, Slot, State};
 use super::walk::{Start, Walked, Walker};
 use super::{Turn, boxed};
 
@@ -270,39 +270,27 @@ impl<'a> Together<'a> {
                 if deferral.questions.iter().any(is_about_repeating) {
                     slot.execution = Execution::Unknown;
                 }
-                State::Waiting(self.waiting(slot, deferral, origin, deferrals, &pass))
+                State::Pending(self.pending(slot, deferral, origin, deferrals, &pass))
             }
             Ok(outcome) if ran => State::Settled(outcome),
             Ok(outcome) => State::Settled(slot.unrun(outcome)),
         };
     }
 
-    fn waiting(
+    fn pending(
         &self,
         slot: &Slot,
         deferral: Deferral,
         origin: Args,
         deferrals: u32,
         pass: &Pass,
-    ) -> Waiting {
-        let tool =
-            pass.definition().leaf().map(|leaf| leaf.identity().to_owned()).unwrap_or_default();
-        let fingerprint = fingerprint(&Asked {
-            run_id: &self.turn.info.run_id,
-            response: self.turn.info.response,
-            call_path: &call_path(&self.turn.info.path, slot.call.id()),
-            tool: &tool,
-            args: &slot.args,
-            questions: &deferral.questions,
-        });
-        let (shown, denied_before) = (slot.args.clone(), None);
-        Waiting { deferral, shown, origin, tool, deferrals, fingerprint, denied_before }
+    ) -> PendingCall {
+        let info = &self.turn.info;
+        let address = CallAddress::new(&info.run_id, info.response, &info.path, slot.call.id());
+        let leaf = pass.definition().leaf();
+        let tool = leaf.map(|leaf| leaf.identity().to_owned()).unwrap_or_default();
+        PendingCall::new(&address, tool, deferral, (origin, slot.args.clone()), deferrals)
     }
-}
-
-/// The agent path and the id of a call, as fingerprints have it.
-pub(super) fn call_path(agents: &[String], id: &str) -> String {
-    format!("{}/{id}", agents.join("/"))
 }
 
 fn validate(definition: &ToolDefinition, args: &Args) -> Result<(), String> {
