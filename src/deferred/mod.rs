@@ -11,6 +11,7 @@
 //! key is ignored, as a newer writer may have more to say; what it stands for is then missing, and that is an error
 //! too (rule A4).
 
+mod answer;
 mod answers;
 mod approval;
 mod call_result;
@@ -21,6 +22,7 @@ mod pending;
 mod requests;
 mod results;
 
+pub use answer::Answer;
 pub use answers::Answers;
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;

@@ -13,13 +13,13 @@ use crate::call::{
     AskHistory, Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
 };
 use crate::decision::Question;
-use crate::deferred::{CallAddress, DeferredToolResults, PendingCall, ToolApproval, ToolApproved};
+use crate::deferred::{Answer, CallAddress, DeferredToolResults, PendingCall};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::gate::MAY_HAVE_RUN;
 use crate::ledger::{
-    Ask, AskState, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled, Verdict,
+    Ask, AskState, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled,
 };
-use crate::outcome::{Deferral, DeferralKind, Outcome, ToolDenied, ToolFailed};
+use crate::outcome::{Deferral, DeferralKind, Outcome};
 
 /// Who decides, where a stack allows a call that is written down.
 pub(super) const POLICY: &str = crate::handler::POLICY;
@@ -29,9 +29,6 @@ const NOBODY: &str = "unnamed";
 
 /// Why a call is asked about again whose end was not seen.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
-
-/// What the model is told of a call that was answered where somebody had to approve it.
-const NO_APPROVAL: &str = "It was answered, but what was asked for is an approval: it did not run.";
 
 /// The ask of a call that waits. Its id is the same in every process.
 pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &PendingCall, idempotent: bool) -> Ask {
@@ -46,19 +43,21 @@ pub(super) async fn decide(
     call: (&str, DeferralKind),
     answers: &mut DeferredToolResults,
 ) -> Result<(), ErrorKind> {
-    let id = call.0;
-    let Some(verdict) = verdict(id, answers) else { return Ok(()) };
+    let (id, kind) = call;
+    let Some(answer) = answers.answer_to(id) else { return Ok(()) };
     let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
-    match ledger.decide(ask, fingerprint, &by, verdict).await.map_err(failed)? {
+    match ledger.decide(ask, fingerprint, &by, answer).await.map_err(failed)? {
         Decided::Won { .. } => {}
         Decided::Lost(winner) => {
             let by = winner.by.join(", ");
             tracing::info!(target: "countersign::answer", call = id, by, "somebody else has decided before");
-            put(answers, call, &winner.decision, &by);
+            answers.set_answer(id, kind, &winner.decision, &by);
         }
-        Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => leave(answers, id),
-        Decided::Expired => put(answers, call, &expired(), POLICY),
-        Decided::Cancelled => put(answers, call, &withdrawn(), POLICY),
+        Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
+            answers.remove_answer(id);
+        }
+        Decided::Expired => answers.set_answer(id, kind, &expired(), POLICY),
+        Decided::Cancelled => answers.set_answer(id, kind, &withdrawn(), POLICY),
         Decided::Mismatch { .. } | Decided::UnknownAsk => {
             return Err(UserError::AnswersForOtherBatch { ids: vec![id.to_owned()] }.into());
         }
@@ -66,62 +65,12 @@ pub(super) async fn decide(
     Ok(())
 }
 
-pub(super) fn expired() -> Verdict {
-    Verdict::Deny { message: "Nobody decided in time.".to_owned() }
+pub(super) fn expired() -> Answer {
+    Answer::deny("Nobody decided in time.")
 }
 
-pub(super) fn withdrawn() -> Verdict {
-    Verdict::Deny { message: "The request was withdrawn.".to_owned() }
-}
-
-fn verdict(id: &str, answers: &DeferredToolResults) -> Option<Verdict> {
-    if let Some(approval) = answers.approvals.get(id) {
-        return Some(match approval {
-            ToolApproval::Approved(approved) => {
-                Verdict::Approve { args: approved.override_args.clone() }
-            }
-            ToolApproval::Denied(ToolDenied { message }) => {
-                Verdict::Deny { message: message.clone() }
-            }
-        });
-    }
-    let value = serde_json::to_value(answers.calls.get(id)?).unwrap_or_default();
-    Some(Verdict::Answer { value })
-}
-
-fn leave(answers: &mut DeferredToolResults, id: &str) {
-    answers.approvals.remove(id);
-    answers.calls.remove(id);
-    answers.answered_by.remove(id);
-}
-
-/// Puts a decision into the place of an answer. One that does not fit what was asked is a denial (rule D4): it stands,
-/// and nobody can decide otherwise any more.
-pub(super) fn put(
-    answers: &mut DeferredToolResults,
-    (id, kind): (&str, DeferralKind),
-    verdict: &Verdict,
-    by: &str,
-) {
-    leave(answers, id);
-    answers.answered_by.insert(id.to_owned(), by.to_owned());
-    if kind == DeferralKind::Approval {
-        let approval = match verdict {
-            Verdict::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
-            Verdict::Deny { message } => ToolDenied::new(message.clone()).into(),
-            Verdict::Answer { .. } => ToolDenied::new(NO_APPROVAL).into(),
-        };
-        answers.approvals.insert(id.to_owned(), approval);
-        return;
-    }
-    let unfit = |problem: &str| ToolFailed::new(problem).into();
-    let result = match verdict {
-        Verdict::Answer { value } => serde_json::from_value(value.clone())
-            .unwrap_or_else(|_| unfit("The answer could not be read.")),
-        Verdict::Deny { message } => unfit(message),
-        Verdict::Approve { .. } => unfit("It was approved, but what was asked for is an answer."),
-    };
-    answers.calls.insert(id.to_owned(), result);
+pub(super) fn withdrawn() -> Answer {
+    Answer::deny("The request was withdrawn.")
 }
 
 /// The ledger could not answer.
@@ -217,7 +166,7 @@ impl LedgerJournal {
             }));
         }
         let id = record.ask.id().to_owned();
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         self.0.decide(&id, &record.fingerprint, POLICY, yes).await?;
         Ok(Ok(id))
     }

@@ -2,14 +2,14 @@
 
 use super::SuspendedRun;
 use super::child::prefix;
-use super::journal::{POLICY, ask_of, expired, failed, put, withdrawn};
+use super::journal::{POLICY, ask_of, expired, failed, withdrawn};
 use super::slot::{Slot, State};
 use super::suspended::SuspendedTurn;
 use crate::call::RunInfo;
-use crate::deferred::DeferredToolResults;
+use crate::deferred::{Answer, DeferredToolResults};
 use crate::error::ErrorKind;
 use crate::gate::MAY_HAVE_RUN;
-use crate::ledger::{AskState, Ledger, Record, Verdict};
+use crate::ledger::{AskState, Ledger, Record};
 use crate::outcome::{DeferralKind, Outcome};
 
 /// A call of a response, or of an agent behind one of its calls.
@@ -105,22 +105,23 @@ pub(super) async fn decide(
 }
 
 /// What is decided about an ask, as an answer to the call; nothing while it waits.
-fn decided(answers: &mut DeferredToolResults, call: (&str, DeferralKind), record: &Record) {
+fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), record: &Record) {
+    let mut set = |answer: &Answer, by: &str| answers.set_answer(id, kind, answer, by);
     match (&record.decision, record.state) {
         // One that was decided has expired at its claim, which says so again: it is asked about anew (rule A8).
-        (None, AskState::Expired) => put(answers, call, &expired(), POLICY),
-        (_, AskState::Cancelled) => put(answers, call, &withdrawn(), POLICY),
+        (None, AskState::Expired) => set(&expired(), POLICY),
+        (_, AskState::Cancelled) => set(&withdrawn(), POLICY),
         // Another worker executes it: it is the one to say what came of it.
         (_, AskState::Claimed) => {}
-        (Some(decision), _) => put(answers, call, &decision.verdict, &decision.by.join(", ")),
-        (None, AskState::Closed) => put(answers, call, &closed(), POLICY),
+        (Some(decision), _) => set(&decision.answer, &decision.by.join(", ")),
+        (None, AskState::Closed) => set(&closed(), POLICY),
         (None, _) => {}
     }
 }
 
 /// Its call has got its result in another account of the run.
-fn closed() -> Verdict {
-    Verdict::Deny { message: "The request was closed before anybody decided.".to_owned() }
+fn closed() -> Answer {
+    Answer::deny("The request was closed before anybody decided.")
 }
 
 /// A response that is given up, with what the ledger knows of executions, and all the asks that are to be closed.
