@@ -129,6 +129,56 @@ impl DeferredToolResults {
     }
 }
 
+/// How a call that waited was answered, and by whom as far as the answers say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answered {
+    /// Somebody approved it.
+    Approved {
+        /// Who.
+        by: Option<String>,
+        /// Whether with other arguments than were shown.
+        edited: bool,
+    },
+    /// Somebody denied it.
+    Denied {
+        /// Who.
+        by: Option<String>,
+    },
+    /// It was executed elsewhere, and this is where its result came from.
+    Result {
+        /// Who gave it.
+        by: Option<String>,
+    },
+}
+
+impl Answered {
+    /// Who answered, as far as the answers say.
+    #[must_use]
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            Self::Approved { by, .. } | Self::Denied { by } | Self::Result { by } => by.as_deref(),
+        }
+    }
+
+    /// One word for it: `approved`, `edited`, `denied` or `result`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approved { edited: false, .. } => "approved",
+            Self::Approved { edited: true, .. } => "edited",
+            Self::Denied { .. } => "denied",
+            Self::Result { .. } => "result",
+        }
+    }
+
+    /// Tells the subscriber.
+    pub(crate) fn report(&self, id: &str, tool: &str) {
+        tracing::info!(target: "countersign::answer", call = id, tool, answer = self.word(), by = self.by());
+    }
+}
+
 impl fmt::Debug for Answer {
     /// The word, not the values (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

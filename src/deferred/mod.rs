@@ -22,7 +22,7 @@ mod pending;
 mod requests;
 mod results;
 
-pub use answer::Answer;
+pub use answer::{Answer, Answered};
 pub use answers::Answers;
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;

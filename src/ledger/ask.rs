@@ -289,7 +289,7 @@ impl Ask {
 }
 
 /// The id of an ask: a call, deferred for the n-th time.
-fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
+pub(super) fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
     let key = serde_json::json!(["ask", 1, run, response, path, deferral]);
     let mut digest = crate::args::digest(&key);
     digest.truncate(32);

@@ -1,115 +1,28 @@
 //! A response that waits, as a value to store.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::args::{Args, depth, unique};
-use crate::call::{
-    AskHistory, Denied, Execution, RunContext, RunInfo, ToolCall, is_about_repeating,
-};
-use crate::decision::Question;
-use crate::deferred::{CallAddress, DeferredToolRequests, PendingCall};
+use super::batch::requests;
+use super::snapshot::{StoredCall, StoredState, StoredTurn, SuspendedTurn, TURN_VERSION};
+use crate::args::depth;
+use crate::call::{AskHistory, Denied, RunContext, RunInfo, ToolCall, is_about_repeating};
+use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 
-use super::SuspendedRun;
-use super::pending::requests;
-use super::report::Answered;
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, not_repeated};
-use super::suspended_run::{behind_response, results};
-
-/// The version of the stored form (rule L7).
-const VERSION: u32 = 1;
-
-/// A response of which calls wait: one versioned value to store and [resume](crate::Turn::resume) from, in this
-/// process or another. Settled calls are in it with their outcomes, and do not run again.
-///
-/// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
-/// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
-/// fits: keep it where only you can write.
-///
-/// Writing it checks it too: what could not be read back is not written (rule L7).
-#[derive(Clone, PartialEq)]
-pub struct SuspendedTurn(Stored);
-
-/// The stored form.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Stored {
-    version: u32,
-    run_id: String,
-    response: u32,
-    path: Vec<String>,
-    calls: Vec<StoredCall>,
-    /// What people have denied in the run, unless the run holds it.
-    #[serde(default, skip_serializing_if = "Denied::is_empty")]
-    denied: Denied,
-}
-
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct StoredCall {
-    call: ToolCall,
-    #[serde(flatten)]
-    state: StoredState,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<Question>,
-    /// The arguments that ran or would run, where they are not the model's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    args: Option<Args>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    answered: Option<Answered>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    denied_by: Option<String>,
-    /// Whether its tool was started.
-    #[serde(default)]
-    started: bool,
-    /// Where the agent behind its tool stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "within")]
-    agent: Option<Box<SuspendedRun>>,
-}
-
-/// Writes the run of an agent as a part of its parent's, which is checked as a whole.
-fn within<S: Serializer>(
-    run: &Option<Box<SuspendedRun>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    run.as_ref().map(|run| run.stored()).serialize(serializer)
-}
-
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StoredState {
-    Settled(Outcome),
-    #[serde(rename = "waiting")]
-    Pending(PendingCall),
-    /// The agent behind its tool has begun.
-    Delegated(Plan),
-    /// Nobody has decided about it yet.
-    Planned(Plan),
-}
-
 impl SuspendedTurn {
-    pub(super) fn new(info: &RunInfo, slots: &[Slot]) -> Self {
-        let calls = slots.iter().map(StoredCall::from).collect();
-        Self(Stored {
-            version: VERSION,
+    pub(super) fn new(info: &RunInfo, calls: Vec<StoredCall>) -> Self {
+        Self(StoredTurn {
+            version: TURN_VERSION,
             run_id: info.run_id.clone(),
             response: info.response,
             path: info.path.clone(),
             calls,
             denied: info.asks.as_ref().map(AskHistory::denied).unwrap_or_default(),
         })
-    }
-
-    /// The stored form, unchecked.
-    pub(super) fn stored(&self) -> &Stored {
-        &self.0
     }
 
     /// Refuses a state that could not be read back.
@@ -128,10 +41,6 @@ impl SuspendedTurn {
         self
     }
 
-    pub(super) fn slots(&self) -> Vec<Slot> {
-        self.0.calls.iter().map(Slot::from).collect()
-    }
-
     /// The run that waits.
     #[must_use]
     pub fn run_id(&self) -> &str {
@@ -145,7 +54,7 @@ impl SuspendedTurn {
     }
 
     /// Gives a call that waits this outcome.
-    pub(super) fn settle(&mut self, id: &str, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, id: &str, outcome: Outcome) {
         if let Some(stored) = self.0.calls.iter_mut().find(|stored| stored.call.id() == id) {
             (stored.started, stored.state) = (true, StoredState::Settled(outcome));
         }
@@ -176,7 +85,7 @@ impl SuspendedTurn {
     /// The calls that wait, as the batch to answer.
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
-        requests(&self.0.run_id, self.0.response, &self.slots())
+        requests(&self.0.run_id, self.0.response, self.open_calls())
     }
 
     /// The calls of the response, in model order, with the outcome of those that are settled.
@@ -234,102 +143,28 @@ impl SuspendedTurn {
     }
 }
 
-impl Serialize for SuspendedTurn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.check_storable().map_err(S::Error::custom)?;
-        self.0.serialize(serializer)
-    }
+/// Where the messages behind the last response begin.
+pub(super) fn behind_response(history: &[Message]) -> usize {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    history.iter().rposition(responds).map_or(0, |at| at + 1)
 }
 
-impl<'de> Deserialize<'de> for SuspendedTurn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
+/// The message with the results of a response: all results first, then what tools added for the model to read.
+pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
+    let (mut results, mut beside) = (Vec::new(), Vec::new());
+    for (result, content) in parts {
+        results.push(result);
+        beside.extend(content);
     }
+    results.extend(beside);
+    Message::Request { parts: results }
 }
 
-impl TryFrom<Stored> for SuspendedTurn {
-    type Error = UserError;
-
-    fn try_from(stored: Stored) -> Result<Self, UserError> {
-        let problem = |problem: String| Err(UserError::StoredState { problem });
-        let mut ids = BTreeSet::new();
-        for call in &stored.calls {
-            if !ids.insert(call.call.id()) {
-                return problem(format!("call `{}` appears twice", call.call.id()));
-            }
-            let StoredState::Pending(pending) = &call.state else { continue };
-            let (run_id, id) = (&stored.run_id, call.call.id());
-            let address = CallAddress::new(run_id, stored.response, &stored.path, id);
-            if !pending.is_bound_to(&address) {
-                return problem(format!(
-                    "call `{}` was changed after it was stored: ask about it again",
-                    call.call.id()
-                ));
-            }
-        }
-        Ok(Self(stored))
-    }
-}
-
-impl From<&Slot> for StoredCall {
-    fn from(slot: &Slot) -> Self {
-        let state = match &slot.state {
-            State::Settled(outcome) => StoredState::Settled(outcome.clone()),
-            State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
-            State::Planned(plan) => StoredState::Planned(plan.clone()),
-            State::Delegated(plan) => StoredState::Delegated(plan.clone()),
-            State::Pending(pending) => StoredState::Pending(pending.clone()),
-        };
-        Self {
-            call: slot.call.clone(),
-            state,
-            asked: slot.asked.clone(),
-            args: Some(slot.args.clone()).filter(|args| args != slot.call.args()),
-            answered: slot.answered.clone(),
-            denied_by: slot.denied_by.clone(),
-            started: slot.execution.started(),
-            agent: slot.child.run.clone(),
-        }
-    }
-}
-
-impl From<&StoredCall> for Slot {
-    fn from(stored: &StoredCall) -> Self {
-        let state = match &stored.state {
-            StoredState::Settled(outcome) => State::Settled(outcome.clone()),
-            StoredState::Pending(pending) => State::Pending(pending.clone()),
-            StoredState::Delegated(plan) => State::Delegated(plan.clone()),
-            StoredState::Planned(plan) => State::Planned(plan.clone()),
-        };
-        let mut slot = Self::new(stored.call.clone(), state);
-        slot.asked.clone_from(&stored.asked);
-        slot.answered.clone_from(&stored.answered);
-        slot.denied_by.clone_from(&stored.denied_by);
-        slot.child.run.clone_from(&stored.agent);
-        slot.settled_before = matches!(stored.state, StoredState::Settled(_));
-        if let State::Planned(plan) | State::Delegated(plan) = &slot.state {
-            slot.ask = plan.approval.as_ref().and_then(|approval| approval.ask.clone());
-        }
-        if let Some(args) = &stored.args {
-            slot.args = args.clone();
-        }
-        if stored.started {
-            slot.execution = match &stored.state {
-                StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
-                StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
-                // Its body has deferred, or nobody knows what it did.
-                StoredState::Pending(it) if it.questions.iter().any(is_about_repeating) => {
-                    Execution::Unknown
-                }
-                StoredState::Pending(it) => Execution::Finished(Outcome::Deferred(it.deferral())),
-                StoredState::Delegated(_) | StoredState::Planned(_) => Execution::Unknown,
-            };
-        }
-        if let Some(pending) = slot.pending() {
-            slot.args = pending.shown.clone();
-        }
-        slot
-    }
+/// What the model is told of a call that may have run, and was not run again.
+pub(super) fn not_repeated(why: &Outcome) -> Outcome {
+    let why = why.content().unwrap_or_default();
+    let why = why.as_str().unwrap_or_default();
+    Outcome::unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
 }
 
 impl fmt::Debug for SuspendedTurn {
@@ -350,6 +185,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::args::Args;
+    use crate::deferred::{CallAddress, PendingCall};
     use crate::toolset::{FunctionToolset, tool_fn};
     use crate::turn::Turn;
 

@@ -1,28 +1,25 @@
-//! A turn with a ledger: what waits is written down before anybody is asked, answers are decisions, and executions are
+//! A turn with a ledger: pending calls are written down before people are asked, answers are decisions, and executions are
 //! claimed and settled (rules L2, L3).
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::asks::Requesters;
-use super::resolve::Resolving;
-use super::slot::Slot;
+use super::ask::{Ask, Millis};
+use super::record::AskState;
+use super::results::{Claimed, Decided, Renewed, Settled};
+use super::{Ledger, LedgerError};
 use crate::args::Args;
-use crate::call::{
-    AskHistory, Journal, JournalClaim, JournalToken, Journaled, RunInfo, ask_anew, ask_to_repeat,
-};
+use crate::call::{Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat};
 use crate::decision::Question;
-use crate::deferred::{Answer, CallAddress, DeferredToolResults, PendingCall};
-use crate::error::{BoxError, ErrorKind, UserError};
+use crate::deferred::{Answer, CallAddress, PendingCall};
+use crate::error::BoxError;
 use crate::gate::MAY_HAVE_RUN;
-use crate::ledger::{
-    Ask, AskState, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled,
-};
-use crate::outcome::{Deferral, DeferralKind, Outcome};
-
-/// Who decides, where a stack allows a call that is written down.
-pub(super) const POLICY: &str = crate::handler::POLICY;
+use crate::handler::POLICY;
+use crate::outcome::{Deferral, Outcome};
+use crate::turn::{Durability, ParkResult, Parking, Recorded, Shares, Turn};
 
 /// Who decided, where answers do not say.
 const NOBODY: &str = "unnamed";
@@ -30,41 +27,91 @@ const NOBODY: &str = "unnamed";
 /// Why a call is asked about again whose end was not seen.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 
-/// The ask of a call that waits. Its id is the same in every process.
-pub(super) fn ask_of(info: &RunInfo, slot: &Slot, it: &PendingCall, idempotent: bool) -> Ask {
-    let address = CallAddress::new(&info.run_id, info.response, &info.path, slot.call.id());
-    Ask::of_call(address, slot.call.name(), it, idempotent)
-}
-
-/// Makes the answer to a call a decision. Where somebody else has decided before, that decision takes its place.
-pub(super) async fn decide(
-    ledger: &Ledger,
-    (ask, fingerprint): (&str, &str),
-    call: (&str, DeferralKind),
-    answers: &mut DeferredToolResults,
-) -> Result<(), ErrorKind> {
-    let (id, kind) = call;
-    let Some(answer) = answers.answer_to(id) else { return Ok(()) };
-    let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
-    match ledger.decide(ask, fingerprint, &by, answer).await.map_err(failed)? {
-        Decided::Won { .. } => {}
-        Decided::Lost(winner) => {
-            let by = winner.by.join(", ");
-            tracing::info!(target: "countersign::answer", call = id, by, "somebody else has decided before");
-            answers.set_answer(id, kind, &winner.decision, &by);
-        }
-        Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
-            answers.remove_answer(id);
-        }
-        Decided::Expired => answers.set_answer(id, kind, &expired(), POLICY),
-        Decided::Cancelled => answers.set_answer(id, kind, &withdrawn(), POLICY),
-        Decided::Mismatch { .. } | Decided::UnknownAsk => {
-            return Err(UserError::AnswersForOtherBatch { ids: vec![id.to_owned()] }.into());
-        }
+impl Turn {
+    /// Writes every ask down before anybody is asked, makes every answer a decision that counts once, and claims and
+    /// settles every approved execution, over all processes and crashes (rules L1 to L3). See [`ledger`](crate::ledger).
+    ///
+    /// An answer that comes after somebody else's does not count: the decision that was recorded takes its place. A
+    /// call that was executed gives its recorded outcome, and one whose end was not seen is reported as *may have run*.
+    /// Claims are renewed while a body runs, by tokio's clock.
+    pub fn ledger(self, ledger: Ledger) -> Self {
+        self.durable(Arc::new(ledger))
     }
-    Ok(())
+
+    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
+        let durability: &dyn Any = &**self.durability()?;
+        durability.downcast_ref()
+    }
 }
 
+impl Durability for Ledger {
+    fn ask_id(&self, address: CallAddress<'_>, deferrals: u32) -> String {
+        super::ask::id(address.run_id, address.response, &address.path, deferrals)
+    }
+
+    fn park<'a>(
+        &'a self,
+        call: Parking<'a>,
+        shares: &'a mut Shares,
+    ) -> BoxFuture<'a, Result<ParkResult, BoxError>> {
+        Box::pin(async move {
+            let Parking { cx, address, tool, pending, idempotent, is_new } = call;
+            let ask = self.with_policy(cx, Ask::of_call(address, tool, pending, idempotent));
+            if is_new && self.is_full(&ask, shares).await? {
+                return Ok(ParkResult::Full);
+            }
+            let fingerprint = ask.fingerprint();
+            let parked = self.park(ask).await?;
+            let id = parked.ask.id().to_owned();
+            let same = parked.fingerprint == fingerprint;
+            Ok(if same { ParkResult::Same(id) } else { ParkResult::Other(id) })
+        })
+    }
+
+    fn record<'a>(
+        &'a self,
+        ask: &'a str,
+        fingerprint: &'a str,
+        answer: Answer,
+        by: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Recorded, BoxError>> {
+        Box::pin(async move {
+            let by_policy = |answer| Recorded::Other { answer, by: POLICY.to_owned() };
+            Ok(match self.decide(ask, fingerprint, by.unwrap_or(NOBODY), answer).await? {
+                Decided::Won { .. } => Recorded::Given,
+                Decided::Lost(winner) => {
+                    let by = winner.by.join(", ");
+                    tracing::info!(target: "countersign::answer", ask, by, "somebody else has decided before");
+                    Recorded::Other { answer: winner.decision, by }
+                }
+                Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
+                    Recorded::Pending
+                }
+                Decided::Expired => by_policy(expired()),
+                Decided::Cancelled => by_policy(withdrawn()),
+                Decided::Mismatch { .. } | Decided::UnknownAsk => Recorded::Mismatch,
+            })
+        })
+    }
+
+    fn decided_args<'a>(&'a self, ask: &'a str) -> BoxFuture<'a, Result<Option<Args>, BoxError>> {
+        Box::pin(async move {
+            let record = self.get(ask).await?.filter(|record| record.decision.is_some());
+            Ok(record.map(|record| record.args_to_run().clone()))
+        })
+    }
+
+    fn close<'a>(&'a self, asks: &'a [String]) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.close_all(asks).await?) })
+    }
+
+    fn is_beside(&self, other: &dyn Durability) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref().is_some_and(|other| Self::is_beside(self, other))
+    }
+}
+
+/// The answer of the time that has passed.
 pub(super) fn expired() -> Answer {
     Answer::deny("Nobody decided in time.")
 }
@@ -73,71 +120,7 @@ pub(super) fn withdrawn() -> Answer {
     Answer::deny("The request was withdrawn.")
 }
 
-/// The ledger could not answer.
-pub(super) fn failed(error: LedgerError) -> ErrorKind {
-    ErrorKind::Ledger(error.into())
-}
-
-impl Resolving<'_> {
-    /// Writes down what waits, before anybody is asked (rule L3), and notes which ask each call is. Where something else
-    /// was written down for the call before a worker died, what waits now is asked under the next number (rule A1).
-    pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
-        let Some(ledger) = &self.turn.ledger else { return Ok(()) };
-        let cx = self.turn.context();
-        let mut requesters = Requesters::new(ledger, self.turn.ask_limits.max_pending);
-        for slot in &mut self.slots {
-            let newly_pending = std::mem::take(&mut slot.newly_pending);
-            let leaf = self.together.definition(slot).and_then(|definition| definition.leaf());
-            let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
-            while let Some(pending) = slot.pending() {
-                let ask = ask_of(&self.turn.info, slot, pending, idempotent);
-                let ask = ledger.with_policy(&cx, ask);
-                if newly_pending && let Some(full) = requesters.full(&ask).await.map_err(failed)? {
-                    slot.deny_unasked("max_pending", full);
-                    self.turn.info.asks.iter().for_each(AskHistory::answered);
-                    slot.tell_result(&self.turn.watchers);
-                    break;
-                }
-                let fingerprint = ask.fingerprint();
-                let parked = ledger.park(ask).await.map_err(failed)?;
-                let followed = slot.ask.replace(parked.ask.id().to_owned());
-                slot.followed.extend(followed.filter(|before| before != parked.ask.id()));
-                if parked.fingerprint == fingerprint {
-                    break;
-                }
-                slot.next_deferral();
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether somebody has decided in the ledger that a call runs with these arguments.
-    pub(super) async fn is_decided(&self, slot: &Slot, args: &Args) -> Result<bool, ErrorKind> {
-        let (Some(ledger), Some(pending)) = (&self.turn.ledger, slot.pending()) else {
-            return Ok(false);
-        };
-        let ask = ask_of(&self.turn.info, slot, pending, false);
-        let record = ledger.get(ask.id()).await.map_err(failed)?;
-        Ok(record.is_some_and(|it| it.decision.is_some() && it.args_to_run() == args))
-    }
-
-    /// Makes every answer a decision, and every decision that somebody else has made before the answer.
-    pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
-        let Some(ledger) = &self.turn.ledger else { return Ok(()) };
-        for slot in &self.slots {
-            if let (Some(ask), Some(pending)) = (&slot.ask, slot.pending()) {
-                let call = (slot.call.id(), pending.kind);
-                decide(ledger, (ask, &pending.fingerprint), call, answers).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Executions in a ledger.
-pub(super) struct LedgerJournal(pub(super) Ledger);
-
-impl LedgerJournal {
+impl Ledger {
     /// The ask of a call that nobody was asked about, decided by the stack that has allowed it.
     async fn allowed(
         &self,
@@ -151,10 +134,10 @@ impl LedgerJournal {
         let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
         let name = cx.tool_name().unwrap_or_default();
         let ask = Ask::of_call(address, name, &pending, call.idempotent);
-        // The stack allows it anew each time that it is walked.
+        // The stack allows it anew in each pass.
         let ask = ask.valid_for(None);
         let fingerprint = ask.fingerprint();
-        let record = self.0.park(ask).await?;
+        let record = self.park(ask).await?;
         if record.fingerprint != fingerprint && record.state != AskState::Executed {
             let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
             let why = "it was written down with other arguments before.";
@@ -167,13 +150,13 @@ impl LedgerJournal {
         }
         let id = record.ask.id().to_owned();
         let yes = Answer::Approve { args: None };
-        self.0.decide(&id, &record.fingerprint, POLICY, yes).await?;
+        self.decide(&id, &record.fingerprint, POLICY, yes).await?;
         Ok(Ok(id))
     }
 
     /// The question whether to run a call again whose end was not seen.
     async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
-        let claim = self.0.get(ask).await?.and_then(|record| record.claim);
+        let claim = self.get(ask).await?.and_then(|record| record.claim);
         let claimed = claim.map_or_else(String::new, |claim| {
             let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
             format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
@@ -202,8 +185,8 @@ impl LedgerJournal {
                 Err(refused) => return Ok(refused),
             },
         };
-        let (worker, lease) = (self.0.get_worker(), self.0.get_lease());
-        Ok(match self.0.claim(&id, worker, lease).await? {
+        let (worker, lease) = (self.get_worker(), self.get_lease());
+        Ok(match self.claim(&id, worker, lease).await? {
             Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
             Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
                 Ok(outcome) => JournalClaim::Recorded(outcome),
@@ -218,7 +201,7 @@ impl LedgerJournal {
             Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
                 "Another worker (`{by}`) executes this call: it may have run."
             )),
-            Claimed::Unknown if self.0.asks_before_repeating() => {
+            Claimed::Unknown if self.asks_before_repeating() => {
                 JournalClaim::AskAgain(self.question(&id).await?, MAY_HAVE_RUN_ALREADY)
             }
             Claimed::Aged { since, may_have_run } => {
@@ -236,16 +219,31 @@ impl LedgerJournal {
             )),
         })
     }
+
+    /// Whether a new ask is one too many of its requester; otherwise it is counted. What another worker has parked
+    /// already is no new one.
+    async fn is_full(&self, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
+        let Some(requester) = ask.get_principal() else { return Ok(false) };
+        let pending = match shares.pending.get(requester) {
+            Some(pending) => *pending,
+            None => self.pending_of(requester).await?,
+        };
+        if pending >= shares.max as usize && self.get(ask.id()).await?.is_none() {
+            return Ok(true);
+        }
+        shares.pending.insert(requester.to_owned(), pending.saturating_add(1));
+        Ok(false)
+    }
 }
 
-impl Journal for LedgerJournal {
+impl Journal for Ledger {
     fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>> {
         Box::pin(async move { self.claim_it(call).await.map_err(Into::into) })
     }
 
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
-            match self.0.renew(&claimed.id, claimed.token, self.0.get_lease()).await? {
+            match self.renew(&claimed.id, claimed.token, self.get_lease()).await? {
                 Renewed::Renewed { .. } => Ok(()),
                 Renewed::StaleToken | Renewed::UnknownAsk => {
                     Err("the claim is no longer ours".into())
@@ -261,10 +259,10 @@ impl Journal for LedgerJournal {
     ) -> BoxFuture<'a, Result<Outcome, BoxError>> {
         Box::pin(async move {
             let settled = if outcome.is_deferred() {
-                self.0.release(&claimed.id, claimed.token).await?
+                self.release(&claimed.id, claimed.token).await?
             } else {
                 let recorded = serde_json::to_value(outcome)?;
-                self.0.settle(&claimed.id, claimed.token, recorded).await?
+                self.settle(&claimed.id, claimed.token, recorded).await?
             };
             match settled {
                 Settled::Settled { outcome: recorded, .. } if !outcome.is_deferred() => {
@@ -279,7 +277,7 @@ impl Journal for LedgerJournal {
     }
 
     fn lease(&self) -> Duration {
-        self.0.get_lease()
+        self.get_lease()
     }
 }
 

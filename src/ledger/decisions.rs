@@ -1,68 +1,70 @@
-//! What a ledger says about the calls of a response that waits (rules L1 to L5).
+//! What a ledger says about the calls of a response that is suspended (rules L1 to L5).
 
-use super::SuspendedRun;
-use super::child::prefix;
-use super::journal::{POLICY, ask_of, expired, failed, withdrawn};
-use super::slot::{Slot, State};
-use super::suspended::SuspendedTurn;
-use crate::call::RunInfo;
+use super::durability::{expired, withdrawn};
+use super::record::{AskState, Record};
+use super::{Ledger, LedgerError};
 use crate::deferred::{Answer, DeferredToolResults};
 use crate::error::ErrorKind;
 use crate::gate::MAY_HAVE_RUN;
-use crate::ledger::{AskState, Ledger, Record};
+use crate::handler::POLICY;
 use crate::outcome::{DeferralKind, Outcome};
+#[cfg(feature = "ai-sdk")]
+use crate::turn::record_answer;
+use crate::turn::{OpenAsk, SuspendedTurn, Turn};
 
-/// A call of a response, or of an agent behind one of its calls.
-struct Kept {
-    /// Its id in the batch of the whole response.
-    id: String,
-    /// Its ask, if it has one.
-    ask: Option<String>,
-    /// What it waits for, if it does.
-    waits: Option<DeferralKind>,
-    /// It belongs to the response itself.
-    own: bool,
-}
-
-/// The calls of a response that have no results, and those of the agents behind them.
-fn open(suspended: &SuspendedTurn) -> Vec<Kept> {
-    let mut found = Vec::new();
-    let mut turns = vec![(String::new(), suspended.clone())];
-    while let Some((before, turn)) = turns.pop() {
-        let info = RunInfo {
-            run_id: turn.run_id().to_owned(),
-            response: turn.response(),
-            path: turn.path().to_vec(),
-            ..RunInfo::default()
-        };
-        for slot in turn.slots() {
-            let id = format!("{before}{}", slot.call.id());
-            let behind = slot.child.run.as_deref().and_then(SuspendedRun::turn);
-            turns.extend(behind.map(|child| (prefix(&id), child.clone())));
-            if !matches!(slot.state, State::Settled(_)) {
-                let (ask, waits) =
-                    (ask_id(&info, &slot), slot.pending().map(|pending| pending.kind));
-                found.push(Kept { id, ask, waits, own: before.is_empty() });
-            }
+impl Turn {
+    /// What the ledger says about a response that waits, as answers to [resume](Self::resume) it with: what was decided
+    /// since, here or elsewhere. What nobody has decided about is left. Without a ledger everything is left.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`].
+    pub async fn decisions(
+        &self,
+        suspended: &SuspendedTurn,
+    ) -> Result<DeferredToolResults, ErrorKind> {
+        match self.get_ledger() {
+            Some(ledger) => decisions(ledger, suspended).await,
+            None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
     }
-    found
-}
 
-fn ask_id(info: &RunInfo, slot: &Slot) -> Option<String> {
-    match slot.pending() {
-        Some(pending) => Some(ask_of(info, slot, pending, false).id().to_owned()),
-        None => slot.ask.clone(),
+    /// Makes answers decisions, and applies none of them.
+    #[cfg(feature = "ai-sdk")]
+    pub(crate) async fn decide(
+        &self,
+        suspended: &SuspendedTurn,
+        answers: DeferredToolResults,
+    ) -> Result<(), ErrorKind> {
+        match self.get_ledger() {
+            Some(ledger) => decide(ledger, suspended, answers).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The asks in the ledger of the calls that wait, those of sub-agents too, by the ids of the calls in
+    /// [`requests`](SuspendedTurn::requests). None without a ledger.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`].
+    pub async fn asks(
+        &self,
+        suspended: &SuspendedTurn,
+    ) -> Result<Vec<(String, Record)>, ErrorKind> {
+        match self.get_ledger() {
+            Some(ledger) => asks(ledger, suspended).await,
+            None => Ok(Vec::new()),
+        }
     }
 }
 
 /// The asks of the calls that wait, and of those of the agents behind them, by the ids of the calls.
-pub(super) async fn asks(
+async fn asks(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
 ) -> Result<Vec<(String, Record)>, ErrorKind> {
     let mut found = Vec::new();
-    for Kept { id, ask, .. } in open(suspended).into_iter().filter(|kept| kept.waits.is_some()) {
+    let open = suspended.open_asks(ledger).into_iter();
+    for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
         let Some(ask) = ask else { continue };
         let record = ledger.get_now(&ask).await.map_err(failed)?;
         found.extend(record.map(|record| (id, record)));
@@ -71,14 +73,14 @@ pub(super) async fn asks(
 }
 
 /// What was decided about the calls that wait, and those of the agents behind them; the others are left.
-pub(super) async fn decisions(
+async fn decisions(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
 ) -> Result<DeferredToolResults, ErrorKind> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
-    for Kept { id, ask, waits, .. } in open(suspended) {
-        let (Some(ask), Some(kind)) = (ask, waits) else { continue };
+    for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
+        let (Some(ask), Some(kind)) = (ask, kind) else { continue };
         if let Some(record) = ledger.get_now(&ask).await.map_err(failed)? {
             decided(&mut answers, (&id, kind), &record);
         }
@@ -89,16 +91,15 @@ pub(super) async fn decisions(
 
 /// Makes answers decisions, and applies none of them: other calls of the response still wait (rule L3).
 #[cfg(feature = "ai-sdk")]
-pub(super) async fn decide(
+async fn decide(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
     mut answers: DeferredToolResults,
 ) -> Result<(), ErrorKind> {
     let requests = suspended.requests();
-    for Kept { id, ask, waits, .. } in open(suspended) {
-        if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, waits, requests.fingerprint(&id))
-        {
-            super::journal::decide(ledger, (&ask, fingerprint), (&id, kind), &mut answers).await?;
+    for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
+        if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, kind, requests.fingerprint(&id)) {
+            record_answer(ledger, (&ask, fingerprint), (&id, kind), &mut answers).await?;
         }
     }
     Ok(())
@@ -130,7 +131,7 @@ pub(crate) async fn recorded(
     mut suspended: SuspendedTurn,
 ) -> Result<(SuspendedTurn, Vec<String>), ErrorKind> {
     let mut asks = Vec::new();
-    for Kept { id, ask, own, .. } in open(&suspended) {
+    for OpenAsk { id, ask, own, .. } in suspended.open_asks(ledger) {
         let Some(ask) = ask else { continue };
         let record = ledger.get_now(&ask).await.map_err(failed)?;
         if let Some(outcome) = record.as_ref().and_then(came_of).filter(|_| own) {
@@ -154,4 +155,9 @@ fn came_of(record: &Record) -> Option<Outcome> {
         AskState::Claimed | AskState::Unknown => Some(unknown()),
         _ => None,
     }
+}
+
+/// The ledger could not answer.
+fn failed(error: LedgerError) -> ErrorKind {
+    ErrorKind::Ledger(error.into())
 }
