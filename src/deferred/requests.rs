@@ -264,8 +264,8 @@ impl DeferredToolRequests {
     }
 
     /// The same text for calls of one [group](Self::groups), and for no others: for a surface that has the calls of a batch
-    /// one by one, as from a store or over a wire. Calls of several runs, or for several people, are to be kept apart by
-    /// whoever joins them.
+    /// one by one, as from a store or over a wire. What is joined from several runs, or for
+    /// several people, needs those in its key too.
     #[must_use]
     pub fn group_key(&self, id: &str) -> Option<String> {
         self.get(id).map(|call| digest(&self.shown(call)))

@@ -219,7 +219,7 @@ impl Record {
     }
 
     /// The votes that count towards a quorum at this time, by the store's clock ([`Ledger::now`](super::Ledger::now)):
-    /// one that is too old does not, whoever looks (rule A8). What shows how far a quorum has come counts these, as
+    /// one that is too old does not (rule A8). What shows how far a quorum has come counts these, as
     /// [`votes`](Self::votes) keeps the others until the next person votes.
     ///
     /// ```

@@ -294,7 +294,6 @@ mod tests {
         "Production2Cluster/DatabaseBackup3Weekly",
         "A1b2/C3d4/E5f6/G7h8/I9j0",
         "S3Bucket7/Users42/HomeX1Y/Report2026Docs",
-        "Run2Wipe3Prod4",
         "Jobs7Nightly2Wipe.sql",
         "echo\\x41",
         "{\"a1\":2}",
@@ -322,6 +321,7 @@ mod tests {
         }
         for text in [
             "oauth2",
+            "Run2Wipe3Prod4",
             "sha256sum",
             "base64url",
             "x86_64-linux",

@@ -106,7 +106,7 @@ async fn the_age_runs_from_the_oldest_vote_that_counted() {
     hours(&world, 23);
     assert_eq!(counting().await, 1);
     hours(&world, 1);
-    assert_eq!(counting().await, 0, "also for whoever looks before the next vote");
+    assert_eq!(counting().await, 0, "also before the next vote is given");
     let one = Decided::Recorded { approvals: 1, needed: 2, again: false };
     assert_eq!(decide(&ledger, &it, "bob").await, one, "a vote that is too old no longer counts");
     assert_eq!(
