@@ -18,7 +18,8 @@ use crate::authorize::{Principal, login, logout};
 use crate::queue::{Place, queue};
 use crate::refused::Refused;
 use crate::sent::{MOST_BYTES, Sent};
-use crate::{App, demo, guard, page, view};
+use crate::view::Looker;
+use crate::{App, demo, guard, page};
 
 /// How many entries a page has, when the request does not say.
 const PAGE: usize = 50;
@@ -95,7 +96,7 @@ async fn waiting(
     let latest = records.iter().map(|record| record.parked_at).max();
     let newer = |since| records.iter().filter(|record| record.parked_at > since).count();
     let newer = part.since.map_or(0, newer);
-    let mut entries = queue(records);
+    let mut entries = queue(&app.ledger, records);
     if let Some(after) = after {
         entries.retain(|entry| entry.place > after);
     }
@@ -103,10 +104,11 @@ async fn waiting(
     let more = entries.len() > limit;
     entries.truncate(limit);
     let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
-    let asks: Vec<_> = entries.iter().map(|entry| view::entry(entry, &who)).collect();
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let asks: Vec<_> = entries.iter().map(|entry| looker.entry(entry)).collect();
     Ok(Json(json!({
         "me": who.0, "asks": asks, "next": next, "total": total, "newer": newer, "latest": latest,
-        "now": now(),
+        "now": looker.now(),
     })))
 }
 
@@ -115,12 +117,14 @@ async fn history(State(app): State<Arc<App>>, who: Principal) -> Reply {
     let mut asks = app.ledger.list(None, LOOK_THROUGH).await?;
     asks.retain(|record| record.state != AskState::Pending);
     asks.sort_by_key(|record| std::cmp::Reverse(record.changed_at));
-    let asks: Vec<_> = asks.iter().take(50).map(|record| view::ask(record, &who)).collect();
-    Ok(Json(json!({"asks": asks, "now": now()})))
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let asks: Vec<_> = asks.iter().take(50).map(|record| looker.ask(record)).collect();
+    Ok(Json(json!({"asks": asks, "now": looker.now()})))
 }
 
 async fn one(State(app): State<Arc<App>>, who: Principal, Path(id): Path<String>) -> Reply {
-    Ok(Json(view::whole(&find(&app, &id).await?, &who)))
+    let record = find(&app, &id).await?;
+    Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
 async fn find(app: &App, id: &str) -> Result<Record, Refused> {
@@ -157,7 +161,8 @@ pub(crate) async fn decide(
     Sent(decision): Sent<Decision>,
 ) -> Reply {
     let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
-    if by.as_ref().is_some_and(|by| *by != name) {
+    let is_else = |by: &String| app.ledger.canonical_name(by) != app.ledger.canonical_name(&name);
+    if by.as_ref().is_some_and(is_else) {
         let problem = format!("You are {name} by now: somebody has logged in beside this page.");
         return Err(Refused::forbidden("somebody_else", problem));
     }
@@ -264,9 +269,4 @@ async fn changes(
         Some((Ok(Event::default().data("changed")), (bell, stop)))
     });
     Sse::new(events).keep_alive(KeepAlive::default())
-}
-
-fn now() -> u128 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.unwrap_or_default().as_millis()
 }

@@ -57,6 +57,30 @@ impl Ledger {
         self
     }
 
+    /// The form of a name in which this ledger compares people: two names are of one person when their forms are equal
+    /// ([`canonical_names`](Self::canonical_names), rule L1). What shows who has voted, or counts by requester, compares
+    /// this, and not names as they are written.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert_eq!(ledger.canonical_name("ann"), ledger.canonical_name(" Ann "));
+    /// assert_ne!(ledger.canonical_name("ann"), ledger.canonical_name("anna"));
+    /// ```
+    #[must_use]
+    pub fn canonical_name(&self, name: &str) -> String {
+        self.names.canonical(name)
+    }
+
+    /// Whether this person may approve an ask: [`decide`](Self::decide) refuses an approval of anybody else with
+    /// [`Decided::NotAllowed`], or [`Decided::BlankName`] (rule L1).
+    #[must_use]
+    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
+        let (ask, names) = (&record.ask, &self.names);
+        !names.is_blank(who) && !ask.quorum.refuses(ask.get_principal(), who, names)
+    }
+
     /// How long an approval holds, from its oldest vote to the claim, for asks that do not say so themselves
     /// ([`Ask::valid_for`](super::Ask::valid_for)); 24 hours by default, and `None` means for ever. An approval that is
     /// older is not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of

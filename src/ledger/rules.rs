@@ -110,8 +110,7 @@ fn vote(
     names: &Names,
     now: Millis,
 ) -> bool {
-    let valid_for = record.valid_for;
-    record.votes.retain(|vote| !is_over(vote.at, valid_for, now));
+    record.votes = record.counting_votes(now).cloned().collect();
     let own = |vote: &Vote| names.are_one(&vote.by, &deciding.by);
     if record.votes.iter().any(|vote| own(vote) && vote.fingerprint == proposal) {
         return false;
@@ -121,11 +120,6 @@ fn vote(
     record.votes.push(Vote { by, fingerprint: proposal.to_owned(), verdict, at: now });
     record.changed_at = now;
     true
-}
-
-/// Whether what was said then has become too old (rule A8).
-fn is_over(at: Millis, valid_for: Option<Millis>, now: Millis) -> bool {
-    valid_for.is_some_and(|time| now >= at.saturating_add(time))
 }
 
 /// Since when an ask is approved: since the oldest vote that counted. `None` when it is not approved.
@@ -170,7 +164,7 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         Some(Verdict::Answer { value }) => return Claimed::Settled { outcome: value.clone() },
         Some(Verdict::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
-    if let Some(since) = approved_since(record).filter(|at| is_over(*at, record.valid_for, now)) {
+    if let Some(since) = approved_since(record).filter(|at| record.is_over(*at, now)) {
         let may_have_run = record.state == AskState::Unknown;
         if !may_have_run {
             record.state = AskState::Expired;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::AskState;
+use countersign::ledger::{Ask, AskState, Quorum, Verdict};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use crate::service::Place;
 
 /// How long anything may take that a server has to do.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+const TRUE: Value = Value::Bool(true);
 
 /// Somebody who speaks JSON, and is logged in.
 pub(crate) struct Client {
@@ -273,6 +275,54 @@ async fn whoever_wants_a_transfer_may_not_approve_it() {
     assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["approvals"], 1);
     assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["again"], true, "nobody counts twice");
     assert_eq!(place.ask("to", "DE02").await.state, AskState::Pending);
+}
+
+#[tokio::test]
+async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_not_shown() {
+    // L1: "People are compared by a canonical form of their names"; A8: "A vote that is too old does not count".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let two = Quorum { approvals: 2, not_the_requester: true };
+    let voted = async |run: &str, valid_for: Duration| {
+        let ask = Ask::new(run, "root/c1", "transfer").principal("Ann").quorum(two);
+        let ask = place.ledger().park(ask.valid_for(valid_for)).await.unwrap();
+        let yes = Verdict::Approve { args: None };
+        place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
+        format!("/api/asks/{}", ask.ask.id())
+    };
+    let new = voted("new", PATIENCE).await;
+    let old = voted("old", Duration::from_millis(1)).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+
+    let (ann, bob) = (Client::of(&server.url, "ANN").await, Client::of(&server.url, "Bob").await);
+    assert_eq!(ann.get(&new).await.1["quorum"]["may_approve"], false, "ANN wants it");
+    let seen = bob.get(&new).await.1;
+    assert_eq!((&seen["quorum"]["voted"], &seen["proposals"][0]["own"]), (&TRUE, &TRUE), "{seen}");
+    let seen = bob.get(&old).await.1;
+    assert_eq!((&seen["quorum"]["voted"], &seen["proposals"]), (&json!(false), &json!([])));
+    let body = json!({"verdict": "approve", "fingerprint": seen["fingerprint"], "by": "bob"});
+    let (status, said) = bob.post(&format!("{old}/decision"), &body).await;
+    assert_eq!((status, &said["approvals"], &said["again"]), (200, &json!(1), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_requester_has_one_share_however_the_name_is_written() {
+    // S6: "of each requester ten entries come before any other's eleventh".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let park = async |run: String, who: &str| {
+        let ask = Ask::new(run, "root/c1", "delete_file").principal(who);
+        place.ledger().park(ask).await.unwrap();
+    };
+    for n in 0..6 {
+        for who in ["mallory", "Mallory", "MALLORY"] {
+            park(format!("{n} of {who}"), who).await;
+        }
+    }
+    park("of ann".into(), "ann").await;
+    let asks = Client::of(&server.url, "ann").await.get("/api/asks").await.1["asks"].clone();
+    let at = asks.as_array().unwrap().iter().position(|ask| ask["wanted_by"] == "ann");
+    assert_eq!(at, Some(10), "{asks}");
 }
 
 async fn sql_is_text(place: Place) {

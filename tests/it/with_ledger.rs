@@ -16,7 +16,7 @@ use countersign::{
 use serde_json::json;
 
 use crate::agent::Scripted;
-use crate::support::{Recorder, call, stored};
+use crate::support::{Recorder, call, results, stored};
 
 fn ledger() -> Ledger {
     Ledger::new(MemoryStore::new())
@@ -342,6 +342,42 @@ async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
     );
     assert!(error.kind().is_conflict() && error.to_string().contains("`front`"), "{error}");
     assert_eq!((error.suspended(), recorder.ids()), (&suspended, vec!["c1".to_owned()]));
+}
+
+// L7: "a run that would wait with it ends with the error, and the state in it": the newest one, in which what has run is
+// settled (T9), and not the one that the ledger still has.
+#[tokio::test]
+async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_state_with_the_error()
+{
+    let nested = (0..150).fold(json!(0), |value, _| json!([value]));
+    let recorder = Recorder::new(["pay", "list"]).body(move |_, call| match call.name() {
+        "list" => Ok(nested.clone()),
+        _ => Ok(json!("paid")),
+    });
+    let tools = recorder.clone().approval_required_if(|_, call| call.name() == "pay");
+    let first = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let calls = [call("c2", "list", json!({})), call("c3", "pay", json!({"n": 2}))];
+    let model = Scripted::new([first, ModelResponse::calls(calls)]);
+    let ledger = ledger();
+    let alone = Agent::new(model, tools).output(text().or_deferred());
+    let agent = alone.clone().ledger(ledger.clone());
+
+    let before = agent.run("go").await.unwrap().into_suspended().unwrap();
+    let yes = |run: &SuspendedRun, id: &str| run.requests().answer().approve(id).build().unwrap();
+    let error = agent.resume(stored(&before), yes(&before, "c1")).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Ledger(_)), "{error:?}");
+    let newest = error.into_suspended();
+    let told = |run: &SuspendedRun| {
+        results(run.history()).into_iter().map(|(id, ..)| id).collect::<Vec<_>>()
+    };
+    assert_eq!((told(&before), told(&newest)), (vec![], vec!["c2".to_owned()]));
+    let waits: Vec<_> = newest.requests().iter().map(|call| call.id().to_owned()).collect();
+    assert_eq!(waits, ["c3"]);
+    assert!(!ledger.get_run(before.run_id()).await.unwrap().unwrap().over);
+
+    let answers = yes(&newest, "c3");
+    assert_eq!(alone.resume(newest, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2", "c3"], "T9: what ran does not run again");
 }
 
 // L2: what a call that is being executed comes to is not known; the model is not told of another worker that is this one.

@@ -31,12 +31,14 @@ async fn one_person_is_one_person_however_the_name_is_written() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a transfer").await;
     for by in ["ann", "ANN", " Ann ", "\u{a0}aNN\n"] {
+        assert!(!ledger.may_approve(&ask, by), "{by:?}");
         assert_eq!(decide(&ledger, &ask, by, yes()).await, Decided::NotAllowed, "{by:?}");
     }
     assert_eq!(decide(&ledger, &ask, "Andr\u{e9}", yes()).await, voted(false));
     for by in ["andr\u{e9}", "Andre\u{301}", "ANDR\u{c9} "] {
         assert_eq!(decide(&ledger, &ask, by, yes()).await, voted(true), "{by:?}");
     }
+    assert!(ledger.may_approve(&ask, "bob"));
     assert_eq!(decide(&ledger, &ask, "bob", yes()).await, Decided::Won { again: false });
     assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
     let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
@@ -48,6 +50,7 @@ async fn a_blank_name_decides_nothing() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a blank").await;
     for by in ["", " ", "\t\u{3000}"] {
+        assert!(!ledger.may_approve(&ask, by), "{by:?}");
         for verdict in [yes(), no()] {
             assert_eq!(decide(&ledger, &ask, by, verdict).await, Decided::BlankName, "{by:?}");
         }
