@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, ready};
 
 use super::ask::Millis;
 use super::store::{
-    Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+    Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work, Writes,
 };
 
 /// Rows and logs in memory.
@@ -31,8 +31,12 @@ struct Rows {
 }
 
 impl Rows {
-    fn find(&self, id: &str) -> Option<Found> {
-        self.rows.get(id).cloned().map(|row| self.found(row))
+    fn find(&self, id: &str) -> Lookup {
+        match self.rows.get(id) {
+            Some(row) => Lookup::Found(self.found(row.clone())),
+            None if self.last.contains_key(id) => Lookup::Removed { id: id.to_owned() },
+            None => Lookup::Nothing,
+        }
     }
 
     fn found(&self, row: Row) -> Found {
@@ -50,6 +54,9 @@ impl Rows {
         if writes.drop.as_ref().is_some_and(|drop| !self.ends_at(drop)) {
             return;
         }
+        for row in writes.drop.iter().flat_map(|drop| &drop.rows) {
+            self.last.remove(row);
+        }
         for row in writes.rows {
             self.rows.insert(row.id.clone(), row);
         }
@@ -64,7 +71,6 @@ impl Rows {
         if let Some(drop) = writes.drop {
             for row in &drop.rows {
                 self.rows.remove(row);
-                self.last.remove(row);
             }
             if let Some(log) = self.logs.get_mut(&drop.run) {
                 log.retain(|entry| entry.seq > drop.end.0);
@@ -125,7 +131,7 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(())))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(ready(Ok(self.lock().find(id))))
     }
 

@@ -52,9 +52,10 @@ pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};
 pub use store::{
-    Draft, Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+    Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
+    Writes,
 };
-use stored::read;
+use stored::{read, there};
 
 /// How long a claim of a turn lasts when its worker dies.
 const LEASE: Duration = Duration::from_secs(30);
@@ -115,8 +116,8 @@ pub enum LedgerError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A row is not what its log says: something else than a ledger has written it, or taken an older copy back. Nothing
-    /// is decided, claimed or resumed from it (rule L8).
+    /// A row is not what its log says: something else than a ledger has written or removed it, or taken an older copy
+    /// back. Nothing is decided, claimed or resumed from it, and it is not made anew (rule L8).
     #[error(
         "row `{}` was changed outside of the ledger: {problem}. Restore the store from a backup; `Ledger::verify` says what else differs",
         id.escape_debug()
@@ -275,7 +276,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        let found = self.store.get(id).await?.filter(|found| found.row.kind == RowKind::Ask);
+        let found = there(self.store.get(id).await?)?;
+        let found = found.filter(|found| found.row.kind == RowKind::Ask);
         found.map(|found| read(&found)).transpose()
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::audit::DROPPED;
 use super::record::ClaimRecord;
-use super::store::{Filter, Found, Linker, Row, RowKind, Writes};
+use super::store::{Filter, Found, Linker, Lookup, Row, RowKind, Writes};
 use super::stored::{
-    DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, value,
+    DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, there, value,
 };
 use super::{Ledger, LedgerError, checkpoint, closing, millis};
 
@@ -216,7 +216,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
-        let found = self.store.get(&row_id(run)).await?;
+        let found = there(self.store.get(&row_id(run)).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Run);
         found.map(|found| read(&found)).transpose()
     }
@@ -258,9 +258,10 @@ impl Ledger {
         let mut result = None;
         let asks = closing.iter().flat_map(|closing| closing.asks).cloned();
         let ids: Vec<_> = std::iter::once(row_id(run)).chain(asks).collect();
-        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+        let mut work = |now: Millis, rows: Vec<Lookup>| {
             let mut rows = rows.into_iter();
-            let known = rows.next().flatten().map(|found| read(&found)).transpose();
+            let known = rows.next().map_or(Ok(None), there);
+            let known = known.and_then(|found| found.map(|found| read(&found)).transpose());
             let mut writing = Writing::new(&self.linker, now);
             let made = known.and_then(|known| {
                 let new = known.is_none();

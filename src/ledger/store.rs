@@ -39,6 +39,32 @@ pub struct Found {
     pub entry: Option<String>,
 }
 
+/// What there is under an id, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// A row.
+    Found(Found),
+    /// No row, though the log has an entry about it ([`Draft::row`]). A ledger removes rows with their entries
+    /// ([`Dropped`]), so that something else has removed this one: the ledger refuses to make it anew (rule L8).
+    Removed {
+        /// The id.
+        id: String,
+    },
+    /// Neither a row nor an entry.
+    Nothing,
+}
+
+impl Lookup {
+    /// The row, if there is one.
+    #[must_use]
+    pub fn found(self) -> Option<Found> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::Removed { .. } | Self::Nothing => None,
+        }
+    }
+}
+
 /// What a row holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
@@ -114,10 +140,10 @@ pub struct Dropped {
     pub rows: Vec<String>,
 }
 
-/// What a transaction does: given the store's time and the rows of its ids (`None` where there is none), it says what
+/// What a transaction does: given the store's time and what there is under each of its ids, in their order, it says what
 /// to write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated
 /// stays.
-pub type Work<'w> = dyn FnMut(Millis, Vec<Option<Found>>) -> Writes + Send + 'w;
+pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,8 +172,8 @@ pub trait Store: Send + Sync + 'static {
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The row with this id.
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>>;
+    /// What there is under this id.
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>>;
 
     /// The rows that fit, newest first.
     fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>>;
@@ -224,7 +250,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         (**self).get(id)
     }
 

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::LedgerError;
 use super::ask::Millis;
 use super::record::{ClaimRecord, Record};
-use super::store::{Draft, Found, Linker, Row, RowKind, Writes};
+use super::store::{Draft, Found, Linker, Lookup, Row, RowKind, Writes};
 use crate::args::depth;
 
 /// The version of the stored form that is written.
@@ -151,6 +151,18 @@ pub(super) fn digest(row: &Row) -> String {
         hash.update(part);
     }
     crate::args::hex(&hash.finalize())
+}
+
+/// The row under an id, if there is one. One that was removed while entries about it are left is not made anew: what was
+/// denied or executed would be asked about or run again (rule L8).
+pub(super) fn there(lookup: Lookup) -> Result<Option<Found>, LedgerError> {
+    match lookup {
+        Lookup::Found(found) => Ok(Some(found)),
+        Lookup::Removed { id } => {
+            Err(LedgerError::changed(&id, "it was removed, and the log still has entries about it"))
+        }
+        Lookup::Nothing => Ok(None),
+    }
 }
 
 /// Compares a row with the last entry about it (rule L8). Gives the entry when an earlier version wrote it, and what is in

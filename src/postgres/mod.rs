@@ -54,7 +54,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
-use crate::ledger::{Entry, Filter, Found, Linker, Store, StoreError, Work};
+use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Work};
 use connection::Address;
 use failure::{Attempts, Failure};
 use listen::Listener;
@@ -244,11 +244,11 @@ impl Store for PostgresStore {
         Box::pin(self.write(ids, linker, work))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
-            let id = rows::encode(id);
-            let found = self.read(schema::GET, &[&id]).await?;
-            found.first().map(|row| self.decoded(rows::found(row))).transpose()
+            let found = self.read(schema::GET, &[&rows::encode(id)]).await?;
+            let lookup = |row| self.decoded(rows::lookup(row, id));
+            found.first().map_or(Ok(Lookup::Nothing), lookup)
         })
     }
 

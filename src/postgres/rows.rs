@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::failure::Failure;
-use crate::ledger::{Entry, Filter, Found, Row, RowKind};
+use crate::ledger::{Entry, Filter, Found, Lookup, Row, RowKind};
 
 /// PostgreSQL has no NUL in its texts. It becomes `\u{1}0`, and `\u{1}` itself `\u{1}1`, which keeps the order of texts.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
@@ -46,6 +46,15 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
 pub(super) fn found(found: &tokio_postgres::Row) -> Result<Found, Failure> {
     let entry = found.try_get::<_, Option<String>>(7)?.map(decode);
     Ok(Found { row: row(found)?, entry })
+}
+
+/// The same, with no row where there is none of this id.
+pub(super) fn lookup(row: &tokio_postgres::Row, id: &str) -> Result<Lookup, Failure> {
+    if row.try_get::<_, Option<&str>>(0)?.is_some() {
+        return Ok(Lookup::Found(found(row)?));
+    }
+    let is_logged = row.try_get::<_, Option<&str>>(7)?.is_some();
+    Ok(if is_logged { Lookup::Removed { id: id.to_owned() } } else { Lookup::Nothing })
 }
 
 /// An entry of `seq, prev, hash, body`.

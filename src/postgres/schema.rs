@@ -171,10 +171,11 @@ pub(super) const LISTEN: [&str; 2] = [
 /// Which transaction wrote an entry.
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
 
+/// A row, and the last entry about it, also where there is no row.
 pub(super) const GET: &str = "
-    SELECT id, kind, run, state, created_at, due_at, doc,
-        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
-    FROM countersign_rows AS r WHERE id = $1";
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc,
+        (SELECT body FROM countersign_log WHERE about = i.id ORDER BY seq DESC LIMIT 1)
+    FROM (SELECT $1::text AS id) AS i LEFT JOIN countersign_rows AS r ON r.id = i.id";
 
 pub(super) const HEAD: &str = "SELECT seq FROM countersign_heads WHERE run = $1";
 

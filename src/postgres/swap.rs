@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::rows::{self, encode};
 use super::transaction::{Lost, append};
 use super::{PostgresStore, connection, schema};
-use crate::ledger::{Draft, Entry, Found, Linker, Millis, Row, Work, Writes};
+use crate::ledger::{Draft, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// A longer document goes the long way, alone.
 const LONGEST: usize = 256 << 10;
@@ -92,7 +92,7 @@ impl PostgresStore {
         let looked = self.looks.ask(id.clone()).await;
         let looked = looked.ok_or_else(|| Failure::Unreachable(ended.into()))?;
         let Some(seen) = looked? else { return Ok(false) };
-        let writes = work(seen.at, vec![Some(seen.found.clone())]);
+        let writes = work(seen.at, vec![Lookup::Found(seen.found.clone())]);
         if writes.rows.is_empty() && writes.log.is_empty() {
             return Ok(true);
         }

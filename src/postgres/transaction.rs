@@ -10,7 +10,9 @@ use super::connection::Open;
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::{PostgresStore, schema};
-use crate::ledger::{Draft, Dropped, Entry, Found, Linker, Millis, Row, StoreError, Work, Writes};
+use crate::ledger::{
+    Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, StoreError, Work, Writes,
+};
 
 /// The last entry of the log of each run.
 type Heads = BTreeMap<String, (i64, String)>;
@@ -19,6 +21,8 @@ type Heads = BTreeMap<String, (i64, String)>;
 #[derive(Default)]
 struct Locked {
     rows: BTreeMap<String, Found>,
+    /// The ids that entries are about, and no rows.
+    removed: BTreeSet<String>,
     heads: Heads,
     /// The time.
     at: Option<Millis>,
@@ -46,11 +50,21 @@ impl Locked {
         self.rows.get(id).map(|found| &found.row)
     }
 
+    fn lookup(&self, id: &str) -> Lookup {
+        match self.rows.get(id) {
+            Some(found) => Lookup::Found(found.clone()),
+            None if self.removed.contains(id) => Lookup::Removed { id: id.to_owned() },
+            None => Lookup::Nothing,
+        }
+    }
+
     /// With the last entries about the rows.
     fn logged(mut self, entries: &[tokio_postgres::Row]) -> Result<Self, Failure> {
         for entry in entries {
-            if let Some(found) = self.rows.get_mut(&rows::text(entry, 0)?) {
-                found.entry = Some(rows::text(entry, 1)?);
+            let id = rows::text(entry, 0)?;
+            match self.rows.get_mut(&id) {
+                Some(found) => found.entry = Some(rows::text(entry, 1)?),
+                None => _ = self.removed.insert(id),
             }
         }
         Ok(self)
@@ -87,9 +101,10 @@ impl PostgresStore {
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
         let open = Open::new(self.client().await?);
-        let Locked { rows, mut heads, at } = lock(&open, ids).await?;
-        let writes =
-            work(at.unwrap_or_default(), ids.iter().map(|id| rows.get(id).cloned()).collect());
+        let locked = lock(&open, ids).await?;
+        let found = ids.iter().map(|id| locked.lookup(id)).collect();
+        let writes = work(locked.at.unwrap_or_default(), found);
+        let Locked { rows, mut heads, .. } = locked;
         if writes.rows.is_empty() && writes.log.is_empty() {
             // Nothing is written, so that it does not matter whether this arrives.
             if open.client()?.batch_execute("ROLLBACK").await.is_ok() {

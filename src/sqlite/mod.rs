@@ -39,7 +39,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::ledger::{Entry, Filter, Found, Linker, Millis, Store, StoreError, Work, Writes};
+use crate::ledger::{
+    Entry, Filter, Found, Linker, Lookup, Millis, Store, StoreError, Work, Writes,
+};
 use database::Database;
 
 /// How long a transaction, which nobody else can write beside, waits for its task to go on. Then it is begun anew.
@@ -97,7 +99,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         let id = id.to_owned();
         Box::pin(self.inner.reader.read(move |connection| rows::get(connection, &id)))
     }
@@ -149,7 +151,7 @@ impl SqliteStore {
         linker: &Linker,
         work: &mut Work<'_>,
     ) -> Option<Result<(), StoreError>> {
-        let (found, has_found) = oneshot::channel::<(Millis, Vec<Option<Found>>)>();
+        let (found, has_found) = oneshot::channel::<(Millis, Vec<Lookup>)>();
         let (answer, has_answer) = std::sync::mpsc::sync_channel::<Writes>(1);
         let (ids, linker) = (ids.to_vec(), linker.clone());
         let writing = self.inner.writer.run("write", move |connection, file| {

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{LONG, Parked, Place, approve, ask, ok};
-use crate::ledger::{Ask, Claimed, Found, LedgerError, Linker, Quorum, Row, Saved, Taken, Writes};
+use super::{LONG, Parked, Place, approve, ask, deny, ok};
+use crate::ledger::{
+    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Lookup, Quorum, Row, Saved, Taken, Writes,
+};
 
 pub(super) async fn check(place: &Place) {
     asks(place).await;
@@ -11,6 +13,8 @@ pub(super) async fn check(place: &Place) {
     runs(place).await;
     leases(place).await;
     without_an_entry(place).await;
+    removed_asks(place).await;
+    removed_runs(place).await;
 }
 
 /// Writes a row as nothing of the library does: without an entry.
@@ -20,8 +24,29 @@ async fn overwrite(place: &Place, row: &Row) {
 }
 
 async fn stored(place: &Place, id: &str) -> Row {
-    let found: Option<Found> = ok(place.store(0).get(id).await);
+    let found = ok(place.store(0).get(id).await).found();
     found.unwrap_or_else(super::missing).row
+}
+
+/// Removes a row as nothing of the library does: an entry about it stays.
+async fn remove(place: &Place, row: &Row) {
+    let log = ok(place.store(0).log(&row.run, 0, 100).await);
+    let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
+    let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
+    let last = entry(ok(place.store(0).get(&row.id).await));
+    let body = ok(serde_json::from_str(&last));
+    let writes = Writes {
+        log: vec![Draft { run: row.run.clone(), row: Some(row.id.clone()), body }],
+        drop: Some(Dropped { run: row.run.clone(), end, rows: vec![row.id.clone()] }),
+        ..Writes::default()
+    };
+    let mut work = |_, _| writes.clone();
+    ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
+    assert_eq!(
+        ok(place.store(0).get(&row.id).await),
+        Lookup::Removed { id: row.id.clone() },
+        "L8: a row that was removed without its entries shows"
+    );
 }
 
 /// The row with another value at one place of its document.
@@ -108,6 +133,43 @@ async fn without_an_entry(place: &Place) {
     overwrite(place, &Row { id: id.clone(), run, doc, ..row }).await;
     refused(place.ledger(1).get(&id).await, "a row that no entry is about");
     refused(place.ledger(1).claim(&id, "w", LONG).await, "a row that no entry is about");
+}
+
+async fn removed_asks(place: &Place) {
+    let it = place.park(ask("removed")).await;
+    let _ = it.decide("ann", deny("never")).await;
+    let row = stored(place, &it.id).await;
+    remove(place, &row).await;
+    let (ledger, id, what) = (&it.ledger, &*it.id, "an ask that was removed");
+    refused(ledger.park(ask("removed")).await, what);
+    refused(ledger.get(id).await, what);
+    refused(ledger.decide(id, &it.record.fingerprint, "bob", approve()).await, what);
+    refused(ledger.claim(id, "w", LONG).await, what);
+    refused(ledger.renew(id, 1, LONG).await, what);
+    refused(ledger.settle(id, 1, json!(1)).await, what);
+    refused(ledger.cancel(id, "bob").await, what);
+    refused(ledger.close(id).await, what);
+    broken(place, what).await;
+    overwrite(place, &row).await;
+    assert!(it.now().await.decision.is_some(), "L8: as it was written, it is read again");
+}
+
+async fn removed_runs(place: &Place) {
+    let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
+    let _ = ok(ledger.save_run(run, json!(1), None).await);
+    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let row = stored(place, &format!("run:{run}")).await;
+    remove(place, &row).await;
+    refused(ledger.get_run(run).await, what);
+    refused(ledger.save_run(run, json!(1), None).await, what);
+    refused(ledger.save_run(run, json!(1), Some(1)).await, what);
+    refused(ledger.take_run(run, "v", LONG).await, what);
+    refused(ledger.renew_run(run, 1, LONG).await, what);
+    refused(ledger.end_run(run, 1, json!(1)).await, what);
+    // Whether the run was over and dropped is no longer known.
+    refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
+    overwrite(place, &row).await;
+    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
 }
 
 async fn an_older_copy(place: &Place) {

@@ -73,7 +73,7 @@ async fn tried(ledger: &Ledger, row: &Row) -> Vec<LedgerError> {
 async fn rows(store: impl Store + Clone) {
     let all = || async { store.list(&Filter::default()).await.unwrap() };
     for id in [ask("pending").id().to_owned(), "run:lapsed".to_owned()] {
-        let found = store.get(&id).await.unwrap().unwrap();
+        let found = store.get(&id).await.unwrap().found().unwrap();
         let (before, said) = (found.row, serde_json::from_str(&found.entry.unwrap()).unwrap());
         for doc in later(&before.doc) {
             let row = Row { doc, ..before.clone() };

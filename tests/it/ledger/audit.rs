@@ -111,9 +111,14 @@ async fn an_ask_that_was_removed_and_parked_again_shows() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
     let ledger = ledger(&path).await;
+    let file = rusqlite::Connection::open(&path).unwrap();
     let removed = "DELETE FROM countersign_rows WHERE run = 'r2' AND kind = 'ask'";
-    assert_eq!(rusqlite::Connection::open(&path).unwrap().execute(removed, []).unwrap(), 1);
+    assert_eq!(file.execute(removed, []).unwrap(), 1);
     let ask = Ask::new("r2", "c1", "rm").args(Args::new().with("path", "MARKER"));
+    let error = ledger.park(ask.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("was changed outside of the ledger: it was removed"), "{error}");
+    // Where no entry is found either, it is made anew, and its log shows it.
+    file.execute("UPDATE countersign_log SET about = 'another' WHERE run = 'r2'", []).unwrap();
     ledger.park(ask).await.unwrap();
     let broken = verify(&ledger, &Heads::new()).await.unwrap_err().to_string();
     assert!(broken.contains("its ask was removed, and parked again"), "{broken}");

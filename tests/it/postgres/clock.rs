@@ -107,7 +107,7 @@ async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
     };
     store.transact(&ids, &linker, &mut work).await.unwrap();
     assert_eq!(times, [1_000_000_000, 1_003_600_000]);
-    assert_eq!(store.get("row").await.unwrap().unwrap().row.doc, "1003600000");
+    assert_eq!(store.get("row").await.unwrap().found().unwrap().row.doc, "1003600000");
     assert_eq!(store.log("run", 0, 10).await.unwrap().len(), 2);
 }
 

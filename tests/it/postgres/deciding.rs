@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Found, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Verdict, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
@@ -93,8 +93,8 @@ async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
             let (ids, linker) = (ids.clone(), &linker);
             async move {
                 let mut made = false;
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    made = rows.iter().flatten().next().is_none();
+                let mut work = |_, rows: Vec<Lookup>| {
+                    made = rows.iter().all(|row| *row == Lookup::Nothing);
                     let id = ids.iter().find(|id| id.starts_with("some")).unwrap();
                     let rows = made.then(|| row(id, n)).into_iter().collect();
                     let log = made.then(|| Draft {
@@ -129,8 +129,8 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
         let linker = &linker;
         async move {
             for _ in 0..10 {
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    let count = |it: Option<Found>| it.map_or(0, |it| it.row.doc.parse().unwrap());
+                let mut work = |_, rows: Vec<Lookup>| {
+                    let count = |it: Lookup| it.found().map_or(0, |it| it.row.doc.parse().unwrap());
                     let counts = rows.into_iter().map(count).collect::<Vec<usize>>();
                     let rows = ids.iter().zip(counts).map(|(id, count)| row(id, count + 1));
                     let runs = ["one", "two"].map(|run| Draft {
@@ -146,7 +146,7 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
     }))
     .await;
     for id in &ids {
-        assert_eq!(stores[0].get(id).await.unwrap().unwrap().row.doc, "80");
+        assert_eq!(stores[0].get(id).await.unwrap().found().unwrap().row.doc, "80");
     }
     for run in ["one", "two"] {
         let log = stores[0].log(run, 0, 1000).await.unwrap();
@@ -168,8 +168,8 @@ async fn counting_with_and_without_a_log_loses_nothing() {
         let (store, ids, linker) = (&stores[n / 2], &ids, &linker);
         async move {
             for round in 0..20 {
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    let count: usize = rows[0].as_ref().unwrap().row.doc.parse().unwrap();
+                let mut work = |_, rows: Vec<Lookup>| {
+                    let count: usize = rows[0].clone().found().unwrap().row.doc.parse().unwrap();
                     // A renewal changes a row and is not worth an entry.
                     let log = if (n + round) % 2 == 0 { log(n) } else { Vec::new() };
                     Writes { rows: vec![row("row", count + 1)], log, drop: None }
@@ -179,7 +179,7 @@ async fn counting_with_and_without_a_log_loses_nothing() {
         }
     }))
     .await;
-    assert_eq!(stores[0].get("row").await.unwrap().unwrap().row.doc, "320");
+    assert_eq!(stores[0].get("row").await.unwrap().found().unwrap().row.doc, "320");
     let log = stores[0].log("run", 0, 1000).await.unwrap();
     assert!(log.iter().map(|entry| entry.seq).eq(1..=161));
 }

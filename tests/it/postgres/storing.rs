@@ -2,7 +2,8 @@
 
 use countersign::Args;
 use countersign::ledger::{
-    Ask, Decided, Draft, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Verdict, Writes,
+    Ask, Decided, Draft, Filter, Ledger, Linker, Lookup, MemoryStore, Row, RowKind, Store, Verdict,
+    Writes,
 };
 use serde_json::json;
 
@@ -83,7 +84,7 @@ async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
     let error = store.transact(&["id".into()], &Linker::default(), &mut work).await.unwrap_err();
     let source = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(source.contains("index row"), "{source}");
-    assert_eq!(store.get("id").await.unwrap(), None);
+    assert_eq!(store.get("id").await.unwrap(), Lookup::Nothing);
 }
 
 /// Writes rows that differ in all that lists go by.
