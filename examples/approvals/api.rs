@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use countersign::ledger::{AskState, Decided, Record, Verdict};
+use countersign::ledger::{AskState, Decided, Listed, Record, Verdict};
 use countersign::{Args, DeferralKind, RunOutput};
 use futures::{Stream, stream};
 use serde::Deserialize;
@@ -59,7 +59,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 /// Whether the store answers.
 async fn healthz(State(app): State<Arc<App>>) -> Reply {
-    app.ledger.list(Some(AskState::Pending), 1).await?;
+    let _: Listed<Record> = app.ledger.list(Some(AskState::Pending), 1).await?;
     Ok(Json(json!({"status": "ok"})))
 }
 
@@ -81,7 +81,8 @@ struct Part {
     since: Option<i64>,
 }
 
-/// The open asks in the order of [`queue`], a page of them, and how many there are.
+/// The open asks in the order of [`queue`], a page of them, and how many there are; and those that nobody can decide, as
+/// their rows were changed outside of the ledger.
 async fn waiting(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -90,7 +91,7 @@ async fn waiting(
     let wrong = |problem: &str| Refused::bad("bad_request", format!("{problem}."));
     let Query(part) = part.map_err(|_| wrong("This list takes `limit`, `after` and `since`"))?;
     let after: Option<Place> = part.after.map(|it| it.parse().map_err(wrong)).transpose()?;
-    let records = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
+    let Listed { records, refused } = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
     let total = records.len();
     let latest = records.iter().map(|record| record.parked_at).max();
     let newer = |since| records.iter().filter(|record| record.parked_at > since).count();
@@ -104,15 +105,16 @@ async fn waiting(
     entries.truncate(limit);
     let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
     let asks: Vec<_> = entries.iter().map(|entry| view::entry(entry, &who)).collect();
+    let refused: Vec<_> = refused.iter().map(view::refused).collect();
     Ok(Json(json!({
-        "me": who.0, "asks": asks, "next": next, "total": total, "newer": newer, "latest": latest,
-        "now": now(),
+        "me": who.0, "asks": asks, "refused": refused, "next": next, "total": total,
+        "newer": newer, "latest": latest, "now": now(),
     })))
 }
 
 /// What was decided, the latest first.
 async fn history(State(app): State<Arc<App>>, who: Principal) -> Reply {
-    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?;
+    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?.records;
     asks.retain(|record| record.state != AskState::Pending);
     asks.sort_by_key(|record| std::cmp::Reverse(record.changed_at));
     let asks: Vec<_> = asks.iter().take(50).map(|record| view::ask(record, &who)).collect();

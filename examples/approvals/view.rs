@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ledger::{AskState, Millis, Record, Verdict, Vote};
+use countersign::ledger::{AskState, LedgerError, Millis, Record, RefusedRow, Verdict, Vote};
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
@@ -22,6 +22,18 @@ pub(crate) fn entry(entry: &Entry, who: &Principal) -> Value {
     value["key"] = entry.key.as_str().into();
     value["same"] = same.collect();
     value
+}
+
+/// An ask that cannot be decided, and why.
+pub(crate) fn refused(row: &RefusedRow) -> Value {
+    let why = match &row.error {
+        LedgerError::Changed { .. } => {
+            "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
+             restored."
+        }
+        _ => "It cannot be read: another version of this service has written it.",
+    };
+    json!({"id": show::escape_name(&row.id), "why": why})
 }
 
 /// An ask, for people to look at.

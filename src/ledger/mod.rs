@@ -21,6 +21,7 @@ mod closing;
 mod deciding;
 mod executing;
 mod expiring;
+mod listing;
 mod memory;
 mod names;
 mod record;
@@ -45,6 +46,8 @@ pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
 pub use checkpoint::Checkpoint;
+pub use expiring::Expired;
+pub use listing::{Listed, RefusedRow};
 pub use memory::MemoryStore;
 use names::Names;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
@@ -291,30 +294,6 @@ impl Ledger {
             }
             found => Ok(found),
         }
-    }
-
-    /// The asks in this state, or all, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn list(
-        &self,
-        state: Option<AskState>,
-        limit: u32,
-    ) -> Result<Vec<Record>, LedgerError> {
-        let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
-        let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
-        self.store.list(&filter).await?.iter().map(read).collect()
-    }
-
-    /// The asks of a run, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Vec<Record>, LedgerError> {
-        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
-        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
-        self.store.list(&filter).await?.iter().map(read).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::audit::DROPPED;
 use super::record::ClaimRecord;
-use super::store::{Filter, Found, Linker, Lookup, Row, RowKind, Writes};
+use super::store::{Found, Linker, Lookup, Row, RowKind, Writes};
 use super::stored::{
     DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, there, value,
 };
@@ -199,16 +199,6 @@ impl Ledger {
             _ => (Saved::StaleToken, None),
         })
         .await
-    }
-
-    /// The runs that are not over, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn waiting_runs(&self, limit: u32) -> Result<Vec<RunRecord>, LedgerError> {
-        let states = vec!["waiting".to_owned()];
-        let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
-        self.store.list(&filter).await?.iter().map(read).collect()
     }
 
     /// A run, as it stands.

@@ -402,7 +402,7 @@ async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
     // A flood hides nobody else.
     let other = turn.clone().of_run("ann's", 0).run(calls(3)).await.unwrap();
     assert_eq!(words(&other), ["deferred"; 3]);
-    assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().len(), 6);
+    assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().records.len(), 6);
 
     // What was parked before a crash is no new ask.
     let again = turn.clone().of_run("one", 0).run(calls(2)).await.unwrap();

@@ -1,10 +1,13 @@
 //! What is changed outside of the ledger is refused (rule L8).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{LONG, Parked, Place, approve, ask, deny, ok};
+use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
 use crate::ledger::{
-    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Lookup, Quorum, Row, Saved, Taken, Writes,
+    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row, Saved, Taken,
+    Writes,
 };
 
 pub(super) async fn check(place: &Place) {
@@ -15,6 +18,8 @@ pub(super) async fn check(place: &Place) {
     without_an_entry(place).await;
     removed_asks(place).await;
     removed_runs(place).await;
+    lists(place).await;
+    expiring(place).await;
 }
 
 /// Writes a row as nothing of the library does: without an entry.
@@ -67,6 +72,17 @@ fn refused<T>(result: Result<T, LedgerError>, what: &str) {
     assert!(fits, "L8: {what} was changed, and is refused: `{said}`");
 }
 
+/// Of this list one row is refused.
+#[track_caller]
+fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
+    let refused_rows = ok(listed).refused;
+    let ids: Vec<_> = refused_rows.iter().map(|row| &*row.id).collect();
+    assert_eq!(ids, [id], "L8: {what} was changed, and its list says so");
+    for row in refused_rows {
+        refused(Err::<(), _>(row.error), what);
+    }
+}
+
 async fn broken(place: &Place, what: &str) {
     let whole = ok(place.ledger(0).verify(&Default::default()).await);
     assert!(whole.is_err(), "L8: {what} was changed, and `verify` says so");
@@ -110,8 +126,8 @@ async fn asks(place: &Place) {
     for (what, changed) in rows {
         overwrite(place, &changed).await;
         refused(it.ledger.get(&it.id).await, what);
-        refused(it.ledger.list(None, 10).await, what);
-        refused(it.ledger.list_run(it.record.ask.run(), 10).await, what);
+        left_out(it.ledger.list(None, 10).await, &it.id, what);
+        left_out(it.ledger.list_run(it.record.ask.run(), 10).await, &it.id, what);
         let (id, fingerprint) = (&*it.id, &it.record.fingerprint);
         refused(it.ledger.decide(id, fingerprint, "bob", approve()).await, what);
         refused(it.ledger.claim(id, "w", LONG).await, what);
@@ -172,6 +188,45 @@ async fn removed_runs(place: &Place) {
     assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
 }
 
+async fn lists(place: &Place) {
+    let run = "a run with one row that was changed";
+    let mut ids = Vec::new();
+    for call in ["root/c1", "root/c2", "root/c3"] {
+        ids.push(place.park(Ask::new(run, call, "delete_file")).await.id);
+    }
+    let Some(changed) = ids.get(1) else { return };
+    let row = stored(place, changed).await;
+    overwrite(place, &with(&row, "/ask/ask/tool", &json!("read_file"))).await;
+    let listed = place.ledger(1).list_run(run, 10).await;
+    let mut found: Vec<_> = ok(listed).records.iter().map(|it| it.ask.id().to_owned()).collect();
+    found.sort_unstable();
+    let mut others: Vec<_> = ids.iter().filter(|id| *id != changed).cloned().collect();
+    others.sort_unstable();
+    assert_eq!(found, others, "L8: one row that was changed keeps no other from being listed");
+    left_out(place.ledger(1).list_run(run, 10).await, changed, "one of three");
+}
+
+/// More than are worked through at once.
+const CROWD: usize = 300;
+
+async fn expiring(place: &Place) {
+    let mut rows = Vec::new();
+    for n in 0..CROWD {
+        let it = place.park(ask(&format!("due and changed {n}")).expires_in(OVER)).await;
+        let row = stored(place, &it.id).await;
+        rows.push(with(&row, "/ask/ask/tool", &json!("read_file")));
+    }
+    let mut work = |_, _| Writes { rows: rows.clone(), ..Writes::default() };
+    ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    let last = place.park(ask("due behind them").expires_in(OVER)).await;
+    let expired = ok(place.ledger(1).expire().await);
+    assert_eq!(expired.changed, [last.id], "L4: what is due behind rows that are refused expires");
+    let refused: BTreeSet<_> = expired.refused.iter().map(|row| &row.id).collect();
+    assert_eq!(refused.len(), CROWD, "L8: and each of these is told once");
+    assert_eq!(expired.refused.len(), CROWD, "L8: and each of these is told once");
+}
+
 async fn an_older_copy(place: &Place) {
     let it = place.approved(ask("taken back")).await;
     let before = stored(place, &it.id).await;
@@ -200,7 +255,7 @@ async fn runs(place: &Place) {
     ] {
         overwrite(place, &with(&row, at, &value)).await;
         refused(ledger.get_run(run).await, at);
-        refused(ledger.waiting_runs(10).await, at);
+        left_out(ledger.waiting_runs(10).await, &id, at);
         refused(ledger.take_run(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);
         refused(ledger.save_run(run, json!(1), Some(1)).await, at);

@@ -180,7 +180,7 @@ async fn the_log_says_who() {
     let place = TempDir::new().unwrap();
     let ledger = ledger(&place.path().join("asks.db")).await.worker("front");
     let lease = std::time::Duration::from_secs(60);
-    let asks = ledger.list(None, 10).await.unwrap();
+    let asks = ledger.list(None, 10).await.unwrap().records;
     let ids: Vec<_> = asks.iter().map(|ask| ask.ask.id()).collect();
     let claim = async |id: &str, worker: &str| match ledger.claim(id, worker, lease).await.unwrap()
     {

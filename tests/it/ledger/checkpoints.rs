@@ -209,7 +209,7 @@ async fn no_run_has_the_name_of_the_checkpoints_or_none() {
         let saved = ledger.save_run(name, json!({}), None).await;
         assert!(matches!(saved, Err(LedgerError::Unkeepable { .. })), "{name}");
     }
-    assert!(ledger.list(None, 10).await.unwrap().is_empty());
+    assert!(ledger.list(None, 10).await.unwrap().records.is_empty());
     checkpoint(&ledger).await;
     assert_eq!(verify(&ledger, None).await, "whole");
 }

@@ -52,12 +52,12 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     let yes = || Verdict::Approve { args: None };
     step(-500).await;
-    assert_eq!(ledger.expire().await.unwrap(), [""; 0], "nothing expires early");
+    assert_eq!(ledger.expire().await.unwrap().changed, [""; 0], "nothing expires early");
     step(510).await;
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
     step(-510).await;
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
-    assert_eq!(ledger.expire().await.unwrap(), [""; 0]);
+    assert_eq!(ledger.expire().await.unwrap().changed, [""; 0]);
 
     let ask = ledger.park(Ask::new("r", "d", "rm").expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
@@ -75,7 +75,7 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
 
     let due = ledger.park(Ask::new("r", "e", "rm").expires_in(seconds(10))).await.unwrap();
     step(11).await;
-    assert_eq!(ledger.expire().await.unwrap(), [due.ask.id()]);
+    assert_eq!(ledger.expire().await.unwrap().changed, [due.ask.id()]);
     ledger.verify(&Default::default()).await.unwrap().expect("the log is whole");
 }
 
