@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures::future::{BoxFuture, ready};
 
 use super::ask::Millis;
+use super::record::AskState;
 use super::store::{
     Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work, Writes,
 };
@@ -151,6 +152,21 @@ impl Store for MemoryStore {
         due.sort_by_key(|(due, _)| *due);
         let ids = due.into_iter().take(limit as usize).map(|(_, row)| row.id.clone()).collect();
         Box::pin(ready(Ok(ids)))
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        let now = (self.clock)();
+        let all = self.lock();
+        let mut counts = BTreeMap::<&str, u64>::new();
+        let is_pending = |row: &&Row| {
+            let pending = row.state == AskState::Pending.as_str();
+            row.kind == RowKind::Ask && pending && row.due_at.is_none_or(|due| due > now)
+        };
+        for row in all.rows.values().filter(is_pending) {
+            *counts.entry(&row.requester).or_default() += 1;
+        }
+        let counts = counts.into_iter().map(|(who, count)| (who.to_owned(), count)).collect();
+        Box::pin(ready(Ok(counts)))
     }
 
     fn log<'a>(

@@ -51,6 +51,8 @@ pub use listing::{Listed, RefusedRow};
 pub use memory::MemoryStore;
 use names::Names;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use requesters::requester_of;
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};

@@ -317,6 +317,7 @@ fn row_of(record: &RunRecord, linker: &Linker) -> Row {
         state: standing(record).to_owned(),
         created_at: record.saved_at,
         due_at: None,
+        requester: String::new(),
         doc: document(json!(record), CLAIM, (&id, record.token), linker),
         id,
     }
@@ -328,7 +329,7 @@ pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
     let earlier = as_logged(found)?;
     let record: RunRecord = serde_json::from_value(value(row, CLAIM)?)
         .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
-    if row_id(&record.run) != row.id || row.due_at.is_some() {
+    if row_id(&record.run) != row.id || row.due_at.is_some() || !row.requester.is_empty() {
         return Err(LedgerError::changed(&row.id, "it holds another run"));
     }
     let Some(body) = earlier else { return Ok(record) };

@@ -1,5 +1,6 @@
 //! What a ledger needs of a store: rows by id, transactions over a few of them, and an appended log.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ask::Millis;
+use super::record::AskState;
 use crate::error::BoxError;
 
 /// One row: an ask or a run, as JSON, and what lists go by.
@@ -25,6 +27,9 @@ pub struct Row {
     pub created_at: Millis,
     /// When something becomes of it by itself.
     pub due_at: Option<Millis>,
+    /// Who wants an ask: its [`principal`](super::Ask::principal), or the first 512 bytes of it. Empty where it does not
+    /// say, and for runs.
+    pub requester: String,
     /// The whole of it, as JSON.
     pub doc: String,
 }
@@ -181,6 +186,28 @@ pub trait Store: Send + Sync + 'static {
     /// The ids of asks whose time is over by the store's clock, the longest over first, so many at most.
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
+    /// Each requester of pending asks, and how many of theirs there are whose time is not over by the store's clock, in
+    /// any order. Without this method, the pending asks are read.
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(async move {
+            let mut time = Millis::MIN;
+            let mut look = |now, _| {
+                time = now;
+                Writes::default()
+            };
+            self.transact(&[], &Linker::default(), &mut look).await?;
+            let states = vec![AskState::Pending.as_str().to_owned()];
+            let filter = Filter { kind: Some(RowKind::Ask), states, ..Filter::default() };
+            let mut counts = BTreeMap::new();
+            for Found { row, .. } in self.list(&filter).await? {
+                if row.due_at.is_none_or(|due| due > time) {
+                    *counts.entry(row.requester).or_default() += 1;
+                }
+            }
+            Ok(counts.into_iter().collect())
+        })
+    }
+
     /// The log of a run behind this place, in order, so many at most.
     fn log<'a>(
         &'a self,
@@ -260,6 +287,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         (**self).due(limit)
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        (**self).requesters()
     }
 
     fn log<'a>(

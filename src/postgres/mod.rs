@@ -275,6 +275,17 @@ impl Store for PostgresStore {
         })
     }
 
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(async move {
+            let count = |row: &tokio_postgres::Row| {
+                let count: i64 = row.try_get(1)?;
+                Ok((rows::text(row, 0)?, u64::try_from(count).unwrap_or_default()))
+            };
+            let found = self.read(schema::REQUESTED, &[]).await?;
+            found.iter().map(|row| self.decoded(count(row))).collect()
+        })
+    }
+
     fn log<'a>(
         &'a self,
         run: &'a str,

@@ -66,7 +66,9 @@ impl Seen {
     fn swap(self, writes: Writes, linker: &Linker) -> Option<Swap> {
         let [row] = &writes.rows[..] else { return None };
         let before = &self.found.row;
-        let same = row.id == before.id && row.run == before.run;
+        // What a statement of the short way does not write.
+        let same =
+            (&row.id, &row.run, &row.requester) == (&before.id, &before.run, &before.requester);
         let about = |draft: &Draft| draft.run == row.run && draft.row.as_ref() == Some(&row.id);
         let plain = writes.drop.is_none() && writes.log.iter().all(about);
         if !same || !plain || row.doc.len() > LONGEST {
@@ -131,8 +133,8 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
     let mut all = BTreeMap::new();
     for found in client.query(&statement, &[&ids]).await? {
-        let end = (found.try_get(8)?, found.try_get(9)?);
-        let (at, version) = (found.try_get(10)?, found.try_get(11)?);
+        let end = (found.try_get(9)?, found.try_get(10)?);
+        let (at, version) = (found.try_get(11)?, found.try_get(12)?);
         let found = rows::found(&found)?;
         all.insert(found.row.id.clone(), Seen { found, version, end, at });
     }

@@ -33,10 +33,10 @@ impl Locked {
         let mut locked = Self::default();
         for found in found {
             let row = rows::row(found)?;
-            if let Some(seq) = found.try_get(7)? {
-                locked.heads.insert(row.run.clone(), (seq, found.try_get(8)?));
+            if let Some(seq) = found.try_get(8)? {
+                locked.heads.insert(row.run.clone(), (seq, found.try_get(9)?));
             }
-            let now: Millis = found.try_get(9)?;
+            let now: Millis = found.try_get(10)?;
             // The last of them is the one at which everything was locked.
             locked.at = locked.at.max(Some(now));
             locked.rows.insert(row.id.clone(), Found { row, entry: None });
@@ -279,9 +279,9 @@ async fn commit(
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
     let notified = notified(&log.end_runs);
-    let about = writes.log.iter().map(|draft| draft.row.as_deref().map(encode));
+    let about = writes.log.iter().map(|draft| encode(draft.row.as_deref().unwrap_or_default()));
     let about: Vec<_> = about.collect();
-    let values: [&(dyn ToSql + Sync); 17] = [
+    let values: [&(dyn ToSql + Sync); 18] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -299,6 +299,7 @@ async fn commit(
         &log.end_hashes,
         writer,
         &about,
+        &row.requesters,
     ];
     let client = open.client()?;
     let (write, notify) =

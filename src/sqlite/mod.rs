@@ -113,6 +113,10 @@ impl Store for SqliteStore {
         Box::pin(self.inner.reader.read(move |it| rows::due(it, rows::now(), limit)))
     }
 
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(self.inner.reader.read(|it| rows::requesters(it, rows::now())))
+    }
+
     fn log<'a>(
         &'a self,
         run: &'a str,

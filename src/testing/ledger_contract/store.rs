@@ -13,11 +13,13 @@ pub(super) async fn check(place: &Place) {
     logs(place).await;
     dropping(place).await;
     removed(place).await;
+    requesters(place).await;
 }
 
 fn row(id: &str, state: &str, created_at: i64) -> Row {
     let (id, run, state) = (id.to_owned(), "a run".to_owned(), state.to_owned());
-    Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc: "{}".to_owned() }
+    let (doc, requester) = ("{}".to_owned(), String::new());
+    Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc, requester }
 }
 
 fn draft(run: &str, row: Option<&str>, body: Value) -> Draft {
@@ -44,6 +46,7 @@ async fn kept_as_it_is(place: &Place) {
         (row.run, row.due_at) =
             (format!("run {}", &text.get(..20).unwrap_or(text)), Some(i64::MAX));
         row.doc = json!({"text": text, "nul": "\0"}).to_string();
+        row.requester = text.get(..20).unwrap_or(text).to_owned();
         let body = json!({"text": text, "number": u64::MAX});
         let about = Some(row.id.clone());
         let log = vec![Draft { run: row.run.clone(), row: about, body }];
@@ -166,6 +169,29 @@ async fn logs(place: &Place) {
     };
     assert_eq!((log(0, 2).await, log(2, 2).await), (vec![1, 2], vec![3]), "in order, page by page");
     assert_eq!(log(3, 2).await, [0; 0], "there is none behind the last");
+}
+
+async fn requesters(place: &Place) {
+    let named = |id: &str, requester: &str, due_at| Row {
+        requester: requester.to_owned(),
+        due_at,
+        ..row(&format!("~ requested {id}"), "pending", 0)
+    };
+    let rows = vec![
+        named("1", "~ ann", None),
+        named("2", "~ ann", Some(i64::MAX)),
+        named("over", "~ ann", Some(1)),
+        named("3", "~ bob", None),
+        named("only over", "~ cid", Some(1)),
+        Row { state: "decided".to_owned(), ..named("decided", "~ ann", None) },
+        Row { kind: RowKind::Run, ..named("a run", "~ ann", None) },
+    ];
+    write(place, 0, Writes { rows, ..Writes::default() }).await;
+    let mut counts = ok(place.store(1).requesters().await);
+    counts.retain(|(who, _)| who.starts_with('~'));
+    counts.sort_unstable();
+    let expected = [("~ ann".to_owned(), 2), ("~ bob".to_owned(), 1)];
+    assert_eq!(counts, expected, "pending asks whose time is not over are counted by requester");
 }
 
 /// An entry about a row that is not there.

@@ -92,11 +92,11 @@ async fn what_was_changed_shows() {
         ),
         ("UPDATE countersign_rows SET run = 'r1' WHERE run = 'r2'", "is not in the log"),
         (
-            "INSERT INTO countersign_rows SELECT 'smuggled', kind, 'r3', state, created_at, due_at, doc FROM countersign_rows WHERE run = 'r2'",
+            "INSERT INTO countersign_rows SELECT 'smuggled', kind, 'r3', state, created_at, due_at, doc, requester FROM countersign_rows WHERE run = 'r2'",
             "is not in the log",
         ),
         (
-            "INSERT INTO countersign_rows SELECT 'smuggled', kind, run, state, created_at, due_at, doc FROM countersign_rows WHERE run = 'r2'",
+            "INSERT INTO countersign_rows SELECT 'smuggled', kind, run, state, created_at, due_at, doc, requester FROM countersign_rows WHERE run = 'r2'",
             "is not in the log",
         ),
     ] {

@@ -73,6 +73,7 @@ fn row(id: &str, by: usize) -> Row {
         state: "made".into(),
         created_at: 1,
         due_at: None,
+        requester: String::new(),
         doc: by.to_string(),
     }
 }

@@ -78,6 +78,7 @@ async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
         state: "pending".into(),
         created_at: 1,
         due_at: None,
+        requester: String::new(),
         doc: "{}".into(),
     };
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
@@ -96,7 +97,8 @@ async fn fill(store: &dyn Store) {
         run: format!("run-{}", n % 4),
         state: states[usize::try_from(n % 3).unwrap()].into(),
         created_at: n / 7,
-        due_at: (n % 2 == 0).then_some(n),
+        due_at: (n % 2 == 0).then_some(if n % 4 == 0 { i64::MAX } else { n }),
+        requester: ["", "ann", "a\0n"][usize::try_from(n % 9 / 3).unwrap()].into(),
         doc: format!("{{\"n\":{n}}}"),
     });
     let rows: Vec<_> = rows.collect();
@@ -136,6 +138,13 @@ async fn lists_are_those_of_the_store_in_memory() {
     };
     assert_eq!(due(here.due(100).await.unwrap()), due(memory.due(100).await.unwrap()));
     assert_eq!(here.due(3).await.unwrap().len(), 3);
+    let counts = |mut counts: Vec<(String, u64)>| {
+        counts.sort();
+        counts
+    };
+    let (ours, theirs) = (here.requesters().await.unwrap(), memory.requesters().await.unwrap());
+    assert_eq!(counts(ours.clone()), counts(theirs));
+    assert_eq!(ours.len(), 3, "{ours:?}");
     assert_eq!(here.logs("", 10).await.unwrap(), memory.logs("", 10).await.unwrap());
     assert_eq!(here.logs("run-1", 1).await.unwrap(), ["run-2"]);
     for run in ["run-0", "run-3", "no"] {
