@@ -69,7 +69,8 @@ async fn finished_runs_are_dropped_and_stay_over(store: Arc<dyn Store>) {
     assert_eq!(ledger.list(Some(AskState::Executed), 10).await.unwrap().records.len(), 1);
 
     let after = ledger.verify(&before.heads).await.unwrap().expect("the log verifies");
-    assert!(after.entries > 0);
+    let there = ledger.export(|_| ()).await.unwrap();
+    assert_eq!(after.entries, there, "entries that were removed are not counted");
     ledger.checkpoint().await.unwrap().unwrap();
     assert!(ledger.verify(&after.heads).await.unwrap().is_ok(), "and goes on from there");
     let mut entries = 0;
