@@ -16,6 +16,8 @@ pub(super) struct Deciding {
     pub(super) fingerprint: String,
     pub(super) by: String,
     pub(super) verdict: Verdict,
+    /// A rule decides, and no person.
+    pub(super) is_policy: bool,
 }
 
 /// What time has made of an ask.
@@ -40,7 +42,7 @@ pub(super) fn decide(
     names: &Names,
     now: Millis,
 ) -> Decided {
-    if names.is_blank(&deciding.by) {
+    if !deciding.is_policy && names.is_blank(&deciding.by) {
         return Decided::BlankName;
     }
     match record.state {
