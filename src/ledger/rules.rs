@@ -141,6 +141,11 @@ fn approved_since(record: &Record) -> Option<Millis> {
     counted.map(|vote| vote.at).chain([decision.at]).min()
 }
 
+/// When an approval may still be claimed.
+pub(super) fn approved_until(record: &Record) -> Option<Millis> {
+    Some(approved_since(record)?.saturating_add(record.valid_for?).saturating_sub(1))
+}
+
 fn count(people: &[String]) -> u32 {
     u32::try_from(people.len()).unwrap_or(u32::MAX)
 }

@@ -131,6 +131,9 @@ pub struct Writes {
     pub log: Vec<Draft>,
     /// What is removed after that.
     pub drop: Option<Dropped>,
+    /// When this may still be written, by the store's clock; at any time when there is none. A store that writes some time
+    /// after it has read does not write later than that: it runs the work again.
+    pub until: Option<Millis>,
 }
 
 /// Rows that are removed, with the part of their run's log that is about them.

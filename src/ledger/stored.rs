@@ -4,11 +4,11 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::LedgerError;
 use super::ask::Millis;
 use super::record::{ClaimRecord, Record};
 use super::requesters::counted;
 use super::store::{Draft, Found, Linker, Lookup, Row, RowKind, Writes};
+use super::{LedgerError, rules};
 use crate::args::depth;
 
 /// The version of the stored form that is written.
@@ -56,6 +56,9 @@ impl<'l> Writing<'l> {
         by: Option<&str>,
     ) -> Result<(), LedgerError> {
         let row = keepable(row_of(record, self.linker))?;
+        if event == "claimed" {
+            self.writes.until = rules::approved_until(record);
+        }
         let body = json!({
             "ask": record.ask.id(),
             "at": self.now,

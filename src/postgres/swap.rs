@@ -54,12 +54,12 @@ pub(super) enum Swapped {
 }
 
 impl Seen {
-    /// When the server may still write what was decided: its clock is no more than five seconds off, and what becomes of
-    /// the row by itself has not become of it meanwhile (rule L4).
-    fn holds(&self) -> (Millis, Millis) {
-        let due = self.found.row.due_at.filter(|due| *due > self.at);
+    /// When the server may still write what was decided: its clock is no more than five seconds off, what becomes of the
+    /// row by itself has not become of it meanwhile, and what was decided still holds (rule L4).
+    fn holds(&self, until: Option<Millis>) -> (Millis, Millis) {
+        let due = self.found.row.due_at.filter(|due| *due > self.at).map(|due| due - 1);
         let (from, to) = (self.at.saturating_sub(CLOCK), self.at.saturating_add(CLOCK));
-        (from, due.map_or(to, |due| to.min(due - 1)))
+        (from, due.into_iter().chain(until).fold(to, Millis::min))
     }
 
     /// `None` for what needs the long way.
@@ -78,6 +78,12 @@ impl Seen {
         let entries = writes.log.iter().map(|draft| append(&mut end, draft, linker)).collect();
         let writer = uuid::Uuid::now_v7().to_string();
         Some(Swap { seen: self, row, writes, entries, end, writer })
+    }
+}
+
+impl Swap {
+    fn holds(&self) -> (Millis, Millis) {
+        self.seen.holds(self.writes.until)
     }
 }
 
@@ -214,13 +220,13 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
         &row.due,
         &row.docs,
         &text(|it| &it.seen.version),
-        &number(|it| it.seen.holds().0),
+        &number(|it| it.holds().0),
         &number(|it| it.seen.end.0),
         &text(|it| &it.seen.end.1),
         &number(|it| it.end.0),
         &text(|it| &it.end.1),
         &text(|it| &it.writer),
-        &number(|it| it.seen.holds().1),
+        &number(|it| it.holds().1),
         &log.runs,
         &log.seqs,
         &log.prevs,
@@ -236,7 +242,7 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
 async fn write_one(client: &Object, swap: &Swap, entry: &Entry) -> Result<Vec<String>, Failure> {
     let Swap { seen, row, end, writer, .. } = swap;
     let kind = row.kind.as_str();
-    let (from, to) = seen.holds();
+    let (from, to) = swap.holds();
     let values: [&(dyn ToSql + Sync); 16] = [
         &encode(&row.id),
         &kind,

@@ -148,7 +148,7 @@ impl Store for SqliteStore {
 
 impl SqliteStore {
     /// One transaction: the thread begins it and reads, the task that asked does its work, the thread writes. `None`
-    /// when the thread did not hear from the task in time, and has taken everything back.
+    /// when the thread did not hear from the task in time, or too late for what it says, and has taken everything back.
     async fn attempt(
         &self,
         ids: &[String],
@@ -172,6 +172,9 @@ impl SqliteStore {
             else {
                 return Ok(false);
             };
+            if writes.until.is_some_and(|until| until < rows::now()) {
+                return Ok(false);
+            }
             rows::write(&transaction, &linker, &writes)?;
             transaction.commit()?;
             // What was written into a file that is gone meanwhile is on no disk.

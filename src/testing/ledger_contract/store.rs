@@ -50,7 +50,7 @@ async fn kept_as_it_is(place: &Place) {
         let body = json!({"text": text, "number": u64::MAX});
         let about = Some(row.id.clone());
         let log = vec![Draft { run: row.run.clone(), row: about, body }];
-        let writes = Writes { rows: vec![row.clone()], log: log.clone(), drop: None };
+        let writes = Writes { rows: vec![row.clone()], log: log.clone(), ..Writes::default() };
         write(place, 0, writes).await;
         let stored = ok(place.store(1).get(&row.id).await);
         let expected: Vec<_> =
@@ -97,7 +97,7 @@ async fn one_after_the_other(place: &Place) {
                     let doc = (count + 1).to_string();
                     let log = vec![draft("count", Some("counter"), json!(count))];
                     let rows = vec![Row { doc, ..row("counter", "s", 0) }];
-                    Writes { rows, log, drop: None }
+                    Writes { rows, log, ..Writes::default() }
                 };
                 ok(store.transact(&ids, &Linker::default(), &mut work).await);
             }
@@ -223,7 +223,7 @@ async fn dropping(place: &Place) {
     let entry = |row: &str, body| draft("~ dropped", Some(row), json!(body));
     let rows = ["gone", "stays"].map(named).to_vec();
     let log = vec![entry("gone", 1), entry("stays", 2)];
-    write(place, 0, Writes { rows, log, drop: None }).await;
+    write(place, 0, Writes { rows, log, ..Writes::default() }).await;
     let entries = async || ok(place.store(1).log("~ dropped", 0, 10).await);
     let before = entries().await;
     let end = |n: usize| before.get(n).map(|it| (it.seq, it.hash.clone())).unwrap_or_default();
@@ -231,6 +231,7 @@ async fn dropping(place: &Place) {
         rows: vec![named("tomb")],
         log: vec![entry("tomb", 3)],
         drop: Some(Dropped { run: "~ dropped".to_owned(), end, rows: vec!["gone".to_owned()] }),
+        ..Writes::default()
     };
     write(place, 0, dropping(end(0))).await;
     assert_eq!(

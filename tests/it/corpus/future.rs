@@ -80,8 +80,11 @@ async fn rows(store: impl Store + Clone) {
             let put = async |row: &Row, body: &Value| {
                 let (run, about) = (row.run.clone(), Some(row.id.clone()));
                 let log = vec![Draft { run, row: about, body: body.clone() }];
-                let mut work =
-                    |_, _| Writes { rows: vec![row.clone()], log: log.clone(), drop: None };
+                let mut work = |_, _| Writes {
+                    rows: vec![row.clone()],
+                    log: log.clone(),
+                    ..Writes::default()
+                };
                 let ids = [row.id.clone()];
                 store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
             };

@@ -110,7 +110,7 @@ pub(super) async fn load(store: &impl Store, version: &Path) {
         Draft { run: entry.run.clone(), row: about(&entry.run, &body), body }
     });
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
-    let writes = Writes { rows, log: drafts.collect(), drop: None };
+    let writes = Writes { rows, log: drafts.collect(), ..Writes::default() };
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
     for entry in entries {

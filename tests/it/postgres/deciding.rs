@@ -103,7 +103,7 @@ async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
                         row: Some("row".into()),
                         body: json!(n),
                     });
-                    Writes { rows, log: log.into_iter().collect(), drop: None }
+                    Writes { rows, log: log.into_iter().collect(), ..Writes::default() }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
                 made
@@ -139,7 +139,7 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
                         row: None,
                         body: json!(n),
                     });
-                    Writes { rows: rows.collect(), log: runs.into(), drop: None }
+                    Writes { rows: rows.collect(), log: runs.into(), ..Writes::default() }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
             }
@@ -162,7 +162,7 @@ async fn counting_with_and_without_a_log_loses_nothing() {
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
     let (linker, ids) = (Linker::default(), ["row".to_owned()]);
     let log = |n: usize| vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(n) }];
-    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0), drop: None };
+    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0), ..Writes::default() };
     stores[0].transact(&ids, &linker, &mut first).await.unwrap();
     // Two tasks on each store, so that some go to the server together.
     join_all((0..16).map(|n| {
@@ -173,7 +173,7 @@ async fn counting_with_and_without_a_log_loses_nothing() {
                     let count: usize = rows[0].clone().found().unwrap().row.doc.parse().unwrap();
                     // A renewal changes a row and is not worth an entry.
                     let log = if (n + round) % 2 == 0 { log(n) } else { Vec::new() };
-                    Writes { rows: vec![row("row", count + 1)], log, drop: None }
+                    Writes { rows: vec![row("row", count + 1)], log, ..Writes::default() }
                 };
                 store.transact(ids, linker, &mut work).await.unwrap();
             }

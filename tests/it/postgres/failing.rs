@@ -206,7 +206,7 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
         let mut work = |_, _| Writes {
             rows: Vec::new(),
             log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(polls) }],
-            drop: None,
+            ..Writes::default()
         };
         let mut transaction = store.transact(&ids, &linker, &mut work);
         for _ in 0..polls {
@@ -221,7 +221,7 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
     let mut work = |_, _| Writes {
         rows: Vec::new(),
         log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!("last") }],
-        drop: None,
+        ..Writes::default()
     };
     let last = store.transact(&ids, &linker, &mut work);
     tokio::time::timeout(Duration::from_secs(30), last).await.expect("nothing is locked").unwrap();

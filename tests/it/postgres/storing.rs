@@ -107,7 +107,7 @@ async fn fill(store: &dyn Store) {
         row: Some(row.id.clone()),
         body: json!(row.id),
     });
-    let writes = Writes { log: log.collect(), rows, drop: None };
+    let writes = Writes { log: log.collect(), rows, ..Writes::default() };
     let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
