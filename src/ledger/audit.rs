@@ -202,14 +202,9 @@ impl Ledger {
                     }
                     earlier = rest;
                 }
-                let said = |key| body.get(key).and_then(Value::as_str);
-                let row = match (said("ask"), said("event")) {
-                    (Some(ask), _) => Some(ask.to_owned()),
-                    (None, Some(event)) => event.starts_with("run_").then(|| row_id(run)),
-                    (None, None) => None,
-                };
+                let row = about(run, &body);
                 // An ask is parked once: it is made anew only where its row was removed.
-                let parked = said("event") == Some("parked");
+                let parked = event(&body) == Some("parked");
                 if let Some(row) = row
                     && read.about.insert(row, entry.body).is_some()
                     && parked
@@ -270,9 +265,21 @@ impl Ledger {
     }
 }
 
+/// The row that an entry of a run's log is about.
+fn about(run: &str, body: &Value) -> Option<String> {
+    match body.get("ask").and_then(Value::as_str) {
+        Some(ask) => Some(ask.to_owned()),
+        None => event(body)?.starts_with("run_").then(|| row_id(run)),
+    }
+}
+
+fn event(body: &Value) -> Option<&str> {
+    body.get("event").and_then(Value::as_str)
+}
+
 /// Whether an entry says that everything before it was removed.
 pub(super) fn is_dropped(body: &Value) -> bool {
-    body.get("event").and_then(Value::as_str) == Some(DROPPED)
+    event(body) == Some(DROPPED)
 }
 
 /// The event of an entry behind which a run's asks and the log before it are gone.

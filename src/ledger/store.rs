@@ -148,9 +148,8 @@ pub struct Dropped {
     pub rows: Vec<String>,
 }
 
-/// What a transaction does: given the store's time and what there is under each of its ids, in their order, it says what
-/// to write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated
-/// stays.
+/// What a transaction does: given the store's time and what there is under each of its ids, in order, it says what to
+/// write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated stays.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
@@ -200,7 +199,7 @@ pub trait Store: Send + Sync + 'static {
             };
             self.transact(&[], &Linker::default(), &mut look).await?;
             let states = vec![AskState::Pending.as_str().to_owned()];
-            let filter = Filter { kind: Some(RowKind::Ask), states, ..Filter::default() };
+            let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: None };
             let mut counts = BTreeMap::new();
             for Found { row, .. } in self.list(&filter).await? {
                 if row.due_at.is_none_or(|due| due > time) {

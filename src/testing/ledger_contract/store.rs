@@ -214,7 +214,7 @@ async fn removed(place: &Place) {
         Writes::default()
     };
     ok(place.store(1).transact(&ids, &linker, &mut read).await);
-    assert_eq!(one, [removed.clone()], "{says}, in a transaction");
+    assert_eq!(one, std::slice::from_ref(&removed), "{says}, in a transaction");
     assert_eq!(two, [removed, Lookup::Nothing], "{says}, beside another one");
 }
 
