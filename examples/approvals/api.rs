@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use countersign::ledger::{AskState, Decided, Record, Verdict};
+use countersign::ledger::{AskState, Decided, Listed, Record, Verdict};
 use countersign::{Args, DeferralKind, RunOutput};
 use futures::{Stream, stream};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use crate::authorize::{Principal, login, logout};
 use crate::queue::{Place, queue};
 use crate::refused::Refused;
 use crate::sent::{MOST_BYTES, Sent};
-use crate::view::Looker;
+use crate::view::{self, Looker};
 use crate::{App, demo, guard, page};
 
 /// How many entries a page has, when the request does not say.
@@ -60,7 +60,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 /// Whether the store answers.
 async fn healthz(State(app): State<Arc<App>>) -> Reply {
-    app.ledger.list(Some(AskState::Pending), 1).await?;
+    let _: Listed<Record> = app.ledger.list(Some(AskState::Pending), 1).await?;
     Ok(Json(json!({"status": "ok"})))
 }
 
@@ -82,7 +82,8 @@ struct Part {
     since: Option<i64>,
 }
 
-/// The open asks in the order of [`queue`], a page of them, and how many there are.
+/// The open asks in the order of [`queue`], a page of them, and how many there are; and those that nobody can decide, as
+/// their rows were changed outside of the ledger.
 async fn waiting(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -91,7 +92,7 @@ async fn waiting(
     let wrong = |problem: &str| Refused::bad("bad_request", format!("{problem}."));
     let Query(part) = part.map_err(|_| wrong("This list takes `limit`, `after` and `since`"))?;
     let after: Option<Place> = part.after.map(|it| it.parse().map_err(wrong)).transpose()?;
-    let records = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
+    let Listed { records, refused } = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
     let total = records.len();
     let latest = records.iter().map(|record| record.parked_at).max();
     let newer = |since| records.iter().filter(|record| record.parked_at > since).count();
@@ -106,15 +107,16 @@ async fn waiting(
     let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
     let looker = Looker::new(&app.ledger, &who).await?;
     let asks: Vec<_> = entries.iter().map(|entry| looker.entry(entry)).collect();
+    let refused: Vec<_> = refused.iter().map(view::refused).collect();
     Ok(Json(json!({
-        "me": who.0, "asks": asks, "next": next, "total": total, "newer": newer, "latest": latest,
-        "now": looker.now(),
+        "me": who.0, "asks": asks, "refused": refused, "next": next, "total": total,
+        "newer": newer, "latest": latest, "now": looker.now(),
     })))
 }
 
 /// What was decided, the latest first.
 async fn history(State(app): State<Arc<App>>, who: Principal) -> Reply {
-    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?;
+    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?.records;
     asks.retain(|record| record.state != AskState::Pending);
     asks.sort_by_key(|record| std::cmp::Reverse(record.changed_at));
     let looker = Looker::new(&app.ledger, &who).await?;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ledger::{AskState, Ledger, LedgerError, Millis, Record, Verdict, Vote};
+use countersign::ledger::{
+    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Verdict, Vote,
+};
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
@@ -13,6 +15,18 @@ use crate::queue::Entry;
 
 /// How much of a text is shown that is not about what will run.
 const MOST: usize = 600;
+
+/// An ask that cannot be decided, and why.
+pub(crate) fn refused(row: &RefusedRow) -> Value {
+    let why = match &row.error {
+        LedgerError::Changed { .. } => {
+            "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
+             restored."
+        }
+        _ => "It cannot be read: another version of this service has written it.",
+    };
+    json!({"id": show::escape_name(&row.id), "why": why})
+}
 
 /// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
 pub(crate) struct Looker<'a> {

@@ -16,6 +16,8 @@ pub(super) struct Deciding {
     pub(super) fingerprint: String,
     pub(super) by: String,
     pub(super) verdict: Verdict,
+    /// A rule decides, and no person.
+    pub(super) is_policy: bool,
 }
 
 /// What time has made of an ask.
@@ -40,7 +42,7 @@ pub(super) fn decide(
     names: &Names,
     now: Millis,
 ) -> Decided {
-    if names.is_blank(&deciding.by) {
+    if !deciding.is_policy && names.is_blank(&deciding.by) {
         return Decided::BlankName;
     }
     match record.state {
@@ -131,6 +133,11 @@ fn approved_since(record: &Record) -> Option<Millis> {
     };
     let counted = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
     counted.map(|vote| vote.at).chain([decision.at]).min()
+}
+
+/// When an approval may still be claimed.
+pub(super) fn approved_until(record: &Record) -> Option<Millis> {
+    Some(approved_since(record)?.saturating_add(record.valid_for?).saturating_sub(1))
 }
 
 fn count(people: &[String]) -> u32 {

@@ -492,3 +492,33 @@ async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters
         assert_eq!((status, &refused["error"]), (422, &json!("bad_request")), "{wrong}");
     }
 }
+
+/// L8: "A row that was changed or removed outside of the ledger is refused", and keeps no other from being decided.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ask_that_was_changed_in_the_store_is_shown_as_one_that_cannot_be_decided() {
+    let place = Place::sqlite().await;
+    let (_server, ann, ask) = one_ask(&place).await;
+    let id = ask["id"].as_str().unwrap();
+    place.sql(&format!(
+        "UPDATE countersign_rows SET doc = replace(doc, 'a.log', 'b.log') WHERE id = '{id}'"
+    ));
+    ann.start(r#"delete_file {"path": "c.log"}"#).await;
+    let (status, list) = ann.get("/api/asks").await;
+    assert_eq!((status, list["total"].as_u64()), (200, Some(1)), "{list}");
+    assert_eq!(list["refused"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["refused"][0]["id"], id);
+    let why = list["refused"][0]["why"].as_str().unwrap();
+    assert!(why.contains("changed outside of the ledger"), "{why}");
+    let yes = |ask: &Value| json!({"verdict": "approve", "fingerprint": ask["fingerprint"]});
+    let (status, said) = ann.post(&path(&ask), &yes(&ask)).await;
+    assert_eq!((status, said["error"].as_str()), (500, Some("changed")), "{said}");
+    assert_eq!(ann.get("/healthz").await.0, 200);
+    assert_eq!(ann.get("/api/history").await.0, 200);
+
+    let other = &list["asks"][0];
+    let (status, said) = ann.post(&path(other), &yes(other)).await;
+    assert_eq!(status, 200, "{said}");
+    place.until(other["id"].as_str().unwrap(), AskState::Executed).await;
+    assert_eq!(place.times("path", "c.log"), 1, "its worker goes on");
+    assert!(place.ran().iter().all(|ran| ran["args"]["path"] == "c.log"), "nothing else runs");
+}

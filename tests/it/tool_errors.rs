@@ -334,7 +334,7 @@ async fn a_ledger_records_what_the_model_is_told_of_an_error() {
         let report = turn.resume(suspended.clone(), answers()).await.unwrap();
         assert_eq!(content(&report, 0), "the bank cannot be reached");
     }
-    let [record] = &ledger.list(None, 10).await.unwrap()[..] else { panic!("one ask") };
+    let [record] = &ledger.list(None, 10).await.unwrap().records[..] else { panic!("one ask") };
     assert_eq!(record.state, AskState::Executed);
 }
 
