@@ -17,12 +17,12 @@ use crate::decision::Question;
 use crate::deferred::{Answer, CallAddress, PendingCall};
 use crate::error::BoxError;
 use crate::gate::MAY_HAVE_RUN;
-use crate::handler::POLICY;
+use crate::handler::{POLICY, is_policy};
 use crate::outcome::{Deferral, Outcome};
 use crate::turn::{Durability, ParkResult, Parking, Recorded, Shares, Turn};
 
 /// Who decided, where answers do not say.
-const NOBODY: &str = "unnamed";
+const UNNAMED: &str = "unnamed";
 
 /// Why a call is asked about again whose end was not seen.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
@@ -77,7 +77,12 @@ impl Durability for Ledger {
     ) -> BoxFuture<'a, Result<Recorded, BoxError>> {
         Box::pin(async move {
             let by_policy = |answer| Recorded::Other { answer, by: POLICY.to_owned() };
-            Ok(match self.decide(ask, fingerprint, by.unwrap_or(NOBODY), answer).await? {
+            let by = by.unwrap_or(UNNAMED);
+            let decided = match is_policy(Some(by)) {
+                true => self.decide_by_policy(ask, fingerprint, by, answer).await,
+                false => self.decide(ask, fingerprint, by, answer).await,
+            };
+            Ok(match decided? {
                 Decided::Won { .. } => Recorded::Given,
                 Decided::Lost(winner) => {
                     let by = winner.by.join(", ");
@@ -150,7 +155,16 @@ impl Ledger {
         }
         let id = record.ask.id().to_owned();
         let yes = Answer::Approve { args: None };
-        self.decide(&id, &record.fingerprint, POLICY, yes).await?;
+        match self.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
+            // Whatever came of it, claiming says so.
+            Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
+            other => {
+                let decided = format!("{other:?}");
+                tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
+                let why = "that the stack allows it could not be recorded.";
+                return Ok(Err(JournalClaim::Denied(why.to_owned())));
+            }
+        }
         Ok(Ok(id))
     }
 

@@ -7,7 +7,7 @@ use super::heap::boxed;
 use super::ids::prefix;
 use super::report::TurnError;
 use super::run::TurnRun;
-use super::snapshot::Plan;
+use super::snapshot::PlannedPass;
 use super::sub_agent::sub_agent;
 use crate::args::Args;
 use crate::call::Approval;
@@ -173,7 +173,7 @@ fn approved_pass(
     edited: Option<Args>,
     metadata: Option<Map<String, Value>>,
     ask: Option<String>,
-) -> Plan {
+) -> PlannedPass {
     let origin = edited.clone().unwrap_or(pending.origin);
     let approval = Approval {
         tool: pending.tool,
@@ -182,5 +182,5 @@ fn approved_pass(
         metadata,
         ask,
     };
-    Plan { origin, approval: Some(approval), deferrals: pending.deferrals }
+    PlannedPass { origin, approval: Some(approval), deferrals: pending.deferrals }
 }

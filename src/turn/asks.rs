@@ -118,7 +118,7 @@ fn note_answer(asks: &AskHistory, id: &str, pending: &PendingCall, answers: &Def
     let key = |args: &Args| call_key(&pending.tool, args);
     match answers.approvals.get(id) {
         Some(ToolApproval::Approved(approved)) => {
-            asks.approve(&key(approved.override_args.as_ref().unwrap_or(&pending.shown)));
+            asks.approve(|| key(approved.override_args.as_ref().unwrap_or(&pending.shown)));
         }
         Some(ToolApproval::Denied(denied)) => {
             let by = answers.answered_by.get(id);

@@ -3,7 +3,7 @@
 use super::batch::OpenCall;
 use super::event::{RunEvent, Watchers};
 use super::report::{BodyError, CallReport, TurnReport};
-use super::snapshot::{Plan, StoredCall, StoredState, SuspendedRun, SuspendedTurn};
+use super::snapshot::{PlannedPass, StoredCall, StoredState, SuspendedRun, SuspendedTurn};
 use super::suspended::not_repeated;
 use crate::args::Args;
 use crate::call::{Execution, Said, SharedError, ToolCall, is_about_repeating};
@@ -54,11 +54,11 @@ pub(super) struct CallState {
 
 pub(super) enum State {
     /// It is about to pass through the stack.
-    Planned(Plan),
+    Planned(PlannedPass),
     Settled(Outcome),
     Pending(PendingCall),
     /// The agent behind its tool is at work, and waits or has stopped. The plan is the pass that leads to it.
-    Delegated(Plan),
+    Delegated(PlannedPass),
     /// It failed with an error that is not for the model.
     Broken(BoxError),
 }
@@ -98,7 +98,7 @@ impl CallState {
     /// A call that is about to pass through the stack, as the model made it; or one whose outcome is known, and that needs
     /// no pass.
     pub(super) fn of(call: ToolCall, outcome: Option<Outcome>) -> Self {
-        let plan = || Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
+        let plan = || PlannedPass { origin: call.args().clone(), approval: None, deferrals: 0 };
         let state = outcome.map_or_else(|| State::Planned(plan()), State::Settled);
         Self::new(call, state)
     }

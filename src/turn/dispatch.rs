@@ -10,7 +10,7 @@ use super::config::Turn;
 use super::heap::boxed;
 use super::pass::{PassResult, PassRunner, Start};
 use super::report::TurnReport;
-use super::snapshot::Plan;
+use super::snapshot::PlannedPass;
 use super::sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, sub_agent};
 use crate::args::{Args, ArgsError};
 use crate::call::{
@@ -129,7 +129,7 @@ impl<'a> Dispatcher<'a> {
             return None;
         };
         let definition = Arc::clone(self.definitions.get(call.call.name())?);
-        let Plan { origin, approval, deferrals } = plan.clone();
+        let PlannedPass { origin, approval, deferrals } = plan.clone();
         let agent = sub_agent(&definition);
         let (args, begun) = (origin.clone(), call.child.run.is_some());
         let start = Start { call: call.call.clone(), definition, args, approval, begun };
@@ -152,7 +152,7 @@ impl<'a> Dispatcher<'a> {
     async fn run_agent(
         &self,
         call: &mut CallState,
-        plan: Plan,
+        plan: PlannedPass,
         agent: &dyn SubAgent,
         inherited: Vec<Inherited>,
     ) {
@@ -224,7 +224,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    fn enters(&self, call: &ToolCall, plan: &Plan) -> Result<(), Outcome> {
+    fn enters(&self, call: &ToolCall, plan: &PlannedPass) -> Result<(), Outcome> {
         let Some(definition) = self.definitions.get(call.name()) else {
             let mut names: Vec<_> =
                 self.definitions.keys().map(|name| format!("`{name}`")).collect();

@@ -52,7 +52,7 @@ pub(super) fn limit_asking(
 ) -> Option<(&'static str, String)> {
     let State::Pending(pending) = &mut call.state else { return None };
     if pending.kind == DeferralKind::Approval {
-        let before = asks.denied_before(&call_key(&pending.tool, &pending.shown));
+        let before = asks.denied_before(|| call_key(&pending.tool, &pending.shown));
         if let Some(before) = before.as_ref().filter(|it| it.times() >= limits.max_repeats) {
             return Some(("max_repeats", format!("Denied without asking again: {before}")));
         }

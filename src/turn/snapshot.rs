@@ -79,14 +79,14 @@ pub(super) enum StoredState {
     #[serde(rename = "waiting")]
     Pending(PendingCall),
     /// The agent behind its tool has begun.
-    Delegated(Plan),
+    Delegated(PlannedPass),
     /// Nobody has decided about it yet.
-    Planned(Plan),
+    Planned(PlannedPass),
 }
 
 /// A pass that is to be made: from where, and with which approval.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct PlannedPass {
     pub(super) origin: Args,
     pub(super) approval: Option<Approval>,
     /// How often the call was deferred before.

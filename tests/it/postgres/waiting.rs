@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Answer, Ask, Entry, Filter, Found, Ledger, Linker, MemoryStore, Record, Store, StoreError, Work,
+    Answer, Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store,
+    StoreError, Work,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -144,7 +145,7 @@ impl Store for Looking {
         self.0.transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         self.0.get(id)
     }
 
