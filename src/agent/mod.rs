@@ -5,6 +5,7 @@ mod asking;
 mod blocking;
 mod history;
 mod iter;
+mod keeper;
 mod output;
 mod parked;
 mod result;
@@ -17,10 +18,12 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
+#[cfg(feature = "ai-sdk")]
+pub(crate) use keeper::Keeper;
 pub use output::{Output, structured, text};
 pub use parked::TakeUp;
 #[cfg(feature = "ai-sdk")]
-pub(crate) use parked::{Keeper, closed_asks};
+pub(crate) use parked::closed_asks;
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use stream::{RunStream, RunStreamSync};

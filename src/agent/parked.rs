@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Agent;
+use super::keeper::Keeper;
 use super::result::{RunError, RunOutput, RunResult, put_before};
 use super::running::Running;
-use crate::call::keeping;
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorded};
@@ -155,35 +153,6 @@ impl Agent {
     async fn is_decided(&self, run: &RunResult) -> bool {
         let Some(suspended) = run.suspended() else { return false };
         self.decisions(suspended).await.is_ok_and(|answers| answers.answers_any())
-    }
-}
-
-/// Who saves a run that was taken up.
-#[derive(Clone, Default)]
-pub(crate) struct Keeper {
-    /// Another worker has taken it over.
-    lost: Arc<AtomicBool>,
-}
-
-impl Keeper {
-    /// Keeps what was taken, while something goes on with it; it is told when another worker has it.
-    pub(crate) async fn keeping<T, R: Future<Output = Option<Saved>>>(
-        &self,
-        lease: Duration,
-        going: impl Future<Output = T>,
-        renew: impl Fn() -> R,
-    ) -> T {
-        let renew = async || {
-            if renew().await == Some(Saved::StaleToken) {
-                self.lost.store(true, Ordering::Release);
-            }
-        };
-        keeping(lease, going, renew).await
-    }
-
-    /// Whether another worker has it now: nothing more is begun here.
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Acquire)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::history::{self, Undecided};
+use super::keeper::Keeper;
 use super::output::Output;
-use super::parked::Keeper;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::{Answered, DeferredToolResults};

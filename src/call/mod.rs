@@ -45,11 +45,10 @@ pub(crate) use record::{CallRecord, Closed, name_rewriters};
 pub(crate) use usage::Meter;
 pub use usage::{Usage, UsageLimits};
 
-/// One call the model asks for: id, tool name, arguments, extensions, and (privately) its pass.
+/// One call the model asks for: id, tool name, arguments, extensions, and (privately) its record.
 ///
 /// Cheap to clone. A layer may replace the arguments with [`with_args`](Self::with_args) and add extensions; id, name
-/// and pass have no setter, so whatever a layer does to a call, what was asked, denied and started stays known
-/// (DESIGN §1).
+/// and record have no setter, so whatever a layer does to a call, what was asked, denied and started stays known.
 ///
 /// The JSON is PydanticAI's `ToolCallPart`.
 ///
@@ -77,7 +76,7 @@ struct Head {
     /// What the model sent, when it is not the arguments of a call.
     unreadable: Option<(Value, ArgsError)>,
     record: Option<Arc<CallRecord>>,
-    /// The context in place of the pass's own, where a composite asks its members again.
+    /// The context in place of the record's own, where a composite asks its members again.
     cx: Option<RunContext>,
 }
 

@@ -19,6 +19,13 @@ pub struct Answers<'a> {
     twice: Vec<String>,
 }
 
+impl DeferredToolRequests {
+    /// Starts the answers to this batch. What is built carries its fingerprints.
+    pub fn answer(&self) -> Answers<'_> {
+        Answers::new(self)
+    }
+}
+
 impl<'a> Answers<'a> {
     pub(super) fn new(requests: &'a DeferredToolRequests) -> Self {
         let mut results = DeferredToolResults::default();

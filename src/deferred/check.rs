@@ -6,6 +6,33 @@ use super::{DeferredToolRequests, DeferredToolResults};
 use crate::call::ToolCall;
 use crate::error::UserError;
 
+impl DeferredToolRequests {
+    /// Whether these answers fit what waits: one for each call or an explicit leave, in the right category, and made
+    /// for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4, A6). A turn checks the
+    /// same, and edited arguments against their tools, before anything takes effect; this is for whoever keeps a run
+    /// that waits and wants to know before it is taken up.
+    ///
+    /// # Errors
+    /// [`UserError`](crate::UserError), naming the calls.
+    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+        check(self, answers, false)
+    }
+
+    /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does
+    /// not count as an answer.
+    #[must_use]
+    pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
+        let mut rest = self.clone();
+        rest.approvals.retain(|call| {
+            !results.approvals.contains_key(call.id()) && !results.is_left(call.id())
+        });
+        rest.calls
+            .retain(|call| !results.calls.contains_key(call.id()) && !results.is_left(call.id()));
+        rest.forget_others();
+        Some(rest).filter(|rest| !rest.is_empty())
+    }
+}
+
 /// Answers for exactly the requests, made for exactly what was shown.
 pub(crate) fn check(
     requests: &DeferredToolRequests,

@@ -8,12 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::BatchEntry;
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
-use super::{Answers, BatchEntry, DeferredToolResults, check};
 use crate::args::{canonical, digest, unique};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
-use crate::error::UserError;
 use crate::outcome::DeferralKind;
 
 /// One batch: the calls of one response that wait, in model order, with their final arguments.
@@ -272,36 +271,6 @@ impl DeferredToolRequests {
         ])
     }
 
-    /// Starts the answers to this batch. What is built carries its fingerprints.
-    pub fn answer(&self) -> Answers<'_> {
-        Answers::new(self)
-    }
-
-    /// Whether these answers fit what waits: one for each call or an explicit leave, in the right category, and made
-    /// for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4, A6). A turn checks the
-    /// same, and edited arguments against their tools, before anything takes effect; this is for whoever keeps a run
-    /// that waits and wants to know before it is taken up.
-    ///
-    /// # Errors
-    /// [`UserError`](crate::UserError), naming the calls.
-    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
-        check(self, answers, false)
-    }
-
-    /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does
-    /// not count as an answer.
-    #[must_use]
-    pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
-        let mut rest = self.clone();
-        rest.approvals.retain(|call| {
-            !results.approvals.contains_key(call.id()) && !results.is_left(call.id())
-        });
-        rest.calls
-            .retain(|call| !results.calls.contains_key(call.id()) && !results.is_left(call.id()));
-        rest.forget_others();
-        Some(rest).filter(|rest| !rest.is_empty())
-    }
-
     /// The same batch with these calls only.
     pub(crate) fn only(&self, mut keep: impl FnMut(&str) -> bool) -> Self {
         let mut rest = self.clone();
@@ -312,7 +281,7 @@ impl DeferredToolRequests {
     }
 
     /// Drops what is known about calls that are no longer in the lists.
-    fn forget_others(&mut self) {
+    pub(super) fn forget_others(&mut self) {
         let ids: HashSet<String> = self.iter().map(|call| call.id().to_owned()).collect();
         let kept = |id: &String| ids.contains(id);
         self.metadata.retain(|id, _| kept(id));
