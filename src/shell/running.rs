@@ -5,7 +5,8 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::commands::{
@@ -82,7 +83,7 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> io::Result<ShellOutput> {
     let (reader, writer) = pipe()?;
-    let collected = collect(reader);
+    let collected = collect(reader, limits.output);
     let mut running =
         Running { directory, writer, until: Instant::now() + limits.time, stop, stopped: false };
     let mut status = 0;
@@ -99,7 +100,7 @@ pub(super) fn run(
     let timed_out = running.stopped;
     // The last writer of ours: what is read ends when the programs have ended, too.
     drop(running);
-    let (bytes, left_out) = received(&collected, limits.output);
+    let Output { bytes, left_out } = collected.take();
     Ok(ShellOutput {
         output: String::from_utf8_lossy(&bytes).into_owned(),
         status,
@@ -108,37 +109,47 @@ pub(super) fn run(
     })
 }
 
-/// Reads to the end in a thread of its own, so that no program waits for its output to be read.
-fn collect(mut reader: PipeReader) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 16 * 1024];
-        while let Ok(length) = reader.read(&mut buffer) {
-            let read = buffer.get(..length).unwrap_or_default().to_vec();
-            if length == 0 || sender.send(read).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+/// What has been read of the output of programs, while a thread goes on reading.
+struct Collected {
+    output: Arc<Mutex<Output>>,
+    /// Disconnected when the reading is over.
+    reading: Receiver<()>,
 }
 
-/// What has been read. A program that goes on in the background keeps the pipe open: it is not waited for.
-fn received(collected: &Receiver<Vec<u8>>, limit: usize) -> (Vec<u8>, usize) {
-    let mut bytes = Vec::new();
-    let mut left_out = 0;
-    let until = Instant::now() + Duration::from_millis(500);
-    loop {
-        match collected.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(read) => {
-                let kept = read.len().min(limit.saturating_sub(bytes.len()));
-                bytes.extend_from_slice(read.get(..kept).unwrap_or_default());
-                left_out += read.len() - kept;
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    left_out: usize,
+}
+
+/// Reads to the end in a thread of its own, so that no program waits for its output to be read. What is beyond the
+/// limit is counted and not kept.
+fn collect(mut reader: PipeReader, limit: usize) -> Collected {
+    let output = Arc::new(Mutex::new(Output::default()));
+    let (still_reading, reading) = channel();
+    let shared = Arc::clone(&output);
+    std::thread::spawn(move || {
+        let _still_reading: Sender<()> = still_reading;
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(length) = reader.read(&mut buffer) {
+            if length == 0 {
+                break;
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return (bytes, left_out);
-            }
+            let mut output = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = length.min(limit.saturating_sub(output.bytes.len()));
+            output.bytes.extend_from_slice(buffer.get(..kept).unwrap_or_default());
+            output.left_out = output.left_out.saturating_add(length - kept);
         }
+    });
+    Collected { output, reading }
+}
+
+impl Collected {
+    /// The output so far. A program that goes on in the background keeps the pipe open: it is waited for only briefly.
+    fn take(&self) -> Output {
+        // There is nothing to receive: this ends with the reading, or with the time.
+        let _ = self.reading.recv_timeout(Duration::from_millis(500));
+        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
