@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersign::ledger::{
-    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Verdict, Vote,
+    Answer, AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
 };
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
@@ -86,7 +86,7 @@ impl<'a> Looker<'a> {
             "left_out": view.as_ref().is_some_and(|view| view.left_out),
             "quorum": self.quorum(record),
             "proposals": self.proposals(record, limits),
-            "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
+            "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.answer, it.at)),
             "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
             "ran": ran(record),
             "outcome": outcome(record),
@@ -118,9 +118,9 @@ impl<'a> Looker<'a> {
         for votes in by.values() {
             let Some(first) = votes.first() else { continue };
             let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
-            let mut it = decision(&people, &first.verdict, first.at);
+            let mut it = decision(&people, &first.answer, first.at);
             it["own"] = votes.iter().any(|vote| self.is_own(vote)).into();
-            if let Verdict::Approve { args: Some(args) } = &first.verdict {
+            if let Answer::Approve { args: Some(args) } = &first.answer {
                 let call = ToolCall::new("", record.ask.tool(), args.to_value());
                 let view = CallView::of_call(&call, limits);
                 it["left_out"] = view.left_out.into();
@@ -134,15 +134,15 @@ impl<'a> Looker<'a> {
 }
 
 /// Who said what, and when.
-pub(crate) fn decision(by: &[String], verdict: &Verdict, at: Millis) -> Value {
-    let message = match verdict {
-        Verdict::Deny { message } => Some(short(message)),
+pub(crate) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
+    let message = match answer {
+        Answer::Deny { message } => Some(short(message)),
         _ => None,
     };
     json!({
         "by": by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>(),
-        "verdict": verdict.word(),
-        "past": past(verdict),
+        "verdict": answer.word(),
+        "past": past(answer),
         "message": message,
         "at": at,
     })
@@ -165,11 +165,11 @@ fn outcome(record: &Record) -> Option<Value> {
 }
 
 /// What was done to the ask, in one word.
-pub(crate) fn past(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Approve { args: None } => "approved",
-        Verdict::Approve { args: Some(_) } => "approved with changes",
-        Verdict::Deny { .. } => "denied",
+pub(crate) fn past(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Approve { args: None } => "approved",
+        Answer::Approve { args: Some(_) } => "approved with changes",
+        Answer::Deny { .. } => "denied",
         _ => "answered",
     }
 }

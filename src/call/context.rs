@@ -60,7 +60,8 @@ pub(crate) struct CallInfo {
     pub(crate) name: Arc<str>,
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) phase: Phase,
-    pub(crate) walk: u32,
+    /// The number of the pass in its phase, from 1.
+    pub(crate) pass: u32,
     /// Whether an agent behind the call has begun its work: the call was let through before.
     pub(crate) begun: bool,
     pub(crate) approval: Option<Approval>,
@@ -97,10 +98,10 @@ impl Approval {
 pub struct Said {
     /// The layer.
     pub layer: String,
-    /// The pass it was on.
+    /// The phase it was in.
     pub phase: Phase,
-    /// The walk of that pass, from 1; a second one is made when a layer inside has changed the arguments.
-    pub walk: u32,
+    /// The pass of that phase, from 1; a second one is made when a layer inside has changed the arguments.
+    pub pass: u32,
     /// Its decision.
     pub decision: ToolDecision,
     /// Its reasons; empty for an ALLOW.
@@ -197,12 +198,12 @@ impl RunContext {
     /// It is `true` for every middleware
     /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
     ///   arguments: what was counted in memory may be gone by then, and is not counted anew;
-    /// - when the call is walked again because a layer inside has changed its arguments; for a member of a
+    /// - when the call makes its pass again because a layer inside has changed its arguments; for a member of a
     ///   [`Chain`](crate::Chain) also when another member has;
     /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and goes on after an answer.
     ///
-    /// It is `false` on the first walk of the first pass, as often as a layer outside (a tower `retry` or `hedge`) sends the
-    /// call there, as each of these attempts may run the tool; on the walks above such attempts are repeats like the first
+    /// It is `false` the first time that the first pass is made, as often as a layer outside (a tower `retry` or `hedge`) sends the
+    /// call there, as each of these attempts may run the tool; when it is made again such attempts are repeats like the first
     /// one. It says nothing about other calls: a call that the model makes again, with the same arguments, is a new one. It
     /// goes by the call and not by the layer: one that was put into the stack while the call waited, or that a layer outside
     /// of it kept from being asked (as a cache does that answers itself), is told `true` where it decides for the first time.
@@ -226,7 +227,7 @@ impl RunContext {
     #[must_use]
     pub fn is_repeat(&self) -> bool {
         let again =
-            |call: &Arc<CallInfo>| call.begun || call.walk > 1 || call.phase == Phase::Approved;
+            |call: &Arc<CallInfo>| call.begun || call.pass > 1 || call.phase == Phase::Approved;
         self.repeat || self.call.as_ref().is_some_and(again)
     }
 
@@ -308,7 +309,7 @@ impl RunContext {
         call.said.lock().unwrap_or_else(PoisonError::into_inner).push(Said {
             layer: layer().into_owned(),
             phase: call.phase,
-            walk: call.walk,
+            pass: call.pass,
             decision: decision.decision(),
             reason: decision.reason(),
             changed_args: decision.changes(seen),

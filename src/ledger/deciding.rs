@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::ask::Millis;
 use super::change::Change;
 use super::names::Names;
-use super::record::{Record, Verdict};
+use super::record::Record;
 use super::results::Decided;
 use super::rules::{self, Deciding};
 use super::{Ledger, LedgerError, millis};
+use crate::deferred::Answer;
 
 impl Ledger {
     /// Decides about an ask that passes a check within the same transaction. `None` where there is no such ask.
@@ -18,11 +19,11 @@ impl Ledger {
         id: &str,
         fingerprint: &str,
         by: &str,
-        verdict: Verdict,
+        answer: Answer,
         check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
     ) -> Result<Option<Result<Decided, E>>, LedgerError> {
         let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
-        let deciding = Deciding { fingerprint, by, verdict, is_policy: false };
+        let deciding = Deciding { fingerprint, by, answer, is_policy: false };
         self.decide_as(id, deciding, check).await
     }
 
@@ -33,10 +34,10 @@ impl Ledger {
         id: &str,
         fingerprint: &str,
         by: &str,
-        verdict: Verdict,
+        answer: Answer,
     ) -> Result<Decided, LedgerError> {
         let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
-        let deciding = Deciding { fingerprint, by, verdict, is_policy: true };
+        let deciding = Deciding { fingerprint, by, answer, is_policy: true };
         let any = |_: &Record, _| Ok::<_, Infallible>(());
         Ok(match self.decide_as(id, deciding, any).await? {
             Some(Ok(decided)) => decided,

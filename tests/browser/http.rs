@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{Ask, AskState, Quorum, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Quorum};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -286,7 +286,7 @@ async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_
     let voted = async |run: &str, valid_for: Duration| {
         let ask = Ask::new(run, "root/c1", "transfer").principal("Ann").quorum(two);
         let ask = place.ledger().park(ask.valid_for(valid_for)).await.unwrap();
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
         format!("/api/asks/{}", ask.ask.id())
     };

@@ -131,7 +131,7 @@ async fn an_approval_is_for_one_tool_with_its_schema() {
 
 #[tokio::test]
 async fn what_was_asked_in_the_first_walk_stays_asked_in_the_second() {
-    // D3: … the turn walks the stack again from the changed args …; what was asked stays asked.
+    // D3: … the call passes the stack again with the changed ones …; what was asked stays asked.
     let pay = Recorder::new(["pay"]);
     let tools = pay
         .clone()

@@ -201,7 +201,7 @@ async fn a_hook_that_calls_the_tools_runs_nothing() {
     is_refused(&Turn::new(inner.layered(hook.named("hook"))), &recorder, "hook").await;
 }
 
-/// Two layers, one on each side of a level: the outer one keeps `refund` back, and the inner one sends it in the walk of
+/// Two layers, one on each side of a level: the outer one keeps `refund` back, and the inner one sends it in the pass of
 /// `list`.
 fn smuggled(tools: Tools, level: fn(Tools) -> Tools) -> Tools {
     let kept: Arc<Mutex<Option<ToolCall>>> = Arc::default();
@@ -230,7 +230,7 @@ fn smuggled(tools: Tools, level: fn(Tools) -> Tools) -> Tools {
     level(tools.layered(inner)).layered(outer)
 }
 
-// D9: "one that forwards another call's clone". The call in whose walk it was sent fails by itself.
+// D9: "one that forwards another call's clone". The call in whose pass it was sent fails by itself.
 #[tokio::test]
 async fn a_call_that_is_smuggled_past_a_layer_in_the_walk_of_another_does_not_run() {
     let levels: [fn(Tools) -> Tools; 2] = [
@@ -362,7 +362,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
     .await;
 }
 
-// D9 and D3: the second walk passes every layer anew.
+// D9 and D3: the second pass goes through every layer anew.
 #[tokio::test]
 async fn a_call_that_is_walked_again_passes_its_layers_again() {
     let recorder = recorder();
@@ -385,7 +385,7 @@ async fn middleware_that_is_applied_by_hand_outside_of_a_level_is_not_demanded()
 
 // --- calls that are exchanged, replayed, or sent by their own body
 
-/// Exchanges two calls: each is sent in the walk of the other.
+/// Exchanges two calls: each is sent in the pass of the other.
 fn exchange(tools: Tools) -> Tools {
     type Waiting = (ToolCall, oneshot::Sender<ToolCall>);
     let first: Arc<Mutex<Option<Waiting>>> = Arc::default();
@@ -403,7 +403,7 @@ fn exchange(tools: Tools) -> Tools {
     }))
 }
 
-// What is reported is what became of each call, and not what its walk came back with.
+// What is reported is what became of each call, and not what its pass came back with.
 #[tokio::test]
 async fn of_two_calls_that_a_layer_exchanged_the_report_says_what_became_of_each() {
     let asks = |call: &ToolCall| match call.name() {

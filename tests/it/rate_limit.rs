@@ -87,7 +87,7 @@ async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() 
     let inside = Recorder::new(["read"]).layered(Audit.into_layer());
     let turn = Turn::new(inside.layered(seen.clone().into_layer()).layered(twice()));
     turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
-    assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each walk");
+    assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
 
     let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?"))));
     let waits =

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup, Row,
-    RowKind, Store, StoreError, Verdict, Work, Writes,
+    Answer, Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup,
+    Row, RowKind, Store, StoreError, Work, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -53,7 +53,7 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     let ask = ledger.park(Ask::new("r", "c", "rm").expires_in(seconds(10))).await.unwrap();
     assert_eq!(ask.parked_at, 1_000_000_000, "the clock is the one that is set by hand");
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
-    let yes = || Verdict::Approve { args: None };
+    let yes = || Answer::Approve { args: None };
     step(-500).await;
     assert_eq!(ledger.expire().await.unwrap().changed, [""; 0], "nothing expires early");
     step(510).await;
@@ -199,7 +199,7 @@ async fn an_approval_that_ages_between_reading_and_writing_is_not_claimed() {
     let ledger = Ledger::new(Arc::clone(&store)).approvals_valid_for(seconds(3));
     let ask = ledger.park(Ask::new("r", "c", "rm")).await.unwrap();
     let id = ask.ask.id();
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     ledger.decide(id, &ask.fingerprint, "ann", yes).await.unwrap();
     let step = move || block_in_place(|| Handle::current().block_on(step(2)));
     let slow = Ledger::new(Stepping { store, step });
