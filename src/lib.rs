@@ -87,12 +87,12 @@
 //! | feature | gives |
 //! |---|---|
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
-//! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
 //! | `seal` | tokens for approvals that go through other hands |
 //! | `postgres` | a store of the ledger in PostgreSQL |
 //! | `sqlite` | a ledger in a file that many processes share |
+//! | `terminal` | a handler that asks a person in the terminal |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
@@ -106,8 +106,6 @@ pub mod ai_sdk;
 pub mod args;
 pub mod call;
 mod caught;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -130,6 +128,8 @@ pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "terminal")]
+pub mod terminal;
 pub mod testing;
 pub mod tools;
 pub mod toolset;
@@ -146,8 +146,6 @@ pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
     ToolDefinition, ToolKind, Usage, UsageLimits,
 };
-#[cfg(feature = "cli")]
-pub use cli::TerminalHandler;
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
 };
@@ -182,6 +180,8 @@ pub use postgres::PostgresStore;
 pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
+#[cfg(feature = "terminal")]
+pub use terminal::TerminalHandler;
 pub use tools::{ToolLayer, ToolService, Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;

@@ -27,11 +27,11 @@ const FLOORS: &[(&str, u32)] = &[
     ("turn", 9),
     ("agent", 10),
     ("ai_sdk", 11),
-    ("cli", 11),
     ("genai", 11),
     ("postgres", 11),
     ("shell", 11),
     ("sqlite", 11),
+    ("terminal", 11),
     ("testing", 11),
     ("docs", 12),
 ];
