@@ -2,6 +2,7 @@
 
 mod canonical;
 pub(crate) mod depth;
+mod strict;
 mod text;
 pub(crate) mod unique;
 
