@@ -65,7 +65,7 @@ trait Stack: Send + Sync {
 }
 
 impl Tools {
-    /// No tools.
+    /// No tools at all.
     #[must_use]
     pub fn none() -> Self {
         Self::combined([])
