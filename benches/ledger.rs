@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use countersign::SqliteStore;
-use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -109,7 +109,7 @@ async fn ledger(deciders: usize) -> (f64, f64) {
                         let claimed = ledger.claim(&id, "w", Duration::from_secs(60)).await;
                         assert_eq!(claimed.unwrap(), Claimed::Claimed { token: 1 });
                     } else {
-                        let yes = Verdict::Approve { args: None };
+                        let yes = Answer::Approve { args: None };
                         let decided = ledger.decide(&id, &fingerprint, "ann", yes).await;
                         assert_eq!(decided.unwrap(), Decided::Won { again: false });
                     }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use countersign::PostgresStore;
-use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger, Record};
 use futures::future::join_all;
 use server::Server;
 
@@ -102,7 +102,7 @@ async fn ledger(url: &str, at_once: usize, count: usize, round: usize) -> (f64, 
     let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
     let parked = park(&ledger, &format!("bench-{at_once}-{round}"), count).await;
     let decided = rate(at_once, count, async |_, n| {
-        let (id, yes) = (parked[n].ask.id(), Verdict::Approve { args: None });
+        let (id, yes) = (parked[n].ask.id(), Answer::Approve { args: None });
         let decided = ledger.decide(id, &parked[n].fingerprint, "ann", yes).await.unwrap();
         assert_eq!(decided, Decided::Won { again: false });
     })
@@ -141,7 +141,7 @@ async fn wake(url: &str) {
         said.recv().unwrap();
         // Until it does wait.
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
         let decided = Instant::now();
         times.push(said.recv().unwrap().saturating_duration_since(decided));

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::args::{Args, ArgsError};
 use crate::call::{
-    Approval, BodyToken, Claim, Claimed, Journal, JournalClaim, JournalToken, Journaled, Leaf,
-    Pass, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate, keeping,
-    tool_layer,
+    Approval, BodyToken, CallRecord, Claim, ExecutionGuard, Journal, JournalClaim, JournalToken,
+    Journaled, Leaf, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate,
+    keeping, tool_layer,
 };
-use crate::caught::{Caught, caught};
 use crate::decision::Question;
 use crate::error::{BoxError, UserError};
 use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
+use crate::panic::{Panicked, catch_panic};
 use crate::toolset::{Permit, Toolset};
 
 /// The text of an outcome whose tool was started and whose end was not seen.
@@ -72,72 +72,72 @@ impl<T: Toolset> Gate<T> {
     }
 
     pub(crate) async fn enter(self, call: ToolCall) -> Result<Outcome, BoxError> {
-        let pass = Arc::clone(call.pass()?);
-        if pass.is_closed() {
+        let record = Arc::clone(call.record()?);
+        if record.is_closed() {
             return Err(UserError::PassClosed { id: call.id().into() }.into());
         }
-        if let Some(denial) = pass.denied() {
+        if let Some(denial) = record.denied() {
             return Ok(Outcome::denied(denial.reason()));
         }
         let Some(leaf) =
-            pass.definition().leaf().filter(|leaf| self.is(leaf) && *leaf.name == *call.name())
+            record.definition().leaf().filter(|leaf| self.is(leaf) && *leaf.name == *call.name())
         else {
             return Ok(refuse(
-                &pass,
+                &record,
                 format!("Not executed: `{}` is not a tool of this set.", call.name()),
                 None,
             ));
         };
-        pass.refuse_skipped(&call)?;
-        if pass.arrives(call.args()).is_err() {
-            // The turn walks again; nothing looks at this outcome.
+        record.refuse_skipped(&call)?;
+        if record.arrives(call.args()).is_err() {
+            // The turn makes the pass again; nothing looks at this outcome.
             return Ok(Outcome::Deferred(Deferral::approval(Vec::new())));
         }
-        if let Some(refused) = Self::refuse_invalid(&pass, leaf, &call) {
+        if let Some(refused) = Self::refuse_invalid(&record, leaf, &call) {
             return Ok(refused);
         }
-        let asked = match Self::open_questions(&pass, leaf, &call) {
+        let asked = match Self::open_questions(&record, leaf, &call) {
             Ok(asked) => asked,
-            Err(deferral) => return Ok(Outcome::Deferred(pass.defer(deferral))),
+            Err(deferral) => return Ok(Outcome::Deferred(record.defer(deferral))),
         };
-        if pass.definition().get_kind() == ToolKind::External {
+        if record.definition().get_kind() == ToolKind::External {
             let deferral =
                 Deferral::external(crate::outcome::DeferralKind::External, serde_json::Map::new());
-            return Ok(Outcome::Deferred(pass.defer(deferral)));
+            return Ok(Outcome::Deferred(record.defer(deferral)));
         }
         if leaf.behind.is_some() {
             // An agent runs outside of the stack: the turn takes it from here (rule T7).
-            pass.delegate();
+            record.delegate();
             return Ok(Outcome::Deferred(Deferral::of_agent()));
         }
-        let journal = pass.context().run().journal.clone();
+        let journal = record.context().run().journal.clone();
         let journal = journal.filter(|_| asked || leaf.journaled);
         let rerun = match journal {
             // What is written down stands: nothing runs over it.
             Some(_) => Rerun { idempotent: false, unasked: false },
             None => Rerun { idempotent: leaf.idempotent, unasked: !asked },
         };
-        self.execute(&pass, leaf, call, rerun, journal).await
+        self.execute(&record, leaf, call, rerun, journal).await
     }
 
     /// Arguments that layers made are validated here; the model's own were, where the response entered (rule T5).
-    fn refuse_invalid(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
-        if pass.knows(call.args()) {
+    fn refuse_invalid(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
+        if record.knows(call.args()) {
             return None;
         }
         let problem = match &leaf.validate {
             _ if call.args().are_too_deep() => ArgsError::too_deep().to_string(),
             validate => validate.as_ref()?(call.args()).err()?,
         };
-        let rewriters = pass.rewriters();
+        let rewriters = record.rewriters();
         let text = format!("Not executed: {rewriters} made arguments that do not fit the tool.");
-        Some(refuse(pass, text, Some(problem)))
+        Some(refuse(record, text, Some(problem)))
     }
 
     /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
-    fn open_questions(pass: &Pass, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
-        let questions = pass.questions(pass.definition().declared_question());
-        let changed = match pass.approval() {
+    fn open_questions(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
+        let questions = record.questions(record.definition().declared_question());
+        let changed = match record.approval() {
             None if questions.is_empty() => return Ok(false),
             None => None,
             Some(approval) => match not_covered(approval, leaf, call.args(), &questions) {
@@ -149,13 +149,13 @@ impl<T: Toolset> Gate<T> {
     }
 
     /// Runs the body.
-    async fn run(&self, pass: &Arc<Pass>, call: ToolCall) -> Result<Outcome, SharedError> {
+    async fn run(&self, record: &Arc<CallRecord>, call: ToolCall) -> Result<Outcome, SharedError> {
         let tool = call.name().to_owned();
-        let permit = Permit::new(call.at_body(), pass.context().clone(), BodyToken::new(pass));
-        match caught(|| self.toolset.run(permit)).await {
+        let permit = Permit::new(call.at_body(), record.context().clone(), BodyToken::new(record));
+        match catch_panic(|| self.toolset.run(permit)).await {
             Ok(Ok(value)) => Ok(Outcome::Returned(value)),
-            Ok(Err(error)) => ended(error, pass, &tool),
-            Err(Caught(what)) => {
+            Ok(Err(error)) => ended(error, record, &tool),
+            Err(Panicked(what)) => {
                 tracing::error!(tool, "a tool body {what}");
                 Ok(Outcome::failed(
                     "The tool stopped in the middle of its work; it may have done part of it.",
@@ -166,40 +166,40 @@ impl<T: Toolset> Gate<T> {
 
     async fn execute(
         &self,
-        pass: &Arc<Pass>,
+        record: &Arc<CallRecord>,
         leaf: &Leaf,
         call: ToolCall,
         rerun: Rerun,
         journal: Option<Arc<dyn Journal>>,
     ) -> Result<Outcome, BoxError> {
-        let claimed = match pass.claim(rerun).await {
+        let claimed = match record.claim(rerun).await {
             Claim::Go(claimed) => claimed,
             Claim::Recorded(ended) => return ended.map_err(Into::into),
             Claim::Unknown => return Ok(Outcome::unknown(MAY_HAVE_RUN)),
             Claim::Closed => return Err(UserError::PassClosed { id: call.id().into() }.into()),
         };
-        let usage = Arc::clone(&pass.context().run().usage);
+        let usage = Arc::clone(&record.context().run().usage);
         let first = claimed.is_first();
         if first && let Err(exceeded) = usage.take_tool_call() {
             claimed.give_up();
             return Err(exceeded.into());
         }
         let ended = match journal {
-            None => self.run(pass, call).await,
+            None => self.run(record, call).await,
             Some(journal) => {
                 let entry = Journaled {
-                    cx: pass.context(),
+                    cx: record.context(),
                     identity: leaf.identity(),
                     args: call.args(),
                     idempotent: leaf.idempotent,
                 };
                 match journal.claim(entry).await {
                     Ok(JournalClaim::Go(token)) => {
-                        written_down(&*journal, &token, self.run(pass, call)).await
+                        written_down(&*journal, &token, self.run(record, call)).await
                     }
                     not_now => {
                         usage.give_tool_call_back();
-                        return not_executed(not_now, claimed, pass);
+                        return not_executed(not_now, claimed, record);
                     }
                 }
             }
@@ -215,20 +215,20 @@ impl<T: Toolset> Gate<T> {
 /// What becomes of a call that the journal does not let run.
 fn not_executed(
     claim: Result<JournalClaim, BoxError>,
-    claimed: Claimed,
-    pass: &Pass,
+    claimed: ExecutionGuard,
+    record: &CallRecord,
 ) -> Result<Outcome, BoxError> {
     let outcome = match claim {
         // It was executed before: that is what the record of this pass says, too.
         Ok(JournalClaim::Recorded(outcome)) => outcome,
         Ok(JournalClaim::AskAgain(question, why)) => {
             claimed.give_up();
-            let mut deferral = Deferral::approval(pass.questions(Some(question)));
+            let mut deferral = Deferral::approval(record.questions(Some(question)));
             deferral.changed = Some(why.to_owned());
-            return Ok(Outcome::Deferred(pass.defer(deferral)));
+            return Ok(Outcome::Deferred(record.defer(deferral)));
         }
         Ok(JournalClaim::Unknown(text)) => {
-            drop(claimed); // leaves the pass unknown, as it is
+            drop(claimed); // leaves the record unknown, as it is
             return Ok(Outcome::unknown(text));
         }
         Ok(JournalClaim::Denied(text)) => {
@@ -292,32 +292,32 @@ pub(crate) fn not_covered(
     None
 }
 
-fn refuse(pass: &Pass, reason: String, detail: Option<String>) -> Outcome {
-    tracing::error!(tool = pass.context().tool_name(), reason, "the gate refuses a call");
-    Outcome::denied(pass.deny_at_gate(reason, detail).reason())
+fn refuse(record: &CallRecord, reason: String, detail: Option<String>) -> Outcome {
+    tracing::error!(tool = record.context().tool_name(), reason, "the gate refuses a call");
+    Outcome::denied(record.deny_at_gate(reason, detail).reason())
 }
 
 /// How a body that gave no value has ended.
-fn ended(error: ToolError, pass: &Pass, tool: &str) -> Result<Outcome, SharedError> {
+fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, SharedError> {
     match error {
         ToolError::Retry(it) => Ok(Outcome::Retry(it)),
         ToolError::Failed(it) => Ok(Outcome::Failed(it)),
         ToolError::ApprovalRequired(it) => {
-            let mut deferral = Deferral::approval(pass.questions(Some(own_question(it, tool))));
-            deferral.changed = pass.approval().map(|_| "the tool asks again".to_owned());
+            let mut deferral = Deferral::approval(record.questions(Some(own_question(it, tool))));
+            deferral.changed = record.approval().map(|_| "the tool asks again".to_owned());
             Ok(Outcome::Deferred(deferral))
         }
         ToolError::CallDeferred(it) => {
             Ok(Outcome::Deferred(Deferral::external(it.kind, it.metadata)))
         }
         ToolError::Fatal(error) => Err(SharedError(Arc::new(error))),
-        ToolError::Other(error) if pass.context().run().tool_errors_end_run => {
+        ToolError::Other(error) if record.context().run().tool_errors_end_run => {
             Err(SharedError(Arc::new(error)))
         }
         ToolError::Other(error) => {
             tracing::warn!(tool, "a tool failed with an error, which the model is told");
             let outcome = Outcome::failed(told(&error));
-            pass.failed(SharedError(Arc::new(error)));
+            record.failed(SharedError(Arc::new(error)));
             Ok(outcome)
         }
     }

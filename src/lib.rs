@@ -7,13 +7,13 @@
 //!
 //! ```text
 //!  model response ── the calls of ONE response
-//!       │  Turn: one walk per call, concurrently
+//!       │  Turn: one pass per call, concurrently
 //!       ▼
 //!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
 //!               │ DENY: stops here                                  │ an open question: deferred, at once
 //!               │ ASK: noted, the call goes on inward               ▼
 //!               ▼                                        DeferredToolRequests ─► handler, or the caller
-//!  outcomes, in model order ◄── approved calls walk the SAME stack again ◄── DeferredToolResults
+//!  outcomes, in model order ◄── approved calls pass the SAME stack again ◄── DeferredToolResults
 //! ```
 //!
 //! # Example
@@ -116,7 +116,6 @@ pub mod agent;
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
-mod caught;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -132,6 +131,7 @@ pub mod middleware;
 #[cfg(feature = "agent")]
 pub mod model;
 pub mod outcome;
+mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "seal")]
@@ -164,8 +164,8 @@ pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
 };
 pub use deferred::{
-    Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,
-    metadata,
+    Answered, Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval,
+    ToolApproved, metadata,
 };
 pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
@@ -205,5 +205,5 @@ pub use toolset::{
     blocking_tool_fn, tool_fn,
 };
 pub use turn::{
-    Answered, CallReport, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError, TurnReport, admit,
+    CallReport, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError, TurnReport, admit,
 };

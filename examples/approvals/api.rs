@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use countersign::ledger::{AskState, Decided, Record, Verdict};
+use countersign::ledger::{Answer, AskState, Decided, Record};
 use countersign::{Args, DeferralKind, RunOutput};
 use futures::{Stream, stream};
 use serde::Deserialize;
@@ -162,14 +162,14 @@ pub(crate) async fn decide(
         return Err(Refused::forbidden("somebody_else", problem));
     }
     let record = find(&app, &id).await?;
-    let (fingerprint, verdict) = match decision {
+    let (fingerprint, answer) = match decision {
         Decision::Approve { fingerprint, args, .. } => {
             let args = may_approve(&record, args.as_deref())?;
-            (fingerprint, Verdict::Approve { args })
+            (fingerprint, Answer::Approve { args })
         }
-        Decision::Deny { fingerprint, message, .. } => (fingerprint, Verdict::Deny { message }),
+        Decision::Deny { fingerprint, message, .. } => (fingerprint, Answer::Deny { message }),
     };
-    let decided = app.ledger.decide(&id, &fingerprint, &name, verdict).await?;
+    let decided = app.ledger.decide(&id, &fingerprint, &name, answer).await?;
     let result = match &decided {
         Decided::Won { .. } | Decided::Recorded { .. } => json!(decided),
         Decided::Lost(winner) => return Err(Refused::lost(winner)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ledger::{AskState, Millis, Record, Verdict, Vote};
+use countersign::ledger::{Answer, AskState, Millis, Record, Vote};
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
@@ -55,7 +55,7 @@ fn shown(record: &Record, who: &Principal, limits: Limits) -> Value {
         "left_out": view.as_ref().is_some_and(|view| view.left_out),
         "quorum": quorum(record, who),
         "proposals": proposals(record, limits),
-        "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
+        "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.answer, it.at)),
         "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
         "ran": ran(record),
         "outcome": outcome(record),
@@ -84,8 +84,8 @@ fn proposals(record: &Record, limits: Limits) -> Vec<Value> {
     for votes in by.values() {
         let Some(first) = votes.first() else { continue };
         let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
-        let mut it = decision(&people, &first.verdict, first.at);
-        if let Verdict::Approve { args: Some(args) } = &first.verdict {
+        let mut it = decision(&people, &first.answer, first.at);
+        if let Answer::Approve { args: Some(args) } = &first.answer {
             let call = ToolCall::new("", record.ask.tool(), args.to_value());
             let view = CallView::of_call(&call, limits);
             it["left_out"] = view.left_out.into();
@@ -98,15 +98,15 @@ fn proposals(record: &Record, limits: Limits) -> Vec<Value> {
 }
 
 /// Who said what, and when.
-pub(crate) fn decision(by: &[String], verdict: &Verdict, at: Millis) -> Value {
-    let message = match verdict {
-        Verdict::Deny { message } => Some(short(message)),
+pub(crate) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
+    let message = match answer {
+        Answer::Deny { message } => Some(short(message)),
         _ => None,
     };
     json!({
         "by": by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>(),
-        "verdict": verdict.word(),
-        "past": past(verdict),
+        "verdict": answer.word(),
+        "past": past(answer),
         "message": message,
         "at": at,
     })
@@ -129,11 +129,11 @@ fn outcome(record: &Record) -> Option<Value> {
 }
 
 /// What was done to the ask, in one word.
-pub(crate) fn past(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Approve { args: None } => "approved",
-        Verdict::Approve { args: Some(_) } => "approved with changes",
-        Verdict::Deny { .. } => "denied",
+pub(crate) fn past(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Approve { args: None } => "approved",
+        Answer::Approve { args: Some(_) } => "approved with changes",
+        Answer::Deny { .. } => "denied",
         _ => "answered",
     }
 }

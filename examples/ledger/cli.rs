@@ -58,7 +58,7 @@ pub(crate) enum Command {
         #[arg(long = "as", value_name = "WHO", value_parser = name, allow_hyphen_values = true)]
         who: String,
         #[command(flatten)]
-        verdict: VerdictArgs,
+        answer: AnswerArgs,
     },
     /// Claims the execution of an approved ask.
     Claim {
@@ -110,7 +110,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 #[group(skip)]
-pub(crate) struct VerdictArgs {
+pub(crate) struct AnswerArgs {
     /// It may run.
     #[arg(long)]
     pub(crate) approve: bool,

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use countersign::ledger::{Broken, Checkpoint, Entry, Ledger, Verdict};
+use countersign::ledger::{Answer, Broken, Checkpoint, Entry, Ledger};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::cli::{Cli, Command, VerdictArgs};
+use crate::cli::{AnswerArgs, Cli, Command};
 use crate::{Failed, Said, cli, park, said, store};
 
 pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
@@ -57,7 +57,7 @@ fn job(words: &str) -> Result<Job, Failed> {
 /// A command, with everything read that it takes.
 enum Job {
     Park(Box<countersign::ledger::Ask>),
-    Decide { id: String, fingerprint: String, who: String, verdict: Verdict },
+    Decide { id: String, fingerprint: String, who: String, answer: Answer },
     Settle { id: String, token: u64, outcome: serde_json::Value },
     Verify(BTreeMap<String, (i64, String)>),
     Other(Command),
@@ -67,8 +67,8 @@ impl Job {
     fn read(command: Command) -> Result<Self, Failed> {
         Ok(match command {
             Command::Park => Self::Park(Box::new(park::ask()?)),
-            Command::Decide { id, fingerprint, who, verdict } => {
-                Self::Decide { id, fingerprint, who, verdict: self::verdict(verdict)? }
+            Command::Decide { id, fingerprint, who, answer } => {
+                Self::Decide { id, fingerprint, who, answer: self::answer(answer)? }
             }
             Command::Settle { id, token, outcome } => {
                 Self::Settle { id, token, outcome: park::value(&outcome, "--outcome")? }
@@ -87,8 +87,8 @@ impl Job {
                 let (id, fingerprint) = (record.ask.id(), record.fingerprint.as_str());
                 Ok(Said::new(0, json!({"id": id, "fingerprint": fingerprint})))
             }
-            Self::Decide { id, fingerprint, who, verdict } => {
-                said::decided(&ledger.decide(&id, &fingerprint, &who, verdict).await?)
+            Self::Decide { id, fingerprint, who, answer } => {
+                said::decided(&ledger.decide(&id, &fingerprint, &who, answer).await?)
             }
             Self::Settle { id, token, outcome } => {
                 said::settled(&ledger.settle(&id, token, outcome).await?)
@@ -99,14 +99,14 @@ impl Job {
     }
 }
 
-fn verdict(args: VerdictArgs) -> Result<Verdict, Failed> {
+fn answer(args: AnswerArgs) -> Result<Answer, Failed> {
     if let Some(message) = args.deny {
-        return Ok(Verdict::Deny { message });
+        return Ok(Answer::Deny { message });
     }
     if let Some(answer) = args.answer {
-        return Ok(Verdict::Answer { value: park::value(&answer, "--answer")? });
+        return Ok(Answer::Result { value: park::value(&answer, "--answer")? });
     }
-    Ok(Verdict::Approve { args: args.args.map(|args| park::args(&args)).transpose()? })
+    Ok(Answer::Approve { args: args.args.map(|args| park::args(&args)).transpose()? })
 }
 
 async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {

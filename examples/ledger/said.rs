@@ -1,7 +1,7 @@
 //! What each result prints, and its exit status.
 
 use countersign::Question;
-use countersign::ledger::{Cancelled, Claimed, Decided, Record, Renewed, Settled, Verdict, Winner};
+use countersign::ledger::{Answer, Cancelled, Claimed, Decided, Record, Renewed, Settled, Winner};
 use serde_json::{Value, json};
 
 use crate::{Failed, Said};
@@ -95,13 +95,13 @@ fn winner(winner: &Winner) -> Value {
 }
 
 /// `decision`, one word, and what belongs to it.
-fn decision(verdict: &Verdict) -> Value {
-    match verdict {
-        Verdict::Approve { args: None } => json!({"decision": "approve"}),
-        Verdict::Approve { args: Some(args) } => json!({"decision": "approve", "args": args}),
-        Verdict::Deny { message } => json!({"decision": "deny", "message": message}),
-        Verdict::Answer { value } => json!({"decision": "answer", "answer": value}),
-        _ => json!({"decision": verdict.word()}),
+fn decision(answer: &Answer) -> Value {
+    match answer {
+        Answer::Approve { args: None } => json!({"decision": "approve"}),
+        Answer::Approve { args: Some(args) } => json!({"decision": "approve", "args": args}),
+        Answer::Deny { message } => json!({"decision": "deny", "message": message}),
+        Answer::Result { value } => json!({"decision": "answer", "answer": value}),
+        _ => json!({"decision": answer.word()}),
     }
 }
 
@@ -116,7 +116,7 @@ fn question(question: &Question) -> Value {
 
 pub(crate) fn ask(record: &Record) -> Value {
     let decision = record.decision.as_ref();
-    let word = decision.map(|it| self::decision(&it.verdict)["decision"].take());
+    let word = decision.map(|it| self::decision(&it.answer)["decision"].take());
     json!({
         "id": record.ask.id(),
         "fingerprint": record.fingerprint,
@@ -129,8 +129,8 @@ pub(crate) fn ask(record: &Record) -> Value {
         "decision": word,
         "decided_by": decision.map(|it| people(&it.by)),
         "decided_at": decision.map(|it| it.at),
-        "message": decision.and_then(|it| self::decision(&it.verdict).get("message").cloned()),
-        "answer": decision.and_then(|it| self::decision(&it.verdict).get("answer").cloned()),
+        "message": decision.and_then(|it| self::decision(&it.answer).get("message").cloned()),
+        "answer": decision.and_then(|it| self::decision(&it.answer).get("answer").cloned()),
         "votes": record.votes,
         "cancelled_by": record.cancelled_by,
         "claim": record.claim,

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
 pub use output::{Output, structured, text};
-#[cfg(feature = "ai-sdk")]
-pub(crate) use parked::Keeper;
 pub use parked::TakeUp;
+#[cfg(feature = "ai-sdk")]
+pub(crate) use parked::{Keeper, closed_asks};
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use stream::{RunStream, RunStreamSync};

@@ -1,5 +1,6 @@
 //! Runs that a ledger keeps: parked when they wait, and resumed by one worker at a time (rule L5).
 
+use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +14,9 @@ use super::running::Running;
 use crate::call::keeping;
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
-use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken};
+use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorded};
 use crate::message::Message;
-use crate::turn::{Closing, SuspendedRun, TurnReport, recorded};
+use crate::turn::{SuspendedRun, TurnReport};
 
 /// What became of a parked run.
 #[derive(Debug)]
@@ -90,8 +91,9 @@ impl Agent {
             let run = self.resume(hold.state.clone(), answers).kept_by(keeper.clone());
             let run = run.output(self.output.clone().or_deferred());
             let mut ended = hold.keeping(&keeper, run.into_future()).await;
+            let saved = hold.keep(&ended).await;
             put_before(before_it.map(|run| run.turns).unwrap_or_default(), &mut ended);
-            match hold.keep(&ended, &keeper.closing.take()).await {
+            match saved {
                 Ok(Saved::Saved) => {}
                 Ok(Saved::StaleToken) => return Ok(TakeUp::NotKept { ended, error: None }),
                 Err(error) => return Ok(TakeUp::NotKept { ended, error: Some(failed(error)) }),
@@ -159,8 +161,6 @@ impl Agent {
 /// Who saves a run that was taken up.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper {
-    /// What is closed with it.
-    pub(crate) closing: Closing,
     /// Another worker has taken it over.
     lost: Arc<AtomicBool>,
 }
@@ -237,12 +237,8 @@ impl<S> Hold<'_, S> {
         error
     }
 
-    /// Keeps what the run came to, for now or for good.
-    async fn keep(
-        &self,
-        ended: &Result<RunResult, RunError>,
-        closes: &[String],
-    ) -> Result<Saved, LedgerError> {
+    /// Keeps what the run came to, for now or for good, and closes the asks of the calls that have got their results.
+    async fn keep(&self, ended: &Result<RunResult, RunError>) -> Result<Saved, LedgerError> {
         let (state, over) = match ended {
             Ok(result) => match result.output() {
                 RunOutput::Text(text) => (json!(text), true),
@@ -251,7 +247,11 @@ impl<S> Hold<'_, S> {
             },
             Err(error) => (state_of(error.suspended())?, false),
         };
-        self.write(state, over, closes).await
+        let turns = match ended {
+            Ok(result) => result.turns(),
+            Err(error) => error.turns(),
+        };
+        self.write(state, over, &closed_asks(turns)).await
     }
 
     async fn write(
@@ -266,28 +266,37 @@ impl<S> Hold<'_, S> {
 }
 
 impl Running<'_> {
-    /// Parks the run for whoever takes it up, and closes the asks of calls that have got their results with it.
-    pub(super) async fn park(&self, state: &SuspendedRun) -> Result<(), LedgerError> {
-        let Some((ledger, closing)) = self.own_closing() else { return Ok(()) };
-        let (state, closes) = (state_of(state)?, closing.take());
+    /// Parks the run for another worker, and closes the asks of calls that have got their results with it.
+    pub(super) async fn park(
+        &self,
+        state: &SuspendedRun,
+        report: Option<&TurnReport>,
+    ) -> Result<(), LedgerError> {
+        let Some(ledger) = self.saves_itself() else { return Ok(()) };
+        let (state, closes) = (state_of(state)?, closed_asks(report));
         let begun = RunWrite { state, token: None, over: false, closes: &closes };
         ledger.write_run(&self.state.run_id, begun).await.map(drop)
     }
 
     /// Closes the asks of calls that have got their results, where the run is not saved with them.
-    pub(super) async fn close_asks(&self) -> Result<(), LedgerError> {
-        let Some((ledger, closing)) = self.own_closing() else { return Ok(()) };
-        match &closing.take()[..] {
+    pub(super) async fn close_asks(&self, report: Option<&TurnReport>) -> Result<(), LedgerError> {
+        let Some(ledger) = self.saves_itself() else { return Ok(()) };
+        match &closed_asks(report)[..] {
             [] => Ok(()),
             asks => ledger.close_all(asks).await,
         }
     }
 
     /// The same, where the run ends with another error.
-    pub(super) async fn close_asks_if_possible(&self) {
-        if let Err(error) = self.close_asks().await {
+    pub(super) async fn close_asks_if_possible(&self, report: Option<&TurnReport>) {
+        if let Err(error) = self.close_asks(report).await {
             tracing::warn!(%error, "asks of calls that have their results could not be closed");
         }
+    }
+
+    /// The ledger, where the run is parked by itself: it is no sub-agent's, and no worker has taken it.
+    fn saves_itself(&self) -> Option<&Ledger> {
+        self.turn.get_ledger().filter(|_| self.turn.is_root() && self.keeper.is_none())
     }
 
     /// Whether it may be a run that the ledger keeps, and nobody has taken it for this.
@@ -315,11 +324,10 @@ impl Running<'_> {
             return Err(self.stop(error));
         }
         let keeper = Keeper::default();
-        self.turn = self.turn.closing_later(keeper.closing.clone());
         self.keeper = Some(keeper.clone());
         let state = self.snapshot();
         let ended = hold.keeping(&keeper, self.finish()).await;
-        match hold.keep(&ended, &keeper.closing.take()).await {
+        match hold.keep(&ended).await {
             Ok(Saved::Saved) => ended,
             Ok(Saved::StaleToken) => Err(RunError::new(
                 ErrorKind::RunGoneOn { run: run_id.clone() },
@@ -336,11 +344,12 @@ impl Running<'_> {
             }
         }
     }
+}
 
-    fn own_closing(&self) -> Option<(&Ledger, &Closing)> {
-        let closing = self.turn.get_closing().filter(|_| self.turn.is_root());
-        self.turn.get_ledger().zip(closing).filter(|_| self.keeper.is_none())
-    }
+/// The asks that are closed with the state that these reports led to.
+pub(crate) fn closed_asks<'a>(reports: impl IntoIterator<Item = &'a TurnReport>) -> Vec<String> {
+    let asks: BTreeSet<_> = reports.into_iter().flat_map(TurnReport::closed_asks).collect();
+    asks.into_iter().cloned().collect()
 }
 
 /// A run as the ledger keeps it.

@@ -252,11 +252,8 @@ impl<'a> Run<'a> {
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
-        let turn = if turn.is_root() && turn.get_ledger().is_some() {
-            turn.closing_later(self.keeper.clone().unwrap_or_default().closing)
-        } else {
-            turn
-        };
+        let turn =
+            if turn.is_root() && turn.get_ledger().is_some() { turn.closing_later() } else { turn };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
         // A sub-agent's run asks in its parent's.
         let asks = turn.get_asks().cloned().unwrap_or_default();

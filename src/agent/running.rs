@@ -9,13 +9,13 @@ use super::output::Output;
 use super::parked::Keeper;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
-use crate::deferred::DeferredToolResults;
+use crate::deferred::{Answered, DeferredToolResults};
 use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{
-    Answered, CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn,
-    TurnError, TurnReport, Watchers, boxed, results,
+    CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError,
+    TurnReport, Watchers, boxed, results,
 };
 
 /// A run, and what comes next in it.
@@ -236,13 +236,14 @@ impl Running<'_> {
             Ok(report) => report,
             Err(error) if error.kind().is_stopped() => {
                 let stopped = self.fail(error);
-                if let Err(error) = self.park(stopped.suspended()).await {
+                let parked = self.park(stopped.suspended(), stopped.turns().last()).await;
+                if let Err(error) = parked {
                     return Err(self.stop(ErrorKind::Ledger(error.into())));
                 }
                 return Err(stopped);
             }
             Err(error) => {
-                self.close_asks_if_possible().await;
+                self.close_asks_if_possible(Some(error.report())).await;
                 return Err(self.fail(error));
             }
         };
@@ -258,7 +259,7 @@ impl Running<'_> {
         Arc::make_mut(&mut self.state.history).push(message);
         self.state.responses += 1;
         self.turns.push(report);
-        if let Err(error) = self.close_asks().await {
+        if let Err(error) = self.close_asks(self.turns.last()).await {
             return Err(self.stop(ErrorKind::Ledger(error.into())));
         }
         if let Some(answer) = answer {
@@ -293,7 +294,7 @@ impl Running<'_> {
     /// The run ends with calls that wait.
     async fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
         if !self.output.deferred {
-            self.close_asks_if_possible().await;
+            self.close_asks_if_possible(self.turns.last()).await;
             let ids = waiting.requests().iter().map(|call| call.id().to_owned()).collect();
             let error = self.not_expected(ids, &waiting);
             self.state.turn = Some(waiting);
@@ -304,11 +305,11 @@ impl Running<'_> {
         self.state.prompts.clear();
         self.state = self.snapshot();
         if let Err(error) = self.state.check_storable() {
-            self.close_asks_if_possible().await;
+            self.close_asks_if_possible(self.turns.last()).await;
             return Err(self.stop(error.into()));
         }
         let state = self.state.clone();
-        if let Err(error) = self.park(&state).await {
+        if let Err(error) = self.park(&state, self.turns.last()).await {
             return Err(self.stop(ErrorKind::Ledger(error.into())));
         }
         Ok(self.end(RunOutput::Deferred(Box::new(state))))

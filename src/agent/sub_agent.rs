@@ -16,10 +16,12 @@ use crate::call::{RunContext, RunInfo};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, ErrorKind};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 use crate::toolset::Tool;
-use crate::turn::{End, Ended, SubAgent, SuspendedRun, Task, Turn, behind, boxed};
+use crate::turn::{
+    Durability, SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, SuspendedRun, Turn, behind,
+    boxed,
+};
 
 /// What a sub-agent is told.
 #[derive(Deserialize, JsonSchema)]
@@ -87,7 +89,7 @@ struct AgentTool {
 }
 
 impl AgentTool {
-    fn turn(&self, task: &Task) -> Turn {
+    fn turn(&self, task: &SubAgentTask) -> Turn {
         let deps = self.agent.deps.clone().over(&task.info.deps);
         let turn = self.agent.turn.clone().inside(task).with_deps(deps);
         turn.shared_handler(self.agent.handler.clone().map(|handler| {
@@ -96,7 +98,7 @@ impl AgentTool {
         }))
     }
 
-    async fn work(&self, mut task: Task) -> Ended {
+    async fn work(&self, mut task: SubAgentTask) -> SubAgentResult {
         let turn = self.turn(&task);
         let (agent, output) = (&self.agent, self.agent.output.clone().or_deferred());
         let run = match task.resume.take() {
@@ -107,7 +109,8 @@ impl AgentTool {
             None => match (self.prompt)(&task.args) {
                 Ok(prompt) => Run::prompt(agent, prompt),
                 Err(problem) => {
-                    return Ended { end: End::Done(Outcome::retry(problem)), turns: Vec::new() };
+                    let end = SubAgentEnd::Done(Outcome::retry(problem));
+                    return SubAgentResult { end, turns: Vec::new() };
                 }
             },
         };
@@ -116,29 +119,29 @@ impl AgentTool {
         match running.await {
             Ok(result) => {
                 let end = match result.output {
-                    RunOutput::Text(text) => End::Done(Outcome::returned(text)),
-                    RunOutput::Structured(value) => End::Done(Outcome::returned(value)),
-                    RunOutput::Deferred(run) => End::Suspended(run),
+                    RunOutput::Text(text) => SubAgentEnd::Done(Outcome::returned(text)),
+                    RunOutput::Structured(value) => SubAgentEnd::Done(Outcome::returned(value)),
+                    RunOutput::Deferred(run) => SubAgentEnd::Suspended(run),
                 };
-                Ended { end, turns: result.turns }
+                SubAgentResult { end, turns: result.turns }
             }
             Err(error) => {
                 let (kind, run, turns) = error.into_parts();
-                Ended { end: End::Failed(kind, Box::new(run)), turns }
+                SubAgentResult { end: SubAgentEnd::Failed(kind, Box::new(run)), turns }
             }
         }
     }
 }
 
 impl SubAgent for AgentTool {
-    fn run(&self, task: Task) -> BoxFuture<'_, Ended> {
+    fn run(&self, task: SubAgentTask) -> BoxFuture<'_, SubAgentResult> {
         Box::pin(self.work(task))
     }
 
     fn check<'a>(
         &'a self,
         info: RunInfo,
-        ledger: Option<Ledger>,
+        durability: Option<Arc<dyn Durability>>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
     ) -> BoxFuture<'a, Result<(), ErrorKind>> {
@@ -146,8 +149,8 @@ impl SubAgent for AgentTool {
             let Some(suspended) = run.turn().cloned() else { return Ok(()) };
             let deps = self.agent.deps.clone().over(&info.deps);
             let turn = self.agent.turn.clone().with_deps(deps);
-            let turn = match ledger.filter(|_| turn.get_ledger().is_none()) {
-                Some(ledger) => turn.ledger(ledger),
+            let turn = match durability.filter(|_| turn.durability().is_none()) {
+                Some(durability) => turn.durable(durability),
                 None => turn,
             };
             turn.check(suspended, answers).await

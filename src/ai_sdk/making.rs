@@ -18,11 +18,12 @@ use super::plan::{Answer, Plan, Said};
 use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
-use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep};
+use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep, closed_asks};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::ErrorKind;
+use crate::ledger::recorded;
 use crate::outcome::DeferralKind;
-use crate::turn::{SuspendedRun, recorded};
+use crate::turn::SuspendedRun;
 
 /// What became of a run.
 enum Ended {
@@ -46,7 +47,9 @@ pub(super) struct Making<'a> {
     before: usize,
     /// The calls that the request answers, by id.
     answers: HashMap<String, Answer>,
-    /// Which asks are closed with the chat, and whether another server has taken it over.
+    /// The asks that are closed with the chat.
+    closed_asks: Vec<String>,
+    /// Whether another server has taken the chat over.
     keeper: Keeper,
 }
 
@@ -61,7 +64,8 @@ impl<'a> Making<'a> {
     ) -> Self {
         let before = held.chat.known();
         let answers = HashMap::new();
-        Self { inner, id, principal, held, live, before, answers, keeper }
+        let closed_asks = Vec::new();
+        Self { inner, id, principal, held, live, before, answers, closed_asks, keeper }
     }
 
     /// Makes the response, and keeps the chat. Gives what is told once it is kept.
@@ -78,7 +82,7 @@ impl<'a> Making<'a> {
         let last = self.end(ended, &mut lock(&told));
         let message = lock(&told).message().clone();
         self.held.chat.keep(message, self.before);
-        let saved = self.inner.home.save(self.id, &self.held, &self.keeper.closing.take()).await;
+        let saved = self.inner.home.save(self.id, &self.held, &self.closed_asks).await;
         match saved {
             Ok(state) => Ok(state.into_iter().chain(last).collect()),
             Err(refusal) => {
@@ -143,7 +147,7 @@ impl<'a> Making<'a> {
         {
             let (turn, asks) = recorded(ledger, turn).await?;
             run.turn = Some(turn);
-            self.keeper.closing.add(asks);
+            self.closed_asks.extend(asks);
         }
         self.held.chat.supersede();
         Ok(())
@@ -217,21 +221,28 @@ impl<'a> Making<'a> {
         Ended::Nothing
     }
 
-    async fn drive(&self, run: Run<'_>) -> Ended {
+    async fn drive(&mut self, run: Run<'_>) -> Ended {
         let mut run = run.kept_by(self.keeper.clone()).or_deferred().iter();
-        loop {
+        let ended = loop {
             let step = match select(pin!(self.live.stopped()), pin!(run.next())).await {
                 Either::Left(_) => None,
                 Either::Right((step, _)) => Some(step),
             };
             match step {
-                None => return Ended::Stopped(run.suspended()),
-                Some(Ok(Some(RunStep::End(result)))) => return Ended::Run(Box::new(result)),
+                None => break Ended::Stopped(run.suspended()),
+                Some(Ok(Some(RunStep::End(result)))) => break Ended::Run(Box::new(result)),
                 Some(Ok(Some(_))) => {}
-                Some(Ok(None)) => return Ended::Nothing,
-                Some(Err(error)) => return Ended::Failed(Box::new(error)),
+                Some(Ok(None)) => break Ended::Nothing,
+                Some(Err(error)) => break Ended::Failed(Box::new(error)),
             }
-        }
+        };
+        let turns = match &ended {
+            Ended::Run(result) => result.turns(),
+            Ended::Failed(error) => error.turns(),
+            Ended::Stopped(_) | Ended::Nothing => run.turns(),
+        };
+        self.closed_asks.extend(closed_asks(turns));
+        ended
     }
 
     /// Takes over what the run came to. Gives what ends the stream.

@@ -11,9 +11,9 @@ use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::call::ToolCall;
-use crate::deferred::{ToolApproval, ToolApproved};
+use crate::deferred::{Answered, ToolApproval, ToolApproved};
 use crate::outcome::{DENIED, Outcome, ToolDenied};
-use crate::turn::{Answered, CallReport, JOINT, RunEvent};
+use crate::turn::{CallReport, JOINT, RunEvent};
 
 /// What is told to the client, and the same message at the server.
 pub(super) struct Told {

@@ -60,7 +60,8 @@ pub(crate) struct CallInfo {
     pub(crate) name: Arc<str>,
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) phase: Phase,
-    pub(crate) walk: u32,
+    /// The number of the pass in its phase, from 1.
+    pub(crate) pass: u32,
     /// Whether an agent behind the call has begun its work: the call was let through before.
     pub(crate) begun: bool,
     pub(crate) approval: Option<Approval>,
@@ -97,10 +98,10 @@ impl Approval {
 pub struct Said {
     /// The layer.
     pub layer: String,
-    /// The pass it was on.
+    /// The phase it was in.
     pub phase: Phase,
-    /// The walk of that pass, from 1; a second one is made when a layer inside has changed the arguments.
-    pub walk: u32,
+    /// The pass of that phase, from 1; a second one is made when a layer inside has changed the arguments.
+    pub pass: u32,
     /// Its decision.
     pub decision: ToolDecision,
     /// Its reasons; empty for an ALLOW.
@@ -213,7 +214,7 @@ impl RunContext {
     #[must_use]
     pub fn is_repeat(&self) -> bool {
         let again =
-            |call: &Arc<CallInfo>| call.begun || call.walk > 1 || call.phase == Phase::Approved;
+            |call: &Arc<CallInfo>| call.begun || call.pass > 1 || call.phase == Phase::Approved;
         self.repeat || self.call.as_ref().is_some_and(again)
     }
 
@@ -295,7 +296,7 @@ impl RunContext {
         call.said.lock().unwrap_or_else(PoisonError::into_inner).push(Said {
             layer: layer().into_owned(),
             phase: call.phase,
-            walk: call.walk,
+            pass: call.pass,
             decision: decision.decision(),
             reason: decision.reason(),
             changed_args: decision.changes(seen),

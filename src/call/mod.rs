@@ -1,14 +1,15 @@
 //! A tool call, what is known about its tool, and the record of what was decided about it.
 
+mod ancestor;
 mod ask_history;
+mod claim;
 mod context;
 mod definition;
+mod execution;
 mod extensions;
-mod inherited;
 mod journal;
 mod level;
 mod parts;
-mod pass;
 mod record;
 mod usage;
 
@@ -23,23 +24,24 @@ use serde_json::Value;
 use crate::args::depth::{MAX_ARGS, is_deeper};
 use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
+pub(crate) use ancestor::{Decider, Inherited};
 pub use ask_history::{AskHistory, DeniedBefore};
 pub(crate) use ask_history::{Denied, call_key};
+pub(crate) use claim::{BodyToken, Claim, ExecutionGuard, Rerun};
 pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
 pub use context::{Phase, RunContext, Said};
 pub(crate) use definition::{Behind, Leaf, Validate};
 pub use definition::{ToolDefinition, ToolKind};
+pub use execution::Execution;
+pub(crate) use execution::SharedError;
 pub use extensions::Extensions;
-pub(crate) use inherited::{Decider, Inherited};
 pub(crate) use journal::{
     Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat, is_about_repeating,
     keeping, repeated,
 };
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub use parts::Parts;
-pub(crate) use pass::{Closed, Pass, name_rewriters};
-pub use record::Execution;
-pub(crate) use record::{BodyToken, Claim, Claimed, Rerun, SharedError};
+pub(crate) use record::{CallRecord, Closed, name_rewriters};
 pub(crate) use usage::Meter;
 pub use usage::{Usage, UsageLimits};
 
@@ -74,7 +76,7 @@ struct Head {
     name: Arc<str>,
     /// What the model sent, when it is not the arguments of a call.
     unreadable: Option<(Value, ArgsError)>,
-    pass: Option<Arc<Pass>>,
+    record: Option<Arc<CallRecord>>,
     /// The context in place of the pass's own, where a composite asks its members again.
     cx: Option<RunContext>,
 }
@@ -90,7 +92,7 @@ impl ToolCall {
             Ok(args) => (args, None),
             Err(error) => (Args::new(), Some((storable(sent), error))),
         };
-        let head = Head { id: id.into(), name: name.into(), unreadable, pass: None, cx: None };
+        let head = Head { id: id.into(), name: name.into(), unreadable, record: None, cx: None };
         Self {
             head: Arc::new(head),
             args,
@@ -146,9 +148,9 @@ impl ToolCall {
     /// The run, the pass and the approval of this call; an empty context outside a turn.
     #[must_use]
     pub fn context(&self) -> &RunContext {
-        match (&self.head.cx, &self.head.pass) {
+        match (&self.head.cx, &self.head.record) {
             (Some(cx), _) => cx,
-            (None, Some(pass)) => pass.context(),
+            (None, Some(record)) => record.context(),
             (None, None) => RunContext::empty(),
         }
     }
@@ -158,12 +160,12 @@ impl ToolCall {
         self.head.unreadable.as_ref().map(|(_, error)| error)
     }
 
-    /// The record of this walk. A call that was built rather than received has none, and the one that a body was given
+    /// The record of this pass. A call that was built rather than received has none, and the one that a body was given
     /// is sent nowhere: it would wait for its own end.
     #[inline]
-    pub(crate) fn pass(&self) -> Result<&Arc<Pass>, UserError> {
-        match &self.head.pass {
-            Some(pass) if self.progress != Progress::AT_BODY => Ok(pass),
+    pub(crate) fn record(&self) -> Result<&Arc<CallRecord>, UserError> {
+        match &self.head.record {
+            Some(record) if self.progress != Progress::AT_BODY => Ok(record),
             _ => Err(self.without_pass()),
         }
     }
@@ -186,8 +188,8 @@ impl ToolCall {
     #[inline]
     pub(crate) fn entering(mut self, level: &Level) -> Self {
         if !level.is_empty()
-            && let Ok(pass) = self.pass()
-            && let Some(progress) = pass.definition().way().entering(level, self.progress)
+            && let Ok(record) = self.record()
+            && let Some(progress) = record.definition().way().entering(level, self.progress)
         {
             self.progress = progress;
         }
@@ -207,8 +209,8 @@ impl ToolCall {
     }
 
     /// The call as it enters the stack.
-    pub(crate) fn walking(&self, args: Args, pass: Arc<Pass>) -> Self {
-        let head = Head { pass: Some(pass), unreadable: None, ..Head::clone(&self.head) };
+    pub(crate) fn entering_stack(&self, args: Args, record: Arc<CallRecord>) -> Self {
+        let head = Head { record: Some(record), unreadable: None, ..Head::clone(&self.head) };
         Self {
             head: Arc::new(head),
             args,

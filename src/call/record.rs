@@ -1,283 +1,333 @@
-//! The record of a call's execution: at most once per pass.
+//! The call record: one private record of one pass, made by the turn and shared by every clone of the call.
+//!
+//! It only grows. Whatever a layer clones, rebuilds, restores or retries, a question stays asked, a denial stays
+//! denied, and what was started stays started.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::Notify;
+use super::execution::ExecutionCell;
+use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolCall, ToolDefinition};
+use crate::args::{Args, ArgsError};
+use crate::decision::{Decision, Denial, Question, Verdict};
+use crate::error::UserError;
+use crate::outcome::{Deferral, Outcome};
 
-use super::Pass;
-use crate::error::BoxError;
-use crate::outcome::Outcome;
-
-/// What the gate knows about the execution of a call.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Execution {
-    /// The tool body was never started.
-    NotStarted,
-    /// It was started, and its end was not seen: it may have run.
-    Unknown,
-    /// It ended with this outcome.
-    Finished(Outcome),
-    /// It ended with an error that is not for the model.
-    FinishedWithError,
+pub(crate) struct CallRecord {
+    cx: RunContext,
+    definition: Arc<ToolDefinition>,
+    /// The arguments that are known to fit the tool's schema.
+    valid: Args,
+    /// What the first middleware passed on. Every other one, and the gate, must see the same (rule D3).
+    passed_on: OnceLock<Args>,
+    /// An attempt reached the gate round a middleware: no other one passes, either (rule D9).
+    skipped: OnceLock<Box<UserError>>,
+    state: Mutex<State>,
+    pub(super) cell: ExecutionCell,
 }
 
-impl Execution {
-    /// Whether the tool body was started.
-    #[must_use]
-    pub fn started(&self) -> bool {
-        !matches!(self, Self::NotStarted)
-    }
+#[derive(Default)]
+struct State {
+    questions: Vec<Question>,
+    denied: Option<Denial>,
+    deferred: Option<Deferral>,
+    /// The gate hands the call to the agent behind its tool.
+    delegated: bool,
+    /// The layers it has passed, where an agent is behind its tool.
+    inherited: Vec<Inherited>,
+    /// The arguments at the gate.
+    at_gate: Option<Args>,
+    /// What a middleware passed on that was not what the first one did.
+    passed_on_last: Option<Args>,
+    /// The layers that changed the arguments, as far as they are ours.
+    rewriters: Vec<Cow<'static, str>>,
+    /// The middleware that was the first to see arguments which another layer has changed.
+    changed_outside_of: Option<Cow<'static, str>>,
+    /// Somebody decided on arguments that others changed.
+    mixed: bool,
+    /// Pass again, from these arguments.
+    again: Option<Args>,
 }
 
-/// An error that several attempts are told.
-#[derive(Clone)]
-pub(crate) struct SharedError(pub(crate) Arc<BoxError>);
-
-impl fmt::Display for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// The result of a pass, when its outcome is taken.
+pub(crate) struct Closed {
+    pub(crate) questions: Vec<Question>,
+    pub(crate) denied: Option<Denial>,
+    pub(crate) deferred: Option<Deferral>,
+    pub(crate) delegated: bool,
+    pub(crate) inherited: Vec<Inherited>,
+    pub(crate) again: Option<Args>,
+    pub(crate) rewriters: Vec<Cow<'static, str>>,
+    pub(crate) changed_outside_of: Option<Cow<'static, str>>,
+    /// An attempt that skipped a layer.
+    pub(crate) skipped: Option<UserError>,
+    /// The arguments that ran or would run, as far as the pass got.
+    pub(crate) args: Args,
+    pub(crate) execution: Execution,
+    pub(crate) ended: Option<Result<Outcome, SharedError>>,
+    /// The error that the model is told of, for the host.
+    pub(crate) error: Option<SharedError>,
 }
 
-impl fmt::Debug for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for SharedError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
-}
-
-type Ended = Result<Outcome, SharedError>;
-
-enum State {
-    NotStarted,
-    Running,
-    Finished(Ended),
-    Unknown,
-}
-
-/// What an attempt at the gate gets.
-pub(crate) enum Claim {
-    /// It may execute.
-    Go(Claimed),
-    /// Another attempt has executed, or is known to have ended.
-    Recorded(Ended),
-    /// Another attempt was started and lost.
-    Unknown,
-    /// The call already has its outcome.
-    Closed,
-}
-
-pub(super) struct Record {
-    inner: Mutex<Inner>,
-    /// Somebody's attempt ended, or the pass was closed.
-    changed: Notify,
-    bodies: AtomicUsize,
-    idle: Notify,
-    /// Whether an attempt has begun to execute, for layers to see without the lock.
-    started: AtomicBool,
-}
-
-struct Inner {
-    state: State,
-    /// The error of the latest execution that the model is told of.
-    error: Option<SharedError>,
-    closed: bool,
-}
-
-impl Record {
-    pub(super) fn new() -> Self {
+impl CallRecord {
+    /// A new record. `questions` are those of an earlier traversal of the same pass: what was asked stays asked.
+    pub(crate) fn new(
+        cx: RunContext,
+        definition: Arc<ToolDefinition>,
+        valid: Args,
+        questions: Vec<Question>,
+    ) -> Self {
+        let state = State { questions, ..State::default() };
         Self {
-            inner: Mutex::new(Inner { state: State::NotStarted, error: None, closed: false }),
-            changed: Notify::new(),
-            bodies: AtomicUsize::new(0),
-            idle: Notify::new(),
-            started: AtomicBool::new(false),
+            cx,
+            definition,
+            valid,
+            passed_on: OnceLock::new(),
+            skipped: OnceLock::new(),
+            state: Mutex::new(state),
+            cell: ExecutionCell::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
+    #[inline]
+    pub(crate) fn context(&self) -> &RunContext {
+        &self.cx
     }
 
-    pub(super) fn started(&self) -> bool {
-        self.started.load(Ordering::Acquire)
+    pub(crate) fn definition(&self) -> &Arc<ToolDefinition> {
+        &self.definition
     }
 
-    /// Closes the pass, for good.
-    pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_waiters();
+    pub(crate) fn approval(&self) -> Option<&Approval> {
+        self.cx.approval()
     }
 
-    pub(super) fn execution(&self) -> Execution {
-        match &self.lock().state {
-            State::NotStarted => Execution::NotStarted,
-            State::Running | State::Unknown => Execution::Unknown,
-            State::Finished(Ok(outcome)) => Execution::Finished(outcome.clone()),
-            State::Finished(Err(_)) => Execution::FinishedWithError,
+    /// Records that a middleware has nothing to say about the call, as most have most of the time: without a lock,
+    /// when the arguments are the ones that the first middleware passed on.
+    #[inline]
+    pub(crate) fn allowed(&self, seen: &Args, layer: impl FnOnce() -> Cow<'static, str>) {
+        if !self.passed_on.get().is_some_and(|first| first.same(seen)) {
+            self.passes_on(seen, false, layer);
         }
     }
 
-    pub(super) fn ended(&self) -> Option<Ended> {
-        match &self.lock().state {
-            State::Finished(ended) => Some(ended.clone()),
-            State::NotStarted | State::Running | State::Unknown => None,
-        }
-    }
-
-    pub(super) fn error(&self) -> Option<SharedError> {
-        self.lock().error.clone()
-    }
-
-    pub(super) fn failed(&self, error: SharedError) {
-        self.lock().error = Some(error);
-    }
-
-    /// Waits while an attempt executes, until it has ended or was dropped.
-    pub(super) async fn settled(&self) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if !matches!(self.lock().state, State::Running) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn end(&self, state: State) {
-        self.lock().state = state;
-        self.changed.notify_waiters();
-    }
-
-    /// Waits until no tool body of this pass runs any more, also one whose call was given up.
-    pub(super) async fn idle(&self) {
-        loop {
-            let mut idle = pin!(self.idle.notified());
-            idle.as_mut().enable();
-            if self.bodies.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            idle.await;
-        }
-    }
-}
-
-/// Who may execute again.
-#[derive(Clone, Copy)]
-pub(crate) struct Rerun {
-    /// The tool is idempotent: whatever did not return a value may run again.
-    pub(crate) idempotent: bool,
-    /// Nobody was asked about the call: a retry layer of the host's may repeat what ended with an error.
-    pub(crate) unasked: bool,
-}
-
-impl Rerun {
-    fn after(self, ended: &Ended) -> bool {
-        let failed = match ended {
-            Ok(Outcome::Failed(_) | Outcome::Retry(_) | Outcome::Unknown(_)) | Err(_) => true,
-            Ok(Outcome::Returned(_) | Outcome::Denied(_) | Outcome::Deferred(_)) => false,
+    /// Records what a middleware decided. Gives the changed arguments to go on with, if any, or the denial.
+    pub(crate) fn decided(
+        &self,
+        decision: Decision,
+        seen: &Args,
+        layer: impl FnOnce() -> Cow<'static, str>,
+    ) -> Result<Option<Args>, Denial> {
+        let name = layer();
+        let decision = match &decision.args {
+            Some(args) if args.are_too_deep() => Decision::failed(ArgsError::too_deep()),
+            _ => decision,
         };
-        failed && (self.idempotent || self.unasked)
+        let decision = decision.named(|| name.clone());
+        match decision.verdict {
+            Verdict::Undecided | Verdict::Allow => {}
+            Verdict::Ask(questions) => self.ask(questions),
+            Verdict::Deny(denial) => return Err(self.deny(*denial)),
+        }
+        let changed = decision.args.filter(|args| !args.equal(seen));
+        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some(), || name);
+        Ok(changed)
     }
-}
 
-impl Pass {
-    /// Claims the execution for one attempt, or says what became of it. Waits while another attempt runs.
-    pub(crate) async fn claim(self: &Arc<Self>, rerun: Rerun) -> Claim {
-        let mut waited = false;
-        loop {
-            let mut changed = pin!(self.record.changed.notified());
-            changed.as_mut().enable();
-            {
-                let mut inner = self.record.lock();
-                if inner.closed {
-                    return Claim::Closed;
-                }
-                let go = match &inner.state {
-                    State::NotStarted => true,
-                    State::Running => false,
-                    State::Unknown if rerun.idempotent => true,
-                    State::Unknown => return Claim::Unknown,
-                    // An attempt that waited for the running one did not decide to run again after it.
-                    State::Finished(ended) if !waited && rerun.after(ended) => true,
-                    State::Finished(ended) => return Claim::Recorded(ended.clone()),
-                };
-                if go {
-                    let first = matches!(inner.state, State::NotStarted);
-                    inner.state = State::Running;
-                    inner.error = None;
-                    self.record.started.store(true, Ordering::Release);
-                    return Claim::Go(Claimed { pass: Arc::clone(self), ended: false, first });
-                }
+    fn passes_on(&self, args: &Args, changed: bool, layer: impl FnOnce() -> Cow<'static, str>) {
+        let first = self.passed_on.get_or_init(|| args.clone());
+        if !changed && first.same(args) {
+            return;
+        }
+        let mixed = !first.equal(args);
+        let mut state = self.lock();
+        state.mixed |= mixed;
+        state.passed_on_last = Some(args.clone());
+        if changed {
+            state.rewriters.push(layer());
+        } else if mixed && state.rewriters.is_empty() {
+            state.changed_outside_of.get_or_insert_with(layer);
+        }
+    }
+
+    fn ask(&self, questions: Vec<Question>) {
+        let mut state = self.lock();
+        for question in questions {
+            if !state.questions.iter().any(|asked| asked.id() == question.id()) {
+                state.questions.push(question);
             }
-            waited = true;
-            changed.await;
         }
     }
-}
 
-/// The right to execute once. Dropped before the body has ended, it leaves the call unknown.
-pub(crate) struct Claimed {
-    pass: Arc<Pass>,
-    ended: bool,
-    first: bool,
-}
-
-impl Claimed {
-    /// Whether nothing of the call was executed before.
-    pub(crate) fn is_first(&self) -> bool {
-        self.first
+    /// The first denial is the one that counts.
+    fn deny(&self, denial: Denial) -> Denial {
+        self.lock().denied.get_or_insert(denial).clone()
     }
 
-    /// Nothing was executed.
-    pub(crate) fn give_up(mut self) {
-        self.ended = true;
-        self.pass.record.started.store(false, Ordering::Release);
-        self.pass.record.end(State::NotStarted);
+    /// What a denial that the gate makes is recorded as.
+    pub(crate) fn deny_at_gate(&self, reason: String, detail: Option<String>) -> Denial {
+        self.deny(Denial { layer: Cow::Borrowed("gate"), reason, detail })
     }
 
-    pub(crate) fn end(mut self, ended: Ended) {
-        self.ended = true;
-        self.pass.record.end(State::Finished(ended));
+    pub(crate) fn denied(&self) -> Option<Denial> {
+        self.lock().denied.clone()
     }
-}
 
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.pass.record.end(State::Unknown);
+    pub(crate) fn is_closed(&self) -> bool {
+        self.cell.is_closed()
+    }
+
+    pub(crate) fn close(&self) {
+        self.cell.close();
+    }
+
+    /// Closes the record, and waits while an attempt executes, until it has ended or was dropped.
+    pub(crate) async fn settled(&self) {
+        self.cell.close();
+        self.cell.settled().await;
+    }
+
+    pub(crate) fn started(&self) -> bool {
+        self.cell.started()
+    }
+
+    /// Refuses a call at the gate that has not passed each middleware on its way, and every attempt after it (rule D9).
+    pub(crate) fn refuse_skipped(&self, call: &ToolCall) -> Result<(), UserError> {
+        let refused = match (self.skipped.get(), self.definition.way().skipped(call.progress())) {
+            (None, None) => return Ok(()),
+            (Some(refused), _) => refused,
+            (None, Some(layer)) => self.skipped.get_or_init(|| {
+                let tool = self.definition.name().to_owned();
+                tracing::error!(tool, %layer, "a call skipped a layer, and is refused");
+                let layer = layer.into_owned();
+                Box::new(UserError::LayerSkipped { id: call.id().into(), tool, layer })
+            }),
+        };
+        Err(UserError::clone(refused))
+    }
+
+    /// The gate sees the call. `Err` when somebody decided on other arguments: the turn makes the pass again (rule D3).
+    pub(crate) fn arrives(&self, args: &Args) -> Result<(), ()> {
+        self.cx.arrives();
+        let settled = self.passed_on.get().is_none_or(|first| first.equal(args));
+        let mut state = self.lock();
+        if state.at_gate.as_ref().is_none_or(|at_gate| !at_gate.same(args)) {
+            state.at_gate = Some(args.clone());
+        }
+        if settled && !state.mixed {
+            return Ok(());
+        }
+        state.again = Some(args.clone());
+        Err(())
+    }
+
+    /// Whether these are the arguments that were already found to fit the tool.
+    pub(crate) fn knows(&self, args: &Args) -> bool {
+        self.valid.same(args)
+    }
+
+    /// The open questions: all that were asked, with the gate's own.
+    pub(crate) fn questions(&self, declared: Option<Question>) -> Vec<Question> {
+        if let Some(question) = declared {
+            self.ask(vec![question]);
+        }
+        self.lock().questions.clone()
+    }
+
+    /// The gate defers the call.
+    pub(crate) fn defer(&self, deferral: Deferral) -> Deferral {
+        self.lock().deferred = Some(deferral.clone());
+        deferral
+    }
+
+    /// Whether the call goes to a sub-agent, which inherits the layers it passes.
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.definition.leaf().is_some_and(|leaf| leaf.behind.is_some())
+    }
+
+    /// The call has passed this layer.
+    pub(crate) fn inherit(&self, layer: Inherited) {
+        let mut state = self.lock();
+        if !state.inherited.iter().any(|known| known.is(&layer)) {
+            state.inherited.push(layer);
         }
     }
-}
 
-/// Held as long as a tool body runs, also by blocking code whose future was dropped.
-pub(crate) struct BodyToken(Arc<Pass>);
+    /// The gate hands the call to the agent behind its tool.
+    pub(crate) fn delegate(&self) {
+        self.lock().delegated = true;
+    }
 
-impl BodyToken {
-    pub(crate) fn new(pass: &Arc<Pass>) -> Self {
-        pass.record.bodies.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(pass))
+    /// The layers that changed the arguments, for a message.
+    pub(crate) fn rewriters(&self) -> String {
+        let state = self.lock();
+        name_rewriters(&state.rewriters, state.changed_outside_of.as_deref())
+    }
+
+    /// Closes the record and gives its result.
+    pub(crate) fn take(&self) -> Closed {
+        self.cell.close();
+        let mut state = self.lock();
+        let args = state.at_gate.take().or_else(|| state.passed_on_last.take());
+        let args = args.or_else(|| self.passed_on.get().cloned());
+        // The gate does not take such arguments, and no stored state has them (rule T5).
+        let args = args.filter(|args| !args.are_too_deep() || args.same(&self.valid));
+        Closed {
+            questions: std::mem::take(&mut state.questions),
+            denied: state.denied.take(),
+            deferred: state.deferred.take(),
+            delegated: state.delegated,
+            inherited: std::mem::take(&mut state.inherited),
+            again: state.again.take(),
+            rewriters: std::mem::take(&mut state.rewriters),
+            changed_outside_of: state.changed_outside_of.take(),
+            skipped: self.skipped.get().map(|error| UserError::clone(error)),
+            args: args.unwrap_or_else(|| self.valid.clone()),
+            execution: self.cell.execution(),
+            ended: self.cell.ended(),
+            error: self.cell.error(),
+        }
+    }
+
+    /// The tool failed with an error that the model is told of.
+    pub(crate) fn failed(&self, error: SharedError) {
+        self.cell.failed(error);
+    }
+
+    pub(crate) fn execution(&self) -> Execution {
+        self.cell.execution()
+    }
+
+    /// Waits until no tool body of this pass runs any more.
+    pub(crate) async fn idle(&self) {
+        self.cell.idle().await;
     }
 }
 
-impl Drop for BodyToken {
-    fn drop(&mut self) {
-        if self.0.record.bodies.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.record.idle.notify_waiters();
+/// Names the layers that changed the arguments, or says where the one is that has no name.
+pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>], outside_of: Option<&str>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for name in rewriters {
+        let name = format!("`{name}`");
+        if !names.contains(&name) {
+            names.push(name);
         }
+    }
+    match outside_of {
+        _ if !names.is_empty() => names.join(", "),
+        Some(name) => format!("a layer that is no middleware, outside of `{name}`,"),
+        None => "a layer that is no middleware".to_owned(),
+    }
+}
+
+impl fmt::Debug for CallRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRecord").field("cx", &self.cx).finish_non_exhaustive()
     }
 }

@@ -8,30 +8,38 @@ use crate::decision::Question;
 /// The version of the fingerprint's form.
 const VERSION: u32 = 1;
 
-/// Everything that an approval is about.
-pub(crate) struct Asked<'a> {
+/// Which call of which run: no two calls have the same, and it is the same in every process.
+pub(crate) struct CallAddress<'a> {
     pub(crate) run_id: &'a str,
     pub(crate) response: u32,
-    /// The agent path and the id of the call.
-    pub(crate) call_path: &'a str,
-    /// The tool's identity at its gate.
-    pub(crate) tool: &'a str,
-    pub(crate) args: &'a Args,
-    pub(crate) questions: &'a [Question],
+    /// The agents that lead to the call, and its id.
+    pub(crate) path: String,
 }
 
-/// SHA-256 over the canonical JSON of what was asked, in hexadecimal.
-pub(crate) fn fingerprint(asked: &Asked<'_>) -> String {
-    let mut questions: Vec<_> = asked.questions.iter().map(Question::id).collect();
+impl<'a> CallAddress<'a> {
+    pub(crate) fn new(run_id: &'a str, response: u32, agents: &[String], id: &str) -> Self {
+        Self { run_id, response, path: format!("{}/{id}", agents.join("/")) }
+    }
+}
+
+/// SHA-256 over the canonical JSON of everything that an approval is about, in hexadecimal: the call, its tool's identity
+/// at the gate, its arguments, and the questions.
+pub(crate) fn fingerprint(
+    address: &CallAddress<'_>,
+    tool: &str,
+    args: &Args,
+    questions: &[Question],
+) -> String {
+    let mut questions: Vec<_> = questions.iter().map(Question::id).collect();
     questions.sort_unstable();
     questions.dedup();
     digest(&json!([
         VERSION,
-        asked.run_id,
-        asked.response,
-        asked.call_path,
-        asked.tool,
-        Value::Object(asked.args.as_map().clone()),
+        address.run_id,
+        address.response,
+        address.path,
+        tool,
+        Value::Object(args.as_map().clone()),
         questions,
     ]))
 }
@@ -51,15 +59,8 @@ mod tests {
     use super::*;
 
     fn example(args: &Args, questions: &[Question]) -> String {
-        let asked = Asked {
-            run_id: "run",
-            response: 2,
-            call_path: "root/c1",
-            tool: "files/delete",
-            args,
-            questions,
-        };
-        fingerprint(&asked)
+        let address = CallAddress::new("run", 2, &["root".to_owned()], "c1");
+        fingerprint(&address, "files/delete", args, questions)
     }
 
     /// Golden vectors: they hold under every feature of serde_json (`.ci/run` tries them), and for ever.

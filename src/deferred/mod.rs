@@ -11,20 +11,23 @@
 //! key is ignored, as a newer writer may have more to say; what it stands for is then missing, and that is an error
 //! too (rule A4).
 
+mod answer;
 mod answers;
 mod approval;
 mod call_result;
 mod check;
 mod fingerprint;
 pub mod metadata;
+mod pending;
 mod requests;
 mod results;
 
+pub use answer::{Answer, Answered};
 pub use answers::Answers;
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;
 pub(crate) use check::check;
-pub(crate) use fingerprint::{Asked, batch_id, fingerprint};
+pub(crate) use fingerprint::{CallAddress, batch_id, fingerprint};
+pub(crate) use pending::{BatchEntry, PendingCall};
 pub use requests::DeferredToolRequests;
-pub(crate) use requests::Pending;
 pub use results::DeferredToolResults;

@@ -9,12 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
-use super::{Answers, DeferredToolResults, check};
+use super::{Answers, BatchEntry, DeferredToolResults, check};
 use crate::args::{canonical, unique};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::error::UserError;
-use crate::outcome::{Deferral, DeferralKind};
+use crate::outcome::DeferralKind;
 
 /// One batch: the calls of one response that wait, in model order, with their final arguments.
 ///
@@ -64,20 +64,6 @@ struct Bound {
     denied: BTreeMap<String, DeniedBefore>,
 }
 
-/// A call that waits, as the turn knows it.
-pub(crate) struct Pending {
-    /// With the arguments that are shown. A sub-agent's call has its id behind the ids of the calls it works on.
-    pub(crate) call: ToolCall,
-    pub(crate) deferral: Deferral,
-    pub(crate) fingerprint: String,
-    /// How often the call was deferred, with this time.
-    pub(crate) deferrals: u32,
-    /// The sub-agent that makes the call: `root/cleaner`.
-    pub(crate) agent: Option<String>,
-    /// A person has denied the same call before.
-    pub(crate) denied_before: Option<DeniedBefore>,
-}
-
 impl<'de> Deserialize<'de> for DeferredToolRequests {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut object = unique::object(deserializer)?;
@@ -106,22 +92,22 @@ impl DeferredToolRequests {
         }
     }
 
-    pub(crate) fn of(batch: String, pending: impl IntoIterator<Item = Pending>) -> Self {
+    pub(crate) fn of(batch: String, entries: impl IntoIterator<Item = BatchEntry>) -> Self {
         let mut this = Self::default();
         let mut bound = Bound { batch, ..Bound::default() };
-        for Pending { call, deferral, fingerprint, agent, denied_before, .. } in pending {
+        for BatchEntry { call, agent, pending } in entries {
             let id = call.id().to_owned();
-            bound.fingerprints.insert(id.clone(), fingerprint);
-            if !deferral.questions.is_empty() {
-                bound.questions.insert(id.clone(), deferral.questions);
+            bound.fingerprints.insert(id.clone(), pending.fingerprint);
+            if !pending.questions.is_empty() {
+                bound.questions.insert(id.clone(), pending.questions);
             }
-            bound.changed.extend(deferral.changed.map(|changed| (id.clone(), changed)));
+            bound.changed.extend(pending.changed.map(|changed| (id.clone(), changed)));
             bound.agents.extend(agent.map(|agent| (id.clone(), agent)));
-            bound.denied.extend(denied_before.map(|before| (id.clone(), before)));
-            if !deferral.metadata.is_empty() {
-                this.metadata.insert(id.clone(), deferral.metadata);
+            bound.denied.extend(pending.denied_before.map(|before| (id.clone(), before)));
+            if !pending.metadata.is_empty() {
+                this.metadata.insert(id.clone(), pending.metadata);
             }
-            match deferral.kind {
+            match pending.kind {
                 DeferralKind::Approval => this.approvals.push(call),
                 DeferralKind::External | DeferralKind::Agent => this.calls.push(call),
                 DeferralKind::Question => {

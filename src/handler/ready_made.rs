@@ -2,9 +2,9 @@
 
 use super::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::call::RunContext;
-use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
+use crate::panic::{Panicked, catch_panic};
 
 pub(super) const DENY_ALL: &str = "deny all";
 pub(super) const FAIL_CLOSED: &str = "fail closed";
@@ -100,7 +100,7 @@ impl<H: DeferredToolHandler> FailClosed<H> {
         cx: &RunContext,
         requests: &DeferredToolRequests,
     ) -> Result<Option<DeferredToolResults>, Stopped> {
-        let failed = match caught(|| self.inner.handle(cx, requests)).await {
+        let failed = match catch_panic(|| self.inner.handle(cx, requests)).await {
             Ok(Ok(mut results)) => {
                 for call in requests.remaining(&results).unwrap_or_default().iter() {
                     tracing::warn!(handler = %self.inner.name(), call = call.id(), tool = call.name(), "a handler forgot a call, which is denied");
@@ -114,7 +114,7 @@ impl<H: DeferredToolHandler> FailClosed<H> {
             // A person who stops the run has denied nothing.
             Ok(Err(error)) if error.is::<Stopped>() => return Err(Stopped),
             Ok(Err(error)) => error.to_string(),
-            Err(Caught(what)) => what.to_owned(),
+            Err(Panicked(what)) => what.to_owned(),
         };
         tracing::error!(handler = %self.inner.name(), failed, "a handler failed, the calls are denied");
         Ok(None)

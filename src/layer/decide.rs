@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::call::{Inherited, Pass, Standing as _, ToolCall, stands};
+use crate::call::{CallRecord, Inherited, Standing as _, ToolCall, stands};
 use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// Gives the call to go on with, or the result that ends the walk here.
+/// Gives the call to go on with, or the result that ends the pass here.
 fn decide<F, D>(
     decide: &Arc<DecideFn<F>>,
     call: ToolCall,
@@ -76,20 +76,20 @@ where
     F: Fn(&ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
-    let pass = call.pass().map_err(|error| Box::new(Err(error.into())))?;
-    if pass.is_inherited() {
+    let record = call.record().map_err(|error| Box::new(Err(error.into())))?;
+    if record.is_inherited() {
         let layer: Arc<DecideFn<F>> = Arc::clone(decide);
-        pass.inherit(Inherited::new(layer));
+        record.inherit(Inherited::new(layer));
     }
     let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
-        Ok(None) if !is_heard(pass) => {
-            pass.allowed(call.args(), || decide.layer_name());
+        Ok(None) if !is_heard(record) => {
+            record.allowed(call.args(), || decide.layer_name());
             return Ok(call);
         }
         Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
         Err(_) => Decision::failed("panicked"),
     };
-    record(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
+    note(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
 /// Records what a layer decided. Gives the call to go on with, or the denied outcome.
@@ -99,34 +99,34 @@ pub(super) fn recorded(
     decision: Decision,
     layer: impl Fn() -> Cow<'static, str>,
 ) -> Result<ToolCall, Box<Outcome>> {
-    if let Ok(pass) = call.pass()
+    if let Ok(record) = call.record()
         && decision.is_plain()
-        && !is_heard(pass)
+        && !is_heard(record)
     {
-        pass.allowed(call.args(), &layer);
+        record.allowed(call.args(), &layer);
         return Ok(call);
     }
-    record(call, decision, layer)
+    note(call, decision, layer)
 }
 
 /// Whether anybody listens to a plain ALLOW.
 #[inline]
-fn is_heard(pass: &Pass) -> bool {
-    LevelFilter::current() == LevelFilter::TRACE || pass.context().explains()
+fn is_heard(record: &CallRecord) -> bool {
+    LevelFilter::current() == LevelFilter::TRACE || record.context().explains()
 }
 
 /// Records what is not a plain ALLOW, or is heard. Kept out of the way of all the others.
 #[cold]
-fn record(
+fn note(
     call: ToolCall,
     decision: Decision,
     layer: impl Fn() -> Cow<'static, str>,
 ) -> Result<ToolCall, Box<Outcome>> {
     let denied = |reason| Box::new(Outcome::denied(reason));
-    let pass = call.pass().map_err(|error| denied(error.to_string()))?;
-    let decision = distinct(pass, decision, &layer);
-    report(pass, &call, &decision, &layer);
-    match pass.decided(decision, call.args(), layer) {
+    let record = call.record().map_err(|error| denied(error.to_string()))?;
+    let decision = distinct(record, decision, &layer);
+    report(record, &call, &decision, &layer);
+    match record.decided(decision, call.args(), layer) {
         Ok(None) => Ok(call),
         Ok(Some(args)) => Ok(call.with_args(args)),
         Err(denial) => Err(denied(denial.reason)),
@@ -136,10 +136,14 @@ fn record(
 /// Refuses a question that a second middleware could ask under the same name: an answer to one would cover the other's
 /// (rule D10). A layer that asks in the name of a member has to list the member, or nothing tells whether the name is
 /// the only one.
-fn distinct(pass: &Pass, decision: Decision, layer: impl Fn() -> Cow<'static, str>) -> Decision {
+fn distinct(
+    record: &CallRecord,
+    decision: Decision,
+    layer: impl Fn() -> Cow<'static, str>,
+) -> Decision {
     let decision = decision.named(&layer);
     let problem = decision.questions().iter().map(Question::layer).find_map(|name| {
-        match pass.definition().way().askers(name) {
+        match record.definition().way().askers(name) {
             0 if name != layer() => Some((name.to_owned(), unlisted(name, &layer()))),
             0 | 1 => None,
             _ => Some((name.to_owned(), shared(name))),
@@ -165,12 +169,12 @@ fn unlisted(name: &str, layer: &str) -> String {
 
 /// Tells the subscriber and the explanation what a layer decided.
 fn report(
-    pass: &Pass,
+    record: &CallRecord,
     call: &ToolCall,
     decision: &Decision,
     layer: impl Fn() -> Cow<'static, str>,
 ) {
-    let cx = pass.context();
+    let cx = record.context();
     cx.note(&layer, decision, call.args());
     let changed = || decision.changes(call.args());
     if let Some(detail) = decision.denied().and_then(|denial| denial.detail()) {
@@ -202,7 +206,7 @@ pin_project! {
     enum State<F> {
         // The call went on inward.
         Inner { #[pin] future: F },
-        // The walk ended here; empty once it was polled.
+        // The pass ended here; empty once it was polled.
         Done { result: Option<Box<Result<Outcome, BoxError>>> },
     }
 }

@@ -10,11 +10,11 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use crate::call::{Inherited, Parts, Place, Standing, ToolCall, stands};
-use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::middleware::{ToolCallError, ToolMiddleware, told};
 use crate::outcome::Outcome;
+use crate::panic::{Panicked, catch_panic};
 
 use super::decide::recorded;
 
@@ -107,9 +107,10 @@ where
         Box::pin(async move {
             let Shared { applied, inner } = &*shared;
             let Applied { middleware, place } = &**applied;
-            let pass = call.pass()?;
-            let decision = caught(|| middleware.before_tool_call(pass.context(), &call)).await;
-            let decision = decision.unwrap_or_else(|Caught(what)| Decision::failed(what));
+            let record = call.record()?;
+            let decision =
+                catch_panic(|| middleware.before_tool_call(record.context(), &call)).await;
+            let decision = decision.unwrap_or_else(|Panicked(what)| Decision::failed(what));
             let mut call = match recorded(call, decision, || middleware.name()) {
                 Ok(call) => call,
                 Err(denied) => return Ok(*denied),
@@ -123,15 +124,16 @@ where
             match sent.await.map_err(Into::into) {
                 Ok(outcome) if is_told_of(&call, &outcome) => {
                     let cx = call.context();
-                    let told = caught(|| middleware.after_tool_call(cx, &call, outcome)).await;
+                    let told = catch_panic(|| middleware.after_tool_call(cx, &call, outcome)).await;
                     Ok(after(told, &call, || middleware.name()))
                 }
                 Ok(outcome) => Ok(outcome),
                 Err(error) => {
-                    let execution = call.pass()?.execution();
+                    let execution = call.record()?.execution();
                     let error = ToolCallError { error, execution };
-                    let told = caught(|| middleware.on_tool_error(call.context(), &call, error));
-                    told.await.unwrap_or_else(|Caught(what)| {
+                    let told =
+                        catch_panic(|| middleware.on_tool_error(call.context(), &call, error));
+                    told.await.unwrap_or_else(|Panicked(what)| {
                         Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
                     })
                 }
@@ -143,29 +145,29 @@ where
 /// A call to a sub-agent takes the layer along.
 #[inline]
 fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
-    if let Ok(pass) = call.pass()
-        && pass.is_inherited()
+    if let Ok(record) = call.record()
+        && record.is_inherited()
     {
         let layer: Arc<M> = Arc::clone(middleware);
-        pass.inherit(Inherited::new(layer));
+        record.inherit(Inherited::new(layer));
     }
 }
 
 /// Whether `after_tool_call` sees this: an outcome of an execution (rule D8).
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
-        && call.pass().is_ok_and(|pass| pass.started())
+        && call.record().is_ok_and(|record| record.started())
 }
 
 /// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
 fn after(
-    result: Result<Outcome, Caught>,
+    result: Result<Outcome, Panicked>,
     call: &ToolCall,
     name: impl FnOnce() -> Cow<'static, str>,
 ) -> Outcome {
     let what = match result {
         Ok(outcome) => return told(outcome),
-        Err(Caught(what)) => what,
+        Err(Panicked(what)) => what,
     };
     let name = name();
     tracing::error!(layer = %name, tool = call.name(), what, "after_tool_call failed");

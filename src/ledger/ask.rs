@@ -9,8 +9,8 @@ use super::names::Names;
 use crate::args::{Args, IntoArgs};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
-use crate::deferred::{Asked, DeferredToolRequests, Pending, fingerprint};
-use crate::outcome::{Deferral, DeferralKind};
+use crate::deferred::{BatchEntry, CallAddress, DeferredToolRequests, PendingCall, fingerprint};
+use crate::outcome::DeferralKind;
 
 /// A point of the store's time: milliseconds since 1970 (rule L4).
 pub type Millis = i64;
@@ -114,20 +114,25 @@ impl Ask {
         }
     }
 
-    /// The ask of a call of a turn.
-    pub(crate) fn of_call(call: AskedCall<'_>) -> Self {
-        let AskedCall { run, response, path, deferrals, tool, identity, .. } = call;
+    /// The ask of a pending call, with the name of its tool that people know.
+    pub(crate) fn of_call(
+        address: CallAddress<'_>,
+        tool: &str,
+        pending: &PendingCall,
+        idempotent: bool,
+    ) -> Self {
+        let CallAddress { run_id, response, path } = address;
         Self {
-            id: id(run, response, &path, deferrals),
+            id: id(run_id, response, &path, pending.deferrals),
             response,
-            identity: identity.to_owned(),
-            kind: call.kind,
-            questions: call.questions.to_vec(),
-            metadata: call.metadata.clone(),
-            idempotent: call.idempotent,
-            changed: call.changed.map(str::to_owned),
-            denied_before: call.denied_before.cloned(),
-            ..Self::new(run, path, tool).args(call.args.clone())
+            identity: pending.tool.clone(),
+            kind: pending.kind,
+            questions: pending.questions.clone(),
+            metadata: pending.metadata.clone(),
+            idempotent,
+            changed: pending.changed.clone(),
+            denied_before: pending.denied_before.clone(),
+            ..Self::new(run_id, path, tool).args(pending.shown.clone())
         }
     }
 
@@ -248,22 +253,25 @@ impl Ask {
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
         let (agents, id) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
-        let deferral = Deferral {
+        let pending = PendingCall {
             kind: self.kind,
             questions: self.questions.clone(),
             metadata: self.metadata.clone(),
             changed: self.changed.clone(),
-        };
-        let pending = Pending {
-            call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),
-            deferral,
-            fingerprint: self.fingerprint(),
+            shown: self.args.clone(),
+            origin: self.args.clone(),
+            tool: self.identity.clone(),
             deferrals: 0,
-            // As in a turn: whose agent is the only one needs no name.
-            agent: agents.contains('/').then(|| agents.to_owned()),
+            fingerprint: self.fingerprint(),
             denied_before: self.denied_before.clone(),
         };
-        DeferredToolRequests::of(self.id.clone(), [pending])
+        let entry = BatchEntry {
+            call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),
+            // As in a turn: whose agent is the only one needs no name.
+            agent: agents.contains('/').then(|| agents.to_owned()),
+            pending,
+        };
+        DeferredToolRequests::of(self.id.clone(), [entry])
     }
 
     /// What an answer is bound to (rule L0).
@@ -274,38 +282,14 @@ impl Ask {
 
     /// What an answer is bound to that has other arguments run.
     pub(super) fn fingerprint_with(&self, args: &Args) -> String {
-        fingerprint(&Asked {
-            run_id: &self.run,
-            response: self.response,
-            call_path: &self.path,
-            tool: &self.identity,
-            args,
-            questions: &self.questions,
-        })
+        let (run_id, response, path) = (&*self.run, self.response, self.path.clone());
+        let address = CallAddress { run_id, response, path };
+        fingerprint(&address, &self.identity, args, &self.questions)
     }
 }
 
-/// What a turn knows of a call that it writes down.
-pub(crate) struct AskedCall<'a> {
-    pub(crate) run: &'a str,
-    pub(crate) response: u32,
-    /// The agents that lead to the call, and its id.
-    pub(crate) path: String,
-    /// How often it was deferred; 0 where nobody was asked.
-    pub(crate) deferrals: u32,
-    pub(crate) tool: &'a str,
-    pub(crate) identity: &'a str,
-    pub(crate) args: &'a Args,
-    pub(crate) questions: &'a [Question],
-    pub(crate) kind: DeferralKind,
-    pub(crate) metadata: &'a Map<String, Value>,
-    pub(crate) changed: Option<&'a str>,
-    pub(crate) idempotent: bool,
-    pub(crate) denied_before: Option<&'a DeniedBefore>,
-}
-
 /// The id of an ask: a call, deferred for the n-th time.
-fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
+pub(super) fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
     let key = serde_json::json!(["ask", 1, run, response, path, deferral]);
     let mut digest = crate::args::digest(&key);
     digest.truncate(32);

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::ask::Millis;
 use super::change::Change;
 use super::names::Names;
-use super::record::{Record, Verdict};
+use super::record::Record;
 use super::results::Decided;
 use super::rules::{self, Deciding};
 use super::{Ledger, LedgerError, millis};
+use crate::deferred::Answer;
 
 impl Ledger {
     /// Decides about an ask that passes a check within the same transaction. `None` where there is no such ask.
@@ -17,10 +18,10 @@ impl Ledger {
         id: &str,
         fingerprint: &str,
         by: &str,
-        verdict: Verdict,
+        answer: Answer,
         check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
     ) -> Result<Option<Result<Decided, E>>, LedgerError> {
-        let deciding = Deciding { fingerprint: fingerprint.to_owned(), by: by.to_owned(), verdict };
+        let deciding = Deciding { fingerprint: fingerprint.to_owned(), by: by.to_owned(), answer };
         let event = |result: &Result<Decided, E>| match result {
             Ok(Decided::Won { again: false }) => Some("decided"),
             Ok(Decided::Recorded { again: false, .. }) => Some("voted"),

@@ -19,6 +19,8 @@ mod change;
 mod checkpoint;
 mod closing;
 mod deciding;
+mod decisions;
+mod durability;
 mod executing;
 mod expiring;
 mod memory;
@@ -39,15 +41,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::RunContext;
+pub use crate::deferred::Answer;
 
-pub(crate) use ask::AskedCall;
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
 pub use checkpoint::Checkpoint;
+pub(crate) use decisions::recorded;
 pub use memory::MemoryStore;
 use names::Names;
-pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
+pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};
@@ -65,14 +68,14 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Where asks live. Cheap to clone; all clones, in all processes, over one store are one ledger.
 ///
 /// ```
-/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Verdict};
+/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Answer};
 /// use serde_json::json;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let ledger = Ledger::new(MemoryStore::new());
 /// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").args(countersign::Args::new().with("path", "a"))).await?;
 ///
-/// let yes = Verdict::Approve { args: None };
+/// let yes = Answer::Approve { args: None };
 /// let first = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes.clone()).await?;
 /// assert_eq!(first, Decided::Won { again: false });
 /// let second = ledger.decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await?;
@@ -248,10 +251,10 @@ impl Ledger {
         id: &str,
         fingerprint: &str,
         by: &str,
-        verdict: Verdict,
+        answer: Answer,
     ) -> Result<Decided, LedgerError> {
         let any = |_: &Record, _| Ok::<_, std::convert::Infallible>(());
-        Ok(match self.decide_if(id, fingerprint, by, verdict, any).await? {
+        Ok(match self.decide_if(id, fingerprint, by, answer, any).await? {
             Some(Ok(decided)) => decided,
             None => Decided::UnknownAsk,
         })

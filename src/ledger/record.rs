@@ -1,12 +1,11 @@
 //! An ask in the ledger: its state, and how it came to it (rule L1).
 
-use std::fmt;
-
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::ask::{Ask, Millis};
 use crate::args::Args;
+use crate::deferred::Answer;
 
 /// Where an ask stands.
 ///
@@ -72,47 +71,12 @@ impl AskState {
     ];
 }
 
-/// What somebody says about an ask.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Verdict {
-    /// It may run.
-    Approve {
-        /// With these arguments instead of the ones that were shown.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        args: Option<Args>,
-    },
-    /// It does not run.
-    Deny {
-        /// What the model is told.
-        message: String,
-    },
-    /// It was executed elsewhere, or is a question, and this is the answer.
-    Answer {
-        /// The answer.
-        value: Value,
-    },
-}
-
-impl Verdict {
-    /// One word for it: `approve`, `edit`, `deny` or `answer`.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Approve { args: None } => "approve",
-            Self::Approve { args: Some(_) } => "edit",
-            Self::Deny { .. } => "deny",
-            Self::Answer { .. } => "answer",
-        }
-    }
-}
-
 /// What was decided, by whom, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDecision {
     /// What.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub answer: Answer,
     /// Who; several, where several had to agree.
     pub by: Vec<String>,
     /// When, by the store's clock.
@@ -127,7 +91,8 @@ pub struct Vote {
     /// What would run: an edit is a proposal of its own.
     pub fingerprint: String,
     /// What was said.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub answer: Answer,
     /// When.
     pub at: Millis,
 }
@@ -221,16 +186,9 @@ impl Record {
     /// The arguments that run, as far as it is decided.
     #[must_use]
     pub fn args_to_run(&self) -> &Args {
-        match self.decision.as_ref().map(|decision| &decision.verdict) {
-            Some(Verdict::Approve { args: Some(args) }) => args,
+        match self.decision.as_ref().map(|decision| &decision.answer) {
+            Some(Answer::Approve { args: Some(args) }) => args,
             _ => self.ask.get_args(),
         }
-    }
-}
-
-impl fmt::Debug for Verdict {
-    /// The word, not the values (rule S2).
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ask::Millis;
-use super::record::{AskState, LedgerDecision, Verdict};
+use super::record::{AskState, LedgerDecision};
+use crate::deferred::Answer;
 
 /// Whoever decided first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -12,15 +13,15 @@ pub struct Winner {
     /// Who.
     pub by: Vec<String>,
     /// What.
-    pub decision: Verdict,
+    pub decision: Answer,
     /// When, by the store's clock.
     pub at: Millis,
 }
 
 impl Winner {
     pub(super) fn of(decision: &LedgerDecision) -> Self {
-        let LedgerDecision { verdict, by, at } = decision.clone();
-        Self { by, decision: verdict, at }
+        let LedgerDecision { answer, by, at } = decision.clone();
+        Self { by, decision: answer, at }
     }
 }
 

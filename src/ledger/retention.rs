@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::ask::Millis;
 use super::audit::{PAGE, is_dropped};
 use super::checkpoint::CHECKPOINTS;
-use super::record::{AskState, Record, Verdict};
+use super::record::{AskState, Record};
 use super::runs::{self, RunRecord};
 use super::store::{Dropped, Entry, Found, RowKind, Writes};
 use super::stored::{self, Writing};
 use super::{Ledger, LedgerError, millis};
+use crate::deferred::Answer;
 
 impl Ledger {
     /// Drops the asks, and the logs, of runs that are over and of which nothing has been heard for so long. Gives how many
@@ -120,7 +121,7 @@ fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>
         (AskState::Pending | AskState::Claimed, _) => false,
         // It may have run. Once its run is over, its end is not waited for.
         (AskState::Unknown, _) => ended,
-        (AskState::Decided, Some(decision)) => !matches!(decision.verdict, Verdict::Approve { .. }),
+        (AskState::Decided, Some(decision)) => !matches!(decision.answer, Answer::Approve { .. }),
         (AskState::Decided, None) => false,
         _ => true,
     };

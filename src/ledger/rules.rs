@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use super::ask::Millis;
 use super::names::Names;
-use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
+use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Vote};
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
+use crate::deferred::Answer;
 
 /// What somebody decides.
 #[derive(Debug, Clone)]
 pub(super) struct Deciding {
     pub(super) fingerprint: String,
     pub(super) by: String,
-    pub(super) verdict: Verdict,
+    pub(super) answer: Answer,
 }
 
 /// What time has made of an ask.
@@ -52,17 +53,17 @@ pub(super) fn decide(
     if deciding.fingerprint != record.fingerprint {
         return Decided::Mismatch { fingerprint: record.fingerprint.clone() };
     }
-    let proposal = proposal(record, &deciding.verdict);
+    let proposal = proposal(record, &deciding.answer);
     if let Some(decision) = &record.decision {
         let same = match proposal {
-            Some(_) => proposal == self::proposal(record, &decision.verdict),
-            None => decision.verdict == deciding.verdict,
+            Some(_) => proposal == self::proposal(record, &decision.answer),
+            None => decision.answer == deciding.answer,
         };
         if same && decision.by.iter().any(|by| names.are_one(by, &deciding.by)) {
             return Decided::Won { again: true };
         }
         let vetoes = proposal.is_none()
-            && !matches!(decision.verdict, Verdict::Deny { .. })
+            && !matches!(decision.answer, Answer::Deny { .. })
             && record.state == AskState::Decided
             && record.ask.quorum.has_veto();
         if !vetoes {
@@ -82,7 +83,7 @@ pub(super) fn decide(
             return Decided::Recorded { approvals, needed, again };
         }
     }
-    record.decision = Some(LedgerDecision { verdict: deciding.verdict.clone(), by, at: now });
+    record.decision = Some(LedgerDecision { answer: deciding.answer.clone(), by, at: now });
     record.state = AskState::Decided;
     record.changed_at = now;
     Decided::Won { again: false }
@@ -90,14 +91,14 @@ pub(super) fn decide(
 
 /// What somebody wants the ask to become, so that votes for the same can be counted; `None` for a no, which needs no
 /// second.
-fn proposal(record: &Record, verdict: &Verdict) -> Option<String> {
-    match verdict {
-        Verdict::Approve { args: None } => Some(record.fingerprint.clone()),
-        Verdict::Approve { args: Some(args) } => Some(record.ask.fingerprint_with(args)),
-        Verdict::Answer { value } => {
+fn proposal(record: &Record, answer: &Answer) -> Option<String> {
+    match answer {
+        Answer::Approve { args: None } => Some(record.fingerprint.clone()),
+        Answer::Approve { args: Some(args) } => Some(record.ask.fingerprint_with(args)),
+        Answer::Result { value } => {
             Some(crate::args::digest(&json!(["answer", record.fingerprint, value])))
         }
-        Verdict::Deny { .. } => None,
+        Answer::Deny { .. } => None,
     }
 }
 
@@ -117,8 +118,8 @@ fn vote(
         return false;
     }
     record.votes.retain(|vote| !own(vote));
-    let (by, verdict) = (deciding.by.clone(), deciding.verdict.clone());
-    record.votes.push(Vote { by, fingerprint: proposal.to_owned(), verdict, at: now });
+    let (by, answer) = (deciding.by.clone(), deciding.answer.clone());
+    record.votes.push(Vote { by, fingerprint: proposal.to_owned(), answer, at: now });
     record.changed_at = now;
     true
 }
@@ -131,9 +132,9 @@ fn is_over(at: Millis, valid_for: Option<Millis>, now: Millis) -> bool {
 /// Since when an ask is approved: since the oldest vote that counted. `None` when it is not approved.
 fn approved_since(record: &Record) -> Option<Millis> {
     let decision = record.decision.as_ref()?;
-    let proposal = match &decision.verdict {
-        Verdict::Approve { .. } => proposal(record, &decision.verdict)?,
-        Verdict::Deny { .. } | Verdict::Answer { .. } => return None,
+    let proposal = match &decision.answer {
+        Answer::Approve { .. } => proposal(record, &decision.answer)?,
+        Answer::Deny { .. } | Answer::Result { .. } => return None,
     };
     let counted = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
     counted.map(|vote| vote.at).chain([decision.at]).min()
@@ -165,10 +166,10 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         }
         AskState::Decided | AskState::Unknown => {}
     }
-    match record.decision.as_ref().map(|decision| &decision.verdict) {
-        Some(Verdict::Approve { .. }) => {}
-        Some(Verdict::Answer { value }) => return Claimed::Settled { outcome: value.clone() },
-        Some(Verdict::Deny { .. }) | None => return Claimed::Denied { state: record.state },
+    match record.decision.as_ref().map(|decision| &decision.answer) {
+        Some(Answer::Approve { .. }) => {}
+        Some(Answer::Result { value }) => return Claimed::Settled { outcome: value.clone() },
+        Some(Answer::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
     if let Some(since) = approved_since(record).filter(|at| is_over(*at, record.valid_for, now)) {
         let may_have_run = record.state == AskState::Unknown;
@@ -250,9 +251,9 @@ pub(super) fn supersede(record: &mut Record, now: Millis) -> bool {
 
 /// What somebody has decided stays on record; a no and an answer are final, so that there is nothing to withdraw.
 pub(super) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
-    let verdict = record.decision.as_ref().map(|decision| &decision.verdict);
-    match (record.state, verdict) {
-        (AskState::Pending, _) | (AskState::Decided, Some(Verdict::Approve { .. })) => {
+    let answer = record.decision.as_ref().map(|decision| &decision.answer);
+    match (record.state, answer) {
+        (AskState::Pending, _) | (AskState::Decided, Some(Answer::Approve { .. })) => {
             record.state = AskState::Cancelled;
             record.changed_at = now;
             record.cancelled_by = Some(by.to_owned());

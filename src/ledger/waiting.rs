@@ -8,12 +8,12 @@ impl Ledger {
     /// meanwhile.
     ///
     /// ```
-    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Verdict};
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Answer};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let ledger = Ledger::new(MemoryStore::new());
     /// # let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
-    /// # ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Verdict::Approve { args: None }).await?;
+    /// # ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
     /// let mut place = ledger.changed("run-1", -1).await?; // from the beginning
     /// while ledger.get(ask.ask.id()).await?.is_some_and(|record| record.state == AskState::Pending) {
     ///     place = ledger.changed("run-1", place).await?;

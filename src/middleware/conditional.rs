@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 
 /// Applies `then` where the predicate holds, and nothing (or [`otherwise`](When::otherwise)) where it does not.
 ///
-/// The predicate sees the call and its context, is asked on every walk and again for the hooks after the call, and
+/// The predicate sees the call and its context, is asked in every pass and again for the hooks after the call, and
 /// must give the same answer for the same call. A panic in it denies (rule D4).
 ///
 /// ```

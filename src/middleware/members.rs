@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::erased::{Erased, Slot};
 use super::{ToolCallError, ToolMiddleware, told};
 use crate::call::{Execution, Parts, RunContext, ToolCall};
-use crate::caught::{Caught, caught};
 use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
+use crate::panic::{Panicked, catch_panic};
 
 /// The members of a composite, outermost first.
 #[derive(Clone, Default)]
@@ -22,10 +22,10 @@ pub(super) async fn ask<'a>(
     call: &'a ToolCall,
     slot: &mut Slot<'a, Option<Box<Decision>>>,
 ) -> Option<Box<Decision>> {
-    let decision = match caught(|| member.before(cx, call, slot)).await {
+    let decision = match catch_panic(|| member.before(cx, call, slot)).await {
         Ok(None) if !cx.explains() => return None,
         Ok(decision) => decision.map_or_else(Decision::undecided, |decision| *decision),
-        Err(Caught(what)) => Decision::failed(what),
+        Err(Panicked(what)) => Decision::failed(what),
     };
     let decision = decision.named(|| member.name());
     cx.note(|| member.name(), &decision, call.args());

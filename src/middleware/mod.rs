@@ -14,12 +14,12 @@
 //! | [`danger_first_decision_wins`] | the first decision ends the chain, an ALLOW too |
 
 mod adjusted;
+mod ancestor;
 mod chain;
 mod closure;
 mod conditional;
 mod erased;
 mod first;
-mod inherited;
 mod members;
 mod rate_limit;
 
@@ -27,11 +27,11 @@ use std::borrow::Cow;
 use std::future::Future;
 
 pub use adjusted::Adjusted;
+pub(crate) use ancestor::Ancestor;
 pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
-pub(crate) use inherited::Ancestor;
 pub use rate_limit::ToolRateLimit;
 
 use crate::call::{Parts, RunContext, ToolCall};
@@ -90,7 +90,7 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     ///   that the model made wrong: unknown tools and invalid arguments never reach the stack.
     /// - **Sees**: the call with the arguments that the layers outside have left it.
     /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call go on inward; DENY ends
-    ///   the walk. Keep effects out of it: the call may be denied further inside, and decided again.
+    ///   the pass. Keep effects out of it: the call may be denied further inside, and decided again.
     /// - **On a panic**: the call is denied, naming this layer (rule D4).
     fn before_tool_call(
         &self,

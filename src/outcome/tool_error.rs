@@ -91,7 +91,7 @@ fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     let mut error = Some(error);
     let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();
     match held.and_then(Option::take) {
-        // What was given to `context` is found by `downcast`, and by no walk over the sources.
+        // What was given to `context` is found by `downcast`, and not among the sources.
         Some(held) => (held.downcast::<FatalError>().map(BoxError::from))
             .or_else(|held| held.downcast::<ModelRetry>().map(BoxError::from))
             .or_else(|held| held.downcast::<ToolFailed>().map(BoxError::from))

@@ -1,13 +1,13 @@
 //! A store of the ledger in PostgreSQL, for more than one machine (feature `postgres`).
 //!
 //! ```no_run
-//! use countersign::{ledger::{Ask, Ledger, Verdict}, postgres::PostgresStore};
+//! use countersign::{ledger::{Ask, Ledger, Answer}, postgres::PostgresStore};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let store = PostgresStore::connect("postgres://ann:secret@db.example/approvals").await?;
 //! let ledger = Ledger::new(store);
 //! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
-//! ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Verdict::Approve { args: None }).await?;
+//! ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!

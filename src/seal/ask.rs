@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::still_holds;
 use super::{SealError, SealKeys};
-use crate::ledger::{Decided, Ledger, Millis, Record, Verdict};
+use crate::ledger::{Answer, Decided, Ledger, Millis, Record};
 
 /// What tokens about asks are for.
 const PURPOSE: &str = "countersign ask";
@@ -114,12 +114,12 @@ impl Ledger {
         &self,
         keys: &SealKeys,
         token: &str,
-        verdict: Verdict,
+        answer: Answer,
     ) -> Result<Decided, SealError> {
         let (claims, expires_at) = keys.open_at_any_time::<AskClaims>(PURPOSE, token)?;
         let AskClaims { ask, fingerprint, by, edits, .. } = &claims;
-        let edited = match &verdict {
-            Verdict::Approve { args } if !edits => args.clone(),
+        let edited = match &answer {
+            Answer::Approve { args } if !edits => args.clone(),
             _ => None,
         };
         let fits = |record: &Record, now: Millis| {
@@ -132,8 +132,6 @@ impl Ledger {
                 Some(what) => Err(SealError::OtherAsk { ask: ask.clone(), what }),
             }
         };
-        self.decide_if(ask, fingerprint, by, verdict, fits)
-            .await?
-            .unwrap_or(Ok(Decided::UnknownAsk))
+        self.decide_if(ask, fingerprint, by, answer, fits).await?.unwrap_or(Ok(Decided::UnknownAsk))
     }
 }

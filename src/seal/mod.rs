@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
-//! use countersign::{Args, ledger::{Ask, Decided, Ledger, MemoryStore, Verdict}, seal::{SealError, SealKeys}};
+//! use countersign::{Args, ledger::{Ask, Decided, Ledger, MemoryStore, Answer}, seal::{SealError, SealKeys}};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! # let (secret, last_years) = ((0..32).collect::<Vec<u8>>(), (1..33).collect::<Vec<u8>>());
@@ -19,11 +19,11 @@
 //!
 //! // Whoever has the link answers as Ann, about this call with these arguments, for an hour.
 //! # let token = link.rsplit('/').next().unwrap();
-//! let yes = Verdict::Approve { args: None };
+//! let yes = Answer::Approve { args: None };
 //! assert_eq!(ledger.decide_sealed(&keys, token, yes).await?, Decided::Won { again: false });
 //!
 //! // Once: what was decided stays decided.
-//! let no = Verdict::Deny { message: "not today".into() };
+//! let no = Answer::Deny { message: "not today".into() };
 //! assert!(matches!(ledger.decide_sealed(&keys, token, no).await?, Decided::Lost(first) if first.by == ["ann"]));
 //! assert!(matches!(keys.open_ask(&token[1..], SystemTime::now()), Err(SealError::Malformed { .. })));
 //! # Ok::<(), SealError>(()) }).unwrap();

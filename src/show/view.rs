@@ -271,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::decision::Decision;
-    use crate::deferred::{DeferredToolRequests, Pending};
+    use crate::deferred::{BatchEntry, DeferredToolRequests};
     use crate::metadata;
     use crate::outcome::Deferral;
 
@@ -289,15 +289,7 @@ mod tests {
         });
         let mut deferral = Deferral::approval(questions.collect());
         deferral.changed = changed.map(str::to_owned);
-        let pending = Pending {
-            call,
-            deferral,
-            fingerprint: "f".into(),
-            deferrals: 1,
-            agent: None,
-            denied_before: None,
-        };
-        DeferredToolRequests::of("batch".into(), [pending])
+        DeferredToolRequests::of("batch".into(), [BatchEntry::example(call, deferral)])
     }
 
     fn view(args: Value) -> CallView {

@@ -392,7 +392,7 @@ mod tests {
 
     use super::*;
     use crate::Decision;
-    use crate::deferred::Pending;
+    use crate::deferred::BatchEntry;
     use crate::metadata::{APPROVAL_POLICY, BLOCKED};
     use crate::outcome::Deferral;
 
@@ -433,15 +433,10 @@ mod tests {
             ("c4", "deploy", json!({}), Deferral::approval(blocked.questions().to_vec())),
             ("c5", "scan", json!({}), external),
         ];
-        let pending = calls.iter().map(|(id, tool, args, deferral)| Pending {
-            call: ToolCall::new(*id, *tool, args.clone()),
-            deferral: deferral.clone(),
-            fingerprint: "f".into(),
-            deferrals: 1,
-            agent: None,
-            denied_before: None,
+        let entries = calls.iter().map(|(id, tool, args, deferral)| {
+            BatchEntry::example(ToolCall::new(*id, *tool, args.clone()), deferral.clone())
         });
-        DeferredToolRequests::of("batch".into(), pending)
+        DeferredToolRequests::of("batch".into(), entries)
     }
 
     fn run(lines: &[Result<&'static str, Gone>]) -> (Vec<String>, Vec<String>) {
@@ -546,15 +541,11 @@ mod tests {
 
     fn calls(args: impl IntoIterator<Item = serde_json::Value>) -> DeferredToolRequests {
         let ask = Decision::ask("sure?").named(|| "Files".into());
-        let pending = args.into_iter().enumerate().map(|(i, args)| Pending {
-            call: ToolCall::new(format!("c{}", i + 1), "write", args),
-            deferral: Deferral::approval(ask.questions().to_vec()),
-            fingerprint: "f".into(),
-            deferrals: 1,
-            agent: None,
-            denied_before: None,
+        let entries = args.into_iter().enumerate().map(|(i, args)| {
+            let call = ToolCall::new(format!("c{}", i + 1), "write", args);
+            BatchEntry::example(call, Deferral::approval(ask.questions().to_vec()))
         });
-        DeferredToolRequests::of("batch".into(), pending)
+        DeferredToolRequests::of("batch".into(), entries)
     }
 
     /// S4: "Text that was left out of the view has to be opened before the call can be approved, alone or with others".

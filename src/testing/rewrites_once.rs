@@ -2,9 +2,9 @@
 
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
-use crate::caught::{Caught, caught};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::middleware::ToolMiddleware;
+use crate::panic::{Panicked, catch_panic};
 
 /// Checks that a middleware decides the same about the same call, and leaves its own result alone: f(f(x)) = f(x).
 ///
@@ -78,9 +78,9 @@ async fn decide<M: ToolMiddleware>(
     cx: &RunContext,
     call: &ToolCall,
 ) -> Result<Decision, String> {
-    caught(|| middleware.before_tool_call(cx, call))
+    catch_panic(|| middleware.before_tool_call(cx, call))
         .await
-        .map_err(|Caught(what)| format!("`{}` {what} for {}", middleware.name(), call.args()))
+        .map_err(|Panicked(what)| format!("`{}` {what} for {}", middleware.name(), call.args()))
 }
 
 /// The arguments as the decision leaves them.

@@ -54,7 +54,7 @@ impl Stack for Combined {
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
-        let member = match call.pass() {
+        let member = match call.record() {
             Ok(pass) => pass.definition().way().member(&self.id),
             Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
         };

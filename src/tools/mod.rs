@@ -123,7 +123,7 @@ impl Service<ToolCall> for Tools {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        match call.pass() {
+        match call.record() {
             Ok(_) => self.0.call(call),
             // Before a layer makes it wait for anything.
             Err(error) => Box::pin(std::future::ready(Err(error.into()))),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::child::JOINT;
+use super::ids::JOINT;
 use crate::call::ToolCall;
 
 /// The longest id that is kept.

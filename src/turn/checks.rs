@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::admit::is_usable;
-use super::child::JOINT;
-use super::slot::Slot;
+use super::call_state::CallState;
+use super::ids::JOINT;
 use crate::call::ToolCall;
 use crate::error::ErrorKind;
 
@@ -39,9 +39,9 @@ pub(super) fn usable_ids<'a>(
 }
 
 /// Where a call may go to an agent, an id must not look like one of the agent's calls.
-pub(super) fn ids_of_agents(slots: &[Slot]) -> Result<(), ErrorKind> {
+pub(super) fn ids_of_agents(calls: &[CallState]) -> Result<(), ErrorKind> {
     let ids: Vec<_> =
-        slots.iter().map(|slot| slot.call.id()).filter(|id| id.contains(JOINT)).collect();
+        calls.iter().map(|call| call.call.id()).filter(|id| id.contains(JOINT)).collect();
     if ids.is_empty() {
         return Ok(());
     }

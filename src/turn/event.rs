@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::child::JOINT;
+use super::ids::JOINT;
 use super::report::TurnReport;
 use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};

@@ -1,48 +1,44 @@
 //! What a response came to.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
+use super::snapshot::SuspendedTurn;
 use crate::args::Args;
 use crate::call::{Execution, Said, SharedError, ToolCall};
 use crate::decision::Question;
-use crate::deferred::DeferredToolRequests;
+use crate::deferred::{Answered, DeferredToolRequests};
 use crate::error::ErrorKind;
-use crate::outcome::{Deferral, Outcome};
-
-use super::closing::Closes;
-use super::slot::{INTERNAL_ERROR, Slot, State};
-use super::suspended::SuspendedTurn;
+use crate::outcome::Outcome;
 
 /// What one response came to: a report per call, in model order, and what still waits.
 #[derive(Debug, Clone, Default)]
 pub struct TurnReport {
     calls: Vec<CallReport>,
     suspended: Option<SuspendedTurn>,
-    closes: Option<Box<Closes>>,
+    closed_asks: BTreeSet<String>,
 }
 
 /// What one call came to.
 #[derive(Debug, Clone)]
 pub struct CallReport {
-    call: ToolCall,
-    args: Args,
-    outcome: Outcome,
-    asked: Vec<Question>,
-    said: Vec<Said>,
-    answered: Option<Answered>,
-    execution: Execution,
-    denied_by: Option<String>,
-    error: Option<BodyError>,
-    settled_before: bool,
-    skipped: bool,
-    turns: Vec<TurnReport>,
+    pub(super) call: ToolCall,
+    pub(super) args: Args,
+    pub(super) outcome: Outcome,
+    pub(super) asked: Vec<Question>,
+    pub(super) said: Vec<Said>,
+    pub(super) answered: Option<Answered>,
+    pub(super) execution: Execution,
+    pub(super) denied_by: Option<String>,
+    pub(super) error: Option<BodyError>,
+    pub(super) settled_before: bool,
+    pub(super) skipped: bool,
+    pub(super) turns: Vec<TurnReport>,
 }
 
 /// The error of a tool body. `Debug` does not show it, as it may quote arguments (rule S2).
 #[derive(Clone)]
-struct BodyError(SharedError);
+pub(super) struct BodyError(pub(super) SharedError);
 
 impl fmt::Debug for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,68 +46,23 @@ impl fmt::Debug for BodyError {
     }
 }
 
-/// How a call that waited was answered, and by whom as far as the answers say.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Answered {
-    /// Somebody approved it.
-    Approved {
-        /// Who.
-        by: Option<String>,
-        /// Whether with other arguments than were shown.
-        edited: bool,
-    },
-    /// Somebody denied it.
-    Denied {
-        /// Who.
-        by: Option<String>,
-    },
-    /// It was executed elsewhere, and this is where its result came from.
-    Result {
-        /// Who gave it.
-        by: Option<String>,
-    },
-}
-
-impl Answered {
-    /// Who answered, as far as the answers say.
-    #[must_use]
-    pub fn by(&self) -> Option<&str> {
-        match self {
-            Self::Approved { by, .. } | Self::Denied { by } | Self::Result { by } => by.as_deref(),
-        }
-    }
-
-    /// One word for it: `approved`, `edited`, `denied` or `result`.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Approved { edited: false, .. } => "approved",
-            Self::Approved { edited: true, .. } => "edited",
-            Self::Denied { .. } => "denied",
-            Self::Result { .. } => "result",
-        }
-    }
-
-    /// Tells the subscriber.
-    pub(super) fn report(&self, id: &str, tool: &str) {
-        tracing::info!(target: "countersign::answer", call = id, tool, answer = self.word(), by = self.by());
-    }
-}
-
 impl TurnReport {
     pub(super) fn new(
-        slots: Vec<Slot>,
+        calls: Vec<CallReport>,
         suspended: Option<SuspendedTurn>,
-        closes: Option<Box<Closes>>,
+        closed_asks: BTreeSet<String>,
     ) -> Self {
-        Self { calls: slots.into_iter().map(CallReport::from).collect(), suspended, closes }
+        Self { calls, suspended, closed_asks }
     }
 
-    /// The asks of its calls that are to be closed.
-    pub(super) fn take_closes(&mut self) -> Option<Box<Closes>> {
-        self.closes.take()
+    /// The asks of calls that have got their results, which are closed with the state that has these (rule L5).
+    pub(crate) fn closed_asks(&self) -> impl Iterator<Item = &String> {
+        self.closed_asks.iter()
+    }
+
+    /// The same asks, for one who closes them now.
+    pub(super) fn take_closed_asks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.closed_asks).into_iter().collect()
     }
 
     /// What each call came to, in model order.
@@ -145,31 +96,6 @@ impl TurnReport {
     #[must_use]
     pub fn into_suspended(self) -> Option<SuspendedTurn> {
         self.suspended
-    }
-}
-
-impl From<Slot> for CallReport {
-    fn from(slot: Slot) -> Self {
-        let outcome = match slot.state {
-            State::Settled(outcome) => outcome,
-            State::Waiting(waiting) => Outcome::Deferred(waiting.deferral),
-            State::Delegated(_) => Outcome::Deferred(Deferral::of_agent()),
-            State::Planned(_) | State::Broken(_) => Outcome::failed(INTERNAL_ERROR),
-        };
-        Self {
-            call: slot.call,
-            args: slot.args,
-            outcome,
-            asked: slot.asked,
-            said: slot.said,
-            answered: slot.answered,
-            execution: slot.execution,
-            denied_by: slot.denied_by,
-            error: slot.error.map(BodyError),
-            settled_before: slot.settled_before,
-            skipped: slot.skipped,
-            turns: slot.child.turns,
-        }
     }
 }
 
@@ -297,8 +223,8 @@ impl TurnError {
         &self.0.report
     }
 
-    pub(super) fn take_closes(&mut self) -> Option<Box<Closes>> {
-        self.0.report.take_closes()
+    pub(super) fn report_mut(&mut self) -> &mut TurnReport {
+        &mut self.0.report
     }
 
     pub(crate) fn into_parts(self) -> (ErrorKind, Option<SuspendedTurn>, TurnReport) {

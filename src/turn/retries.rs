@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::call_state::{CallState, State};
+use super::report::TurnReport;
+use crate::deferred::Answered;
 use crate::error::ErrorKind;
 use crate::outcome::Outcome;
-
-use super::report::{Answered, TurnReport};
-use super::slot::{Slot, State};
 
 /// What each tool may cost in retries within one run, and what it has cost so far.
 #[derive(Debug, Clone)]
@@ -54,24 +54,24 @@ impl Retries {
     /// the agent says; `own` knows.
     pub(super) fn exceeded(
         &self,
-        slots: &[Slot],
+        calls: &[CallState],
         own: impl Fn(&str) -> Option<u32>,
     ) -> Option<ErrorKind> {
-        let slot = slots.iter().find(|slot| {
-            let State::Settled(outcome) = &slot.state else { return false };
-            let spent = self.spent.get(slot.call.name()).copied().unwrap_or_default();
-            let max = own(slot.call.name()).unwrap_or(self.max);
-            spent >= max && counts(outcome, slot.answered.as_ref(), slot.settled_before)
+        let call = calls.iter().find(|call| {
+            let State::Settled(outcome) = &call.state else { return false };
+            let spent = self.spent.get(call.call.name()).copied().unwrap_or_default();
+            let max = own(call.call.name()).unwrap_or(self.max);
+            spent >= max && counts(outcome, call.answered.as_ref(), call.settled_before)
         })?;
-        let (max, see) = match own(slot.call.name()) {
+        let (max, see) = match own(call.call.name()) {
             Some(max) => (max, "`max_retries` of the tool or its toolset"),
             None => (self.max, "`Agent::max_retries`"),
         };
-        let tool = slot.call.name().escape_debug();
+        let tool = call.call.name().escape_debug();
         let problem = format!(
             "tool `{tool}` has failed more often than it may be retried ({max}, see {see})"
         );
-        Some(ErrorKind::ModelBehavior { problem, ids: vec![slot.call.id().to_owned()] })
+        Some(ErrorKind::ModelBehavior { problem, ids: vec![call.call.id().to_owned()] })
     }
 }
 

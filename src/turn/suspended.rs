@@ -1,116 +1,28 @@
 //! A response that waits, as a value to store.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::args::{Args, depth, unique};
-use crate::call::{
-    AskHistory, Denied, Execution, RunContext, RunInfo, ToolCall, is_about_repeating,
-};
-use crate::decision::Question;
-use crate::deferred::{Asked, DeferredToolRequests, fingerprint};
+use super::batch::requests;
+use super::snapshot::{StoredCall, StoredState, StoredTurn, SuspendedTurn, TURN_VERSION};
+use crate::args::depth;
+use crate::call::{AskHistory, Denied, RunContext, RunInfo, ToolCall, is_about_repeating};
+use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 
-use super::SuspendedRun;
-use super::pending::requests;
-use super::report::Answered;
-use super::slot::{INTERNAL_ERROR, Plan, Slot, State, Waiting, not_repeated};
-use super::stored_pending::StoredWaiting;
-use super::suspended_run::{behind_response, results};
-use super::together::call_path;
-
-/// The version of the stored form (rule L7).
-const VERSION: u32 = 1;
-
-/// A response of which calls wait: one versioned value to store and [resume](crate::Turn::resume) from, in this
-/// process or another. Settled calls are in it with their outcomes, and do not run again.
-///
-/// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
-/// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
-/// fits: keep it where only you can write.
-///
-/// Writing it checks it too: what could not be read back is not written (rule L7).
-#[derive(Clone, PartialEq)]
-pub struct SuspendedTurn(Stored);
-
-/// The stored form.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Stored {
-    version: u32,
-    run_id: String,
-    response: u32,
-    path: Vec<String>,
-    calls: Vec<StoredCall>,
-    /// What people have denied in the run, unless the run holds it.
-    #[serde(default, skip_serializing_if = "Denied::is_empty")]
-    denied: Denied,
-}
-
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct StoredCall {
-    call: ToolCall,
-    #[serde(flatten)]
-    state: StoredState,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<Question>,
-    /// The arguments that ran or would run, where they are not the model's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    args: Option<Args>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    answered: Option<Answered>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    denied_by: Option<String>,
-    /// Whether its tool was started.
-    #[serde(default)]
-    started: bool,
-    /// Where the agent behind its tool stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "within")]
-    agent: Option<Box<SuspendedRun>>,
-}
-
-/// Writes the run of an agent as a part of its parent's, which is checked as a whole.
-fn within<S: Serializer>(
-    run: &Option<Box<SuspendedRun>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    run.as_ref().map(|run| run.stored()).serialize(serializer)
-}
-
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StoredState {
-    Settled(Outcome),
-    Waiting(StoredWaiting),
-    /// The agent behind its tool has begun.
-    Delegated(Plan),
-    /// Nobody has decided about it yet.
-    Planned(Plan),
-}
-
 impl SuspendedTurn {
-    pub(super) fn new(info: &RunInfo, slots: &[Slot]) -> Self {
-        let calls = slots.iter().map(StoredCall::from).collect();
-        Self(Stored {
-            version: VERSION,
+    pub(super) fn new(info: &RunInfo, calls: Vec<StoredCall>) -> Self {
+        Self(StoredTurn {
+            version: TURN_VERSION,
             run_id: info.run_id.clone(),
             response: info.response,
             path: info.path.clone(),
             calls,
             denied: info.asks.as_ref().map(AskHistory::denied).unwrap_or_default(),
         })
-    }
-
-    /// The stored form, unchecked.
-    pub(super) fn stored(&self) -> &Stored {
-        &self.0
     }
 
     /// Refuses a state that could not be read back.
@@ -129,10 +41,6 @@ impl SuspendedTurn {
         self
     }
 
-    pub(super) fn slots(&self) -> Vec<Slot> {
-        self.0.calls.iter().map(Slot::from).collect()
-    }
-
     /// The run that waits.
     #[must_use]
     pub fn run_id(&self) -> &str {
@@ -146,7 +54,7 @@ impl SuspendedTurn {
     }
 
     /// Gives a call that waits this outcome.
-    pub(super) fn settle(&mut self, id: &str, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, id: &str, outcome: Outcome) {
         if let Some(stored) = self.0.calls.iter_mut().find(|stored| stored.call.id() == id) {
             (stored.started, stored.state) = (true, StoredState::Settled(outcome));
         }
@@ -168,7 +76,7 @@ impl SuspendedTurn {
     /// Whether any call waits, here or in an agent behind one.
     pub(super) fn waits(&self) -> bool {
         self.0.calls.iter().any(|stored| match &stored.state {
-            StoredState::Waiting(_) => true,
+            StoredState::Pending(_) => true,
             StoredState::Delegated(_) => stored.agent.as_ref().is_some_and(|run| run.waits()),
             StoredState::Settled(_) | StoredState::Planned(_) => false,
         })
@@ -177,7 +85,7 @@ impl SuspendedTurn {
     /// The calls that wait, as the batch to answer.
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
-        requests(&self.0.run_id, self.0.response, &self.slots())
+        requests(&self.0.run_id, self.0.response, self.open_calls())
     }
 
     /// The calls of the response, in model order, with the outcome of those that are settled.
@@ -221,7 +129,7 @@ impl SuspendedTurn {
             let text = match stored.state {
                 StoredState::Settled(_) => continue,
                 StoredState::Delegated(_) => "The agent was stopped before its end",
-                StoredState::Waiting(_) | StoredState::Planned(_) => "The tool did not run",
+                StoredState::Pending(_) | StoredState::Planned(_) => "The tool did not run",
             };
             let outcome = Outcome::failed(format!("{text}: {reason}."));
             let may_have_run = stored.asked.iter().any(is_about_repeating);
@@ -235,111 +143,28 @@ impl SuspendedTurn {
     }
 }
 
-impl Serialize for SuspendedTurn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.check_storable().map_err(S::Error::custom)?;
-        self.0.serialize(serializer)
-    }
+/// Where the messages behind the last response begin.
+pub(super) fn behind_response(history: &[Message]) -> usize {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    history.iter().rposition(responds).map_or(0, |at| at + 1)
 }
 
-impl<'de> Deserialize<'de> for SuspendedTurn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
+/// The message with the results of a response: all results first, then what tools added for the model to read.
+pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
+    let (mut results, mut beside) = (Vec::new(), Vec::new());
+    for (result, content) in parts {
+        results.push(result);
+        beside.extend(content);
     }
+    results.extend(beside);
+    Message::Request { parts: results }
 }
 
-impl TryFrom<Stored> for SuspendedTurn {
-    type Error = UserError;
-
-    fn try_from(stored: Stored) -> Result<Self, UserError> {
-        let problem = |problem: String| Err(UserError::StoredState { problem });
-        let mut ids = BTreeSet::new();
-        for call in &stored.calls {
-            if !ids.insert(call.call.id()) {
-                return problem(format!("call `{}` appears twice", call.call.id()));
-            }
-            let StoredState::Waiting(waiting) = &call.state else { continue };
-            let call_path = call_path(&stored.path, call.call.id());
-            let expected = fingerprint(&Asked {
-                run_id: &stored.run_id,
-                response: stored.response,
-                call_path: &call_path,
-                tool: &waiting.tool,
-                args: &waiting.shown,
-                questions: &waiting.questions,
-            });
-            if expected != waiting.fingerprint {
-                return problem(format!(
-                    "call `{}` was changed after it was stored: ask about it again",
-                    call.call.id()
-                ));
-            }
-        }
-        Ok(Self(stored))
-    }
-}
-
-impl From<&Slot> for StoredCall {
-    fn from(slot: &Slot) -> Self {
-        let state = match &slot.state {
-            State::Settled(outcome) => StoredState::Settled(outcome.clone()),
-            State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
-            State::Planned(plan) => StoredState::Planned(plan.clone()),
-            State::Delegated(plan) => StoredState::Delegated(plan.clone()),
-            State::Waiting(waiting) => StoredState::Waiting(StoredWaiting::from(waiting)),
-        };
-        Self {
-            call: slot.call.clone(),
-            state,
-            asked: slot.asked.clone(),
-            args: Some(slot.args.clone()).filter(|args| args != slot.call.args()),
-            answered: slot.answered.clone(),
-            denied_by: slot.denied_by.clone(),
-            started: slot.execution.started(),
-            agent: slot.child.run.clone(),
-        }
-    }
-}
-
-impl From<&StoredCall> for Slot {
-    fn from(stored: &StoredCall) -> Self {
-        let state = match &stored.state {
-            StoredState::Settled(outcome) => State::Settled(outcome.clone()),
-            StoredState::Waiting(waiting) => State::Waiting(Waiting::from(waiting)),
-            StoredState::Delegated(plan) => State::Delegated(plan.clone()),
-            StoredState::Planned(plan) => State::Planned(plan.clone()),
-        };
-        let mut slot = Self::new(stored.call.clone(), state);
-        slot.asked.clone_from(&stored.asked);
-        slot.answered.clone_from(&stored.answered);
-        slot.denied_by.clone_from(&stored.denied_by);
-        slot.child.run.clone_from(&stored.agent);
-        slot.settled_before = matches!(stored.state, StoredState::Settled(_));
-        if let State::Planned(plan) | State::Delegated(plan) = &slot.state {
-            slot.ask = plan.approval.as_ref().and_then(|approval| approval.ask.clone());
-        }
-        if let Some(args) = &stored.args {
-            slot.args = args.clone();
-        }
-        if stored.started {
-            slot.execution = match &stored.state {
-                StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
-                StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
-                // Its body has deferred, or nobody knows what it did.
-                StoredState::Waiting(it) if it.questions.iter().any(is_about_repeating) => {
-                    Execution::Unknown
-                }
-                StoredState::Waiting(it) => {
-                    Execution::Finished(Outcome::Deferred(Waiting::from(it).deferral))
-                }
-                StoredState::Delegated(_) | StoredState::Planned(_) => Execution::Unknown,
-            };
-        }
-        if let Some(waiting) = slot.waiting() {
-            slot.args = waiting.shown.clone();
-        }
-        slot
-    }
+/// What the model is told of a call that may have run, and was not run again.
+pub(super) fn not_repeated(why: &Outcome) -> Outcome {
+    let why = why.content().unwrap_or_default();
+    let why = why.as_str().unwrap_or_default();
+    Outcome::unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
 }
 
 impl fmt::Debug for SuspendedTurn {
@@ -360,6 +185,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::args::Args;
+    use crate::deferred::{CallAddress, PendingCall};
     use crate::toolset::{FunctionToolset, tool_fn};
     use crate::turn::Turn;
 
@@ -378,19 +205,12 @@ mod tests {
         let turn = Turn::new(FunctionToolset::new().tool(tool.requires_approval()));
         let report = turn.run(vec![ToolCall::new("c", "go", json!({"deep": 1}))]).await.unwrap();
         let mut earlier = report.into_suspended().unwrap();
-        let (run_id, path) = (earlier.0.run_id.clone(), call_path(&earlier.0.path, "c"));
         let stored = earlier.0.calls.first_mut().unwrap();
         stored.call = ToolCall::new("c", "go", json!({})).with_args(args.clone());
-        let StoredState::Waiting(waiting) = &mut stored.state else { panic!() };
-        (waiting.shown, waiting.origin) = (args.clone(), args.clone());
-        waiting.fingerprint = fingerprint(&Asked {
-            run_id: &run_id,
-            response: 0,
-            call_path: &path,
-            tool: &waiting.tool,
-            args: &args,
-            questions: &waiting.questions,
-        });
+        let StoredState::Pending(pending) = &mut stored.state else { panic!() };
+        let address = CallAddress::new(&earlier.0.run_id, 0, &earlier.0.path, "c");
+        let (tool, args) = (pending.tool.clone(), (args.clone(), args));
+        *pending = PendingCall::new(&address, tool, pending.deferral(), args, pending.deferrals);
         let text = serde_json::to_string(&earlier).unwrap();
         let loaded: SuspendedTurn = serde_json::from_str(&text).unwrap();
         assert_eq!(loaded, earlier);

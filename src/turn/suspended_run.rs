@@ -4,82 +4,15 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use super::{SuspendedTurn, new_run_id, suspended};
-use crate::args::{depth, unique};
+use super::ids::new_run_id;
+use super::snapshot::{SuspendedRun, SuspendedTurn};
+use super::suspended::{behind_response, results};
+use crate::args::depth;
 use crate::call::{Denied, RunContext, Usage};
 use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
-
-/// The version of the stored form (rule L7).
-const VERSION: u32 = 1;
-
-/// A run that waits for answers, or that an error stopped: one versioned value with the history and the calls of the
-/// last response. Store it, and [resume](crate::Agent::resume) it in this process or another.
-///
-/// Whoever can write the stored value chooses what runs: keep it where only you can write. Writing it fails where it
-/// could not be read back (rule L7); a run that would wait with such a state ends with the error, and the state in it.
-///
-/// ```no_run
-/// use countersign::{Agent, SuspendedRun};
-///
-/// async fn decided(agent: &Agent, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
-///     let suspended: SuspendedRun = serde_json::from_str(stored)?;
-///     let answers = suspended.requests().answer().approve("call_1").deny("call_2", "not today").build()?;
-///     let run = agent.resume(suspended, answers).await?;
-///     println!("{:?}", run.text());
-///     Ok(())
-/// }
-/// ```
-#[derive(Clone, PartialEq)]
-pub struct SuspendedRun {
-    pub(crate) run_id: String,
-    pub(crate) responses: u32,
-    /// Behind the response of `turn` stand the results of those of its calls that are settled (rule T3).
-    pub(crate) history: Arc<Vec<Message>>,
-    /// What is to be said, where an error came before it was.
-    pub(crate) prompts: Vec<String>,
-    pub(crate) usage: Usage,
-    /// The last response, if some of its calls have no result in the history yet.
-    pub(crate) turn: Option<SuspendedTurn>,
-    /// What people have denied in the run; the root's holds that of its sub-agents.
-    pub(crate) denied: Denied,
-}
-
-/// The stored form. Its history ends with the response of `turn`, which has the results of the calls that are settled.
-#[derive(Deserialize)]
-struct Stored {
-    run_id: String,
-    responses: u32,
-    history: Vec<Message>,
-    #[serde(default)]
-    prompts: Vec<String>,
-    #[serde(default)]
-    usage: Usage,
-    turn: Option<SuspendedTurn>,
-    #[serde(default)]
-    denied: Denied,
-}
-
-/// The same, as it is written.
-#[derive(Serialize)]
-pub(super) struct Written<'a> {
-    version: u32,
-    run_id: &'a str,
-    responses: u32,
-    history: &'a [Message],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    prompts: &'a [String],
-    usage: Usage,
-    turn: Option<&'a suspended::Stored>,
-    #[serde(skip_serializing_if = "Denied::is_empty")]
-    denied: &'a Denied,
-}
 
 impl SuspendedRun {
     /// A run that has come as far as this history says, with a new run id. Calls of its last response that have no
@@ -151,7 +84,7 @@ impl SuspendedRun {
     }
 
     /// The conversation up to and with the response whose calls wait.
-    fn asked(&self) -> &[Message] {
+    pub(super) fn asked(&self) -> &[Message] {
         match self.turn {
             Some(_) => self.history.get(..behind_response(&self.history)).unwrap_or_default(),
             None => &self.history,
@@ -174,20 +107,6 @@ impl SuspendedRun {
         let asked = self.asked().len();
         if asked < self.history.len() {
             Arc::make_mut(&mut self.history).truncate(asked);
-        }
-    }
-
-    /// The stored form, unchecked.
-    pub(super) fn stored(&self) -> Written<'_> {
-        Written {
-            version: VERSION,
-            run_id: &self.run_id,
-            responses: self.responses,
-            history: self.asked(),
-            prompts: &self.prompts,
-            usage: self.usage,
-            turn: self.turn.as_ref().map(SuspendedTurn::stored),
-            denied: &self.denied,
         }
     }
 
@@ -222,12 +141,6 @@ impl SuspendedRun {
     }
 }
 
-/// Where the messages behind the last response begin.
-pub(super) fn behind_response(history: &[Message]) -> usize {
-    let responds = |message: &Message| matches!(message, Message::Response { .. });
-    history.iter().rposition(responds).map_or(0, |at| at + 1)
-}
-
 /// Gives the calls of the last response a result each, behind the results that some of them have.
 fn close_bare(history: &mut Vec<Message>, reason: &str) {
     let at = behind_response(history);
@@ -245,46 +158,6 @@ fn close_bare(history: &mut Vec<Message>, reason: &str) {
             parts.splice(at..at, closed);
         }
         _ => history.push(Message::Request { parts: closed }),
-    }
-}
-
-/// The message with the results of a response: all results first, then what tools added for the model to read.
-pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
-    let (mut results, mut beside) = (Vec::new(), Vec::new());
-    for (result, content) in parts {
-        results.push(result);
-        beside.extend(content);
-    }
-    results.extend(beside);
-    Message::Request { parts: results }
-}
-
-impl Serialize for SuspendedRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.check_storable().map_err(S::Error::custom)?;
-        self.stored().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for SuspendedRun {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        unique::of_version::<Stored, D>(deserializer, VERSION)?.try_into().map_err(D::Error::custom)
-    }
-}
-
-impl TryFrom<Stored> for SuspendedRun {
-    type Error = UserError;
-
-    fn try_from(stored: Stored) -> Result<Self, UserError> {
-        let problem = |problem: String| Err(UserError::StoredState { problem });
-        let Stored { run_id, responses, history, prompts, usage, turn, denied } = stored;
-        if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
-            return problem("its calls are not those of the last response in its history".into());
-        }
-        let history = Arc::new(history);
-        let mut run = Self { run_id, responses, history, prompts, usage, turn, denied };
-        run.tell_settled();
-        Ok(run)
     }
 }
 

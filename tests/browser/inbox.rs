@@ -1,7 +1,7 @@
 //! The inbox, as people use it; and what the ledger has of it: one winner for each decision, each call run once.
 
 use countersign::Args;
-use countersign::ledger::{AskState, Record, Verdict};
+use countersign::ledger::{Answer, AskState, Record};
 use serde_json::{Value, json};
 
 use crate::player::play;
@@ -14,7 +14,7 @@ fn nothing(word: &str) {
 /// Who decided, and how.
 fn decided(record: &Record) -> (Vec<&str>, &'static str) {
     let decision = record.decision.as_ref().expect("a decision");
-    (decision.by.iter().map(String::as_str).collect(), decision.verdict.word())
+    (decision.by.iter().map(String::as_str).collect(), decision.answer.word())
 }
 
 /// Every ask that was approved has run once, and nothing else has.
@@ -69,7 +69,7 @@ async fn what_runs_is_what_was_typed_and_the_ledger_has_it() {
     play("inbox/edit", &[&server.url], nothing);
     let ask = place.ask("path", "a.log").await;
     assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["bob"], "edit")));
-    let Some(Verdict::Approve { args: Some(args) }) = ask.decision.map(|it| it.verdict) else {
+    let Some(Answer::Approve { args: Some(args) }) = ask.decision.map(|it| it.answer) else {
         panic!()
     };
     assert_eq!(args.to_value(), json!({"path": "b.log"}));
@@ -195,9 +195,9 @@ async fn a_server_that_is_killed_and_started_again_loses_nothing() {
         word => nothing(word),
     });
     assert_eq!(decided(&place.ask("path", "a.log").await), (vec!["bob"], "approve"));
-    let denied = place.ask("path", "b.log").await.decision.unwrap().verdict;
+    let denied = place.ask("path", "b.log").await.decision.unwrap().answer;
     let message = "half a sentence, and the rest".to_owned();
-    assert_eq!(denied, Verdict::Deny { message });
+    assert_eq!(denied, Answer::Deny { message });
     each_ran_once(&place).await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Verdict};
+use countersign::ledger::{Answer, AskState};
 use serde_json::json;
 
 use crate::http::Client;
@@ -13,7 +13,7 @@ async fn approved(place: &Place, url: &str, prompt: &str) -> String {
     Client::of(url, "ann").await.start(prompt).await;
     let pending = place.ledger().list(Some(AskState::Pending), 2).await.unwrap();
     let [ask] = &pending[..] else { panic!("{pending:?}") };
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
     ask.ask.id().to_owned()
 }
@@ -89,7 +89,7 @@ async fn what_is_asked_later_in_a_run_is_still_for_whoever_started_it() {
     let team = json!({"prompt": "delete_file {\"path\": \"a.log\"}\n\ntransfer {\"amount_eur\": 5, \"to\": \"DE02\"}"});
     ann.start(&format!("cleaner {team}")).await;
     let first = place.ask("path", "a.log").await;
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     place.ledger().decide(first.ask.id(), &first.fingerprint, "bob", yes).await.unwrap();
     place.until(first.ask.id(), AskState::Executed).await;
     while place.ledger().list(Some(AskState::Pending), 1).await.unwrap().is_empty() {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use countersign::Args;
 use countersign::ledger::{
-    Ask, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Record, Verdict,
+    Answer, Ask, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Record,
 };
 use countersign::seal::{SealError, SealKeys};
 use proptest::prelude::*;
@@ -24,12 +24,12 @@ fn keys() -> SealKeys {
     SealKeys::danger_with_guessable_secret("2026-11", SECRET).unwrap()
 }
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
-fn no() -> Verdict {
-    Verdict::Deny { message: "no".into() }
+fn no() -> Answer {
+    Answer::Deny { message: "no".into() }
 }
 
 /// A ledger whose clock stands until it is moved.
@@ -54,8 +54,8 @@ impl Place {
         self.ledger.get(ask.ask.id()).await.unwrap().unwrap()
     }
 
-    async fn decide(&self, token: &str, verdict: Verdict) -> Result<Decided, SealError> {
-        self.ledger.decide_sealed(&keys(), token, verdict).await
+    async fn decide(&self, token: &str, answer: Answer) -> Result<Decided, SealError> {
+        self.ledger.decide_sealed(&keys(), token, answer).await
     }
 
     /// Everything that was ever written.
@@ -89,7 +89,7 @@ async fn a_token_decides_as_whom_it_names() {
     );
     assert_eq!(place.decide(&token(&ask), yes()).await.unwrap(), Decided::Won { again: false });
     let decision = place.now(&ask).await.decision.unwrap();
-    assert_eq!((decision.by, decision.verdict), (vec!["ann".to_owned()], yes()));
+    assert_eq!((decision.by, decision.answer), (vec!["ann".to_owned()], yes()));
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn a_token_that_comes_twice_counts_once_and_the_second_is_told_who_won() {
     assert_eq!(place.decide(&anns, yes()).await.unwrap(), Decided::Won { again: false });
     let written = place.written().await;
     assert_eq!(place.decide(&anns, yes()).await.unwrap(), Decided::Won { again: true });
-    for (token, verdict) in [(&anns, no()), (&bobs, yes()), (&bobs, no())] {
-        let Decided::Lost(first) = place.decide(token, verdict).await.unwrap() else { panic!() };
+    for (token, answer) in [(&anns, no()), (&bobs, yes()), (&bobs, no())] {
+        let Decided::Lost(first) = place.decide(token, answer).await.unwrap() else { panic!() };
         assert_eq!((first.by, first.decision, first.at), (vec!["ann".into()], yes(), NOW));
     }
     assert_eq!(place.written().await, written, "nothing more is written");
@@ -321,7 +321,7 @@ async fn a_token_approves_other_arguments_only_if_it_was_made_for_that() {
     // L6: "A token decides about the call as it was shown".
     let place = Place::new();
     let ask = place.park(Ask::new("r", "c", "pay").args(Args::new().with("eur", 5))).await;
-    let edit = |eur: i64| Verdict::Approve { args: Some(Args::new().with("eur", eur)) };
+    let edit = |eur: i64| Answer::Approve { args: Some(Args::new().with("eur", eur)) };
     let token = keys().seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
     let error = place.decide(&token, edit(5_000)).await.unwrap_err();
     assert!(matches!(&error, SealError::NoEdits { ask: id } if id == ask.ask.id()), "{error}");

@@ -8,7 +8,7 @@ use std::process::{Child, Command as Piped, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{AskState, Ledger, MemoryStore, Verdict};
+use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
 use countersign::{
     Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TakeUp,
     TerminalHandler, ToolCall, ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
@@ -119,7 +119,7 @@ async fn in_a_ledger() -> Value {
     let open = ledger.list(Some(AskState::Pending), 10).await.unwrap();
     let run_id = error.suspended().run_id().to_owned();
     for record in &open {
-        let approve = Verdict::Approve { args: None };
+        let approve = Answer::Approve { args: None };
         ledger.decide(record.ask.id(), &record.fingerprint, "bob", approve).await.unwrap();
     }
     let TakeUp::Resumed(Ok(done)) = agent.take_up(&run_id).await.unwrap() else {

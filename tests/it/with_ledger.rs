@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore};
 use countersign::show::{CallView, Limits};
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, FunctionToolset,
@@ -108,7 +108,7 @@ async fn a_decision_that_was_made_elsewhere_is_taken_up() {
     // An inbox decides one of them.
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap();
     let ask = ask.iter().find(|ask| ask.ask.get_args()["n"] == 1).unwrap();
-    let edit = Verdict::Approve { args: Some(countersign::Args::new().with("n", 7)) };
+    let edit = Answer::Approve { args: Some(countersign::Args::new().with("n", 7)) };
     let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
     assert_eq!(won, Decided::Won { again: false });
 
@@ -231,7 +231,7 @@ async fn sub_agents_are_written_down_by_the_ledger_of_their_parent() {
     let root = Agent::new(model, tools).output(text().or_deferred()).ledger(ledger.clone());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
-    let approve = Verdict::Approve { args: None };
+    let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let stored: SuspendedRun =
         serde_json::from_str(&serde_json::to_string(&suspended).unwrap()).unwrap();
@@ -293,7 +293,7 @@ async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
     assert_eq!(ledger.waiting_runs(10).await.unwrap()[0].run, run_id);
 
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
-    let approve = Verdict::Approve { args: None };
+    let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let workers = ["w1", "w2", "w3"].map(|name| agent(Scripted::default(), name));
     let ended = futures::future::join_all(workers.iter().map(|it| it.take_up(&run_id))).await;
@@ -374,7 +374,7 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
     };
     let run = agent(Scripted::new([pay])).run("go").await.unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
-    let approve = Verdict::Approve { args: None };
+    let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
 
     // The first worker runs the tool and dies while it asks the model.
@@ -423,7 +423,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
     let run = agent(Scripted::new([calls]), &slow, "front").run("go").await.unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
-    let approve = Verdict::Approve { args: None };
+    let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let dying = agent(Scripted::default(), &slow, "first");
     let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
@@ -498,7 +498,7 @@ async fn an_ask_is_shown_like_the_call_that_waits_also_by_whoever_has_only_the_l
         assert_eq!(shown.agent.as_deref(), Some("root/worker"));
         assert_eq!(record.ask.path(), "root/worker/c1");
 
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
         digest.fetch_add(1, Ordering::Relaxed);
         let answers = root.decisions(&suspended).await.unwrap();

@@ -39,21 +39,21 @@ async fn one_wins(place: &Place) {
             .at_once(|n, ledger| {
                 let (id, fingerprint) = (id.clone(), fingerprint.clone());
                 async move {
-                    let verdict = if n % 2 == 0 { approve() } else { deny("no") };
+                    let answer = if n % 2 == 0 { approve() } else { deny("no") };
                     let who = format!("person {n}");
-                    let result = ledger.decide(&id, &fingerprint, &who, verdict.clone()).await;
-                    (who, verdict, ok(result))
+                    let result = ledger.decide(&id, &fingerprint, &who, answer.clone()).await;
+                    (who, answer, ok(result))
                 }
             })
             .await;
         let mut won = results.iter().filter(|(.., made)| *made == Decided::Won { again: false });
-        let (Some((who, verdict, _)), None) = (won.next(), won.next()) else {
+        let (Some((who, answer, _)), None) = (won.next(), won.next()) else {
             super::fail("L1: of many who decide at once, exactly one wins")
         };
         let decision = parked.now().await.decision;
         let at = decision.as_ref().map(|decision| decision.at).unwrap_or_default();
-        let winner = Winner { by: vec![who.clone()], decision: verdict.clone(), at };
-        let stands = decision.map(|it| Winner { by: it.by, decision: it.verdict, at: it.at });
+        let winner = Winner { by: vec![who.clone()], decision: answer.clone(), at };
+        let stands = decision.map(|it| Winner { by: it.by, decision: it.answer, at: it.at });
         assert_eq!(stands.as_ref(), Some(&winner), "L1: the winner's decision stands");
         for (loser, _, made) in results.iter().filter(|(it, ..)| it != who) {
             let told = Decided::Lost(winner.clone());
@@ -68,12 +68,12 @@ async fn losers_are_told(place: &Place) {
     assert_eq!(again, Decided::Won { again: true }, "who says the same twice is told so, and won");
     let same = parked.decide("ann", edit("approved twice")).await;
     assert_eq!(same, Decided::Won { again: true }, "an edit to the same arguments is the same");
-    for (who, verdict) in
+    for (who, answer) in
         [("bob", approve()), ("bob", deny("no")), ("ann", deny("no")), ("ann", edit("b"))]
     {
-        let lost = parked.decide(who, verdict.clone()).await;
+        let lost = parked.decide(who, answer.clone()).await;
         let told = matches!(&lost, Decided::Lost(winner) if winner.by == ["ann"] && winner.decision == approve());
-        assert!(told, "L1: {who}'s {verdict:?} is told that Ann approved, not {lost:?}");
+        assert!(told, "L1: {who}'s {answer:?} is told that Ann approved, not {lost:?}");
     }
     let denied = place.park(ask("denied")).await;
     assert_eq!(denied.decide("bob", deny("no")).await, Decided::Won { again: false });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{LONG, Place, ask, ok};
 use crate::args::Args;
-use crate::ledger::{Ask, Decided, Ledger, LedgerError, Saved, Taken, Verdict};
+use crate::ledger::{Answer, Ask, Decided, Ledger, LedgerError, Saved, Taken};
 
 pub(super) async fn check(place: &Place) {
     ids(place).await;
@@ -41,7 +41,7 @@ async fn ids(place: &Place) {
         assert_eq!(written(place).await, before, "of what is refused nothing is written");
 
         let parked = place.park(Ask::new(&*longest, "root/c1", "pay")).await;
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         assert_eq!(parked.decide("ann", yes).await, Decided::Won { again: false });
         assert_eq!(ok(place.ledger(1).save_run(&longest, json!(1), None).await), Saved::Saved);
         let taken = ok(place.ledger(0).take_run(&longest, "w", LONG).await);

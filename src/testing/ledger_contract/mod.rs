@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::args::Args;
-use crate::ledger::{Ask, Decided, Ledger, Record, Store, Verdict};
+use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
 
 /// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that what happens at
 /// once does.
@@ -126,8 +126,8 @@ struct Parked {
 
 impl Parked {
     /// Decides about what was parked.
-    async fn decide(&self, who: &str, verdict: Verdict) -> Decided {
-        ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, verdict).await)
+    async fn decide(&self, who: &str, answer: Answer) -> Decided {
+        ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, answer).await)
     }
 
     async fn now(&self) -> Record {
@@ -144,20 +144,20 @@ fn ask(name: &str) -> Ask {
         .principal("mallory")
 }
 
-fn approve() -> Verdict {
-    Verdict::Approve { args: None }
+fn approve() -> Answer {
+    Answer::Approve { args: None }
 }
 
-fn edit(path: &str) -> Verdict {
-    Verdict::Approve { args: Some(Args::new().with("path", path)) }
+fn edit(path: &str) -> Answer {
+    Answer::Approve { args: Some(Args::new().with("path", path)) }
 }
 
-fn deny(message: &str) -> Verdict {
-    Verdict::Deny { message: message.to_owned() }
+fn deny(message: &str) -> Answer {
+    Answer::Deny { message: message.to_owned() }
 }
 
-fn answer(text: &str) -> Verdict {
-    Verdict::Answer { value: json!(text) }
+fn answer(text: &str) -> Answer {
+    Answer::Result { value: json!(text) }
 }
 
 #[track_caller]

@@ -77,8 +77,8 @@ async fn an_edit_counts_for_itself(place: &Place) {
 async fn the_requester(place: &Place) {
     let quorum = Quorum { approvals: 1, not_the_requester: true };
     let parked = place.park(ask("asked by mallory").quorum(quorum)).await;
-    for verdict in [approve(), edit("b"), answer("42")] {
-        let own = parked.decide("mallory", verdict).await;
+    for answer in [approve(), edit("b"), answer("42")] {
+        let own = parked.decide("mallory", answer).await;
         assert_eq!(own, Decided::NotAllowed, "who wants the call may not approve it");
     }
     assert_eq!(

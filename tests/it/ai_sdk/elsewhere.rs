@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::Verdict;
+use countersign::ledger::Answer;
 use serde_json::json;
 
 use super::world::World;
@@ -14,19 +14,19 @@ async fn a_decision_made_elsewhere_counts_and_the_chat_goes_on() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt").await;
-    world.decide(Verdict::Approve { args: None }).await;
+    world.decide(Answer::Approve { args: None }).await;
     let told = ann.send().await;
     assert_eq!((told.reason(), ann.states()), ("stop", vec!["output-available"]));
     assert_eq!((&ann.shown()[0]["by"], world.ran()), (&json!("boss"), vec!["a.txt".to_owned()]));
 
     ann.say("delete b.txt").await;
-    world.decide(Verdict::Deny { message: "never".into() }).await;
+    world.decide(Answer::Deny { message: "never".into() }).await;
     ann.answer(true).await;
     assert_eq!(world.told(), ["denied: never"], "L1: the first decision stands");
     assert_eq!(world.ran(), ["a.txt"]);
 
     ann.say("delete c.txt").await;
-    world.decide(Verdict::Approve { args: None }).await;
+    world.decide(Answer::Approve { args: None }).await;
     ann.answer(false).await;
     let told = ann.shown()[0].clone();
     assert_eq!((&told["status"], &told["by"]), (&json!("approved"), &json!("boss")));
@@ -43,7 +43,7 @@ async fn a_no_that_came_second_is_told_so_while_other_calls_wait() {
     ann.say("delete a.txt").await;
     ann.answer(false).await;
     ann.say("delete b.txt; delete c.txt").await;
-    world.decide(Verdict::Approve { args: None }).await;
+    world.decide(Answer::Approve { args: None }).await;
     let approved = world.asks().await.pop().unwrap().ask.get_args()["path"].clone();
     let place = ann.shown().iter().position(|ask| ask["input"]["path"] == approved).unwrap();
     let asks = ann.waiting();
@@ -73,7 +73,7 @@ async fn a_chat_without_approvals_leaves_them_to_whoever_decides_elsewhere() {
     ann.clone().post(&forged).await.unwrap();
     assert_eq!(world.ran(), NOTHING, "no answer is taken here");
 
-    world.decide(Verdict::Approve { args: None }).await;
+    world.decide(Answer::Approve { args: None }).await;
     ann.send().await;
     assert_eq!((ann.states(), world.ran()), (vec!["output-available"], vec!["a.txt".to_owned()]));
     world.check();

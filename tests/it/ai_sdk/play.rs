@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::ai_sdk::{Chats, Principal, Refusal};
-use countersign::ledger::{AskState, Verdict};
+use countersign::ledger::{Answer, AskState};
 use serde_json::{Value, json};
 
 use super::client::{Client, chunks, string};
@@ -160,14 +160,14 @@ impl Play {
         let asks = self.world.asks().await;
         let Some(ask) = asks.iter().rfind(|ask| ask.state == AskState::Pending) else { return };
         let (path, by) = (string(&ask.ask.get_args()["path"]), format!("boss {}", ask.ask.id()));
-        let verdict = if yes {
+        let answer = if yes {
             self.given.entry(path).or_default().insert(by);
-            Verdict::Approve { args: None }
+            Answer::Approve { args: None }
         } else {
-            Verdict::Deny { message: "no".into() }
+            Answer::Deny { message: "no".into() }
         };
         let (id, fingerprint) = (ask.ask.id(), ask.ask.fingerprint());
-        self.world.ledger().decide(id, &fingerprint, "boss", verdict).await.unwrap();
+        self.world.ledger().decide(id, &fingerprint, "boss", answer).await.unwrap();
     }
 
     fn note_asks(&mut self, owner: &str, body: &Value, told: &[Value]) {

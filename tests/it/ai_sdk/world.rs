@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use countersign::ai_sdk::{Chats, Principal};
-use countersign::ledger::{Ledger, MemoryStore, Record, Store, Verdict};
+use countersign::ledger::{Answer, Ledger, MemoryStore, Record, Store};
 use countersign::{
     Agent, BoxError, Decision, ExternalToolset, FunctionToolset, Message, Model, ModelRequest,
     ModelResponse, RequestPart, ResponsePart, ToolCall, ToolDefinition, ToolFailed, Tools,
@@ -138,9 +138,9 @@ impl World {
     }
 
     /// Decides about the newest ask, elsewhere.
-    pub(super) async fn decide(&self, verdict: Verdict) {
+    pub(super) async fn decide(&self, answer: Answer) {
         let ask = self.asks().await.pop().unwrap().ask;
-        self.ledger().decide(ask.id(), &ask.fingerprint(), "boss", verdict).await.unwrap();
+        self.ledger().decide(ask.id(), &ask.fingerprint(), "boss", answer).await.unwrap();
     }
 
     /// Every history was valid for a provider.

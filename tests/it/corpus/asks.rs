@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken, Verdict,
+    Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken,
     Verified,
 };
 use countersign::{Args, TakeUp};
@@ -27,12 +27,12 @@ pub(super) fn ask(name: &str) -> Ask {
         .principal("mallory")
 }
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
-fn no() -> Verdict {
-    Verdict::Deny { message: "not today".into() }
+fn no() -> Answer {
+    Answer::Deny { message: "not today".into() }
 }
 
 /// A ledger as it is filled.
@@ -43,9 +43,9 @@ impl Filling<'_> {
         self.0.park(ask).await.unwrap()
     }
 
-    async fn decided(&self, ask: Ask, verdict: Verdict) -> String {
+    async fn decided(&self, ask: Ask, answer: Answer) -> String {
         let record = self.park(ask).await;
-        self.0.decide(record.ask.id(), &record.fingerprint, "ann", verdict).await.unwrap();
+        self.0.decide(record.ask.id(), &record.fingerprint, "ann", answer).await.unwrap();
         record.ask.id().to_owned()
     }
 
@@ -66,9 +66,9 @@ pub(super) async fn fill(ledger: &Ledger) {
     let two = Quorum { approvals: 2, not_the_requester: true };
     it.decided(ask("voted").quorum(two), yes()).await;
     it.decided(ask("approved"), yes()).await;
-    it.decided(ask("edited"), Verdict::Approve { args: Some(Args::new().with("n", 7)) }).await;
+    it.decided(ask("edited"), Answer::Approve { args: Some(Args::new().with("n", 7)) }).await;
     it.decided(ask("denied"), no()).await;
-    it.decided(ask("answered"), Verdict::Answer { value: json!({"colour": "blue"}) }).await;
+    it.decided(ask("answered"), Answer::Result { value: json!({"colour": "blue"}) }).await;
     it.claimed(ask("claimed"), AGES).await;
     for (name, outcome) in [("executed", json!({"did": "pay"})), ("empty", json!(null))] {
         let id = it.claimed(ask(name), AGES).await;
@@ -123,9 +123,9 @@ async fn record(ledger: &Ledger, name: &str) -> Record {
     ledger.get(ask(name).id()).await.unwrap().expect("the id of an ask is what it was")
 }
 
-async fn decides(ledger: &Ledger, name: &str, by: &str, verdict: Verdict) -> Decided {
+async fn decides(ledger: &Ledger, name: &str, by: &str, answer: Answer) -> Decided {
     // The fingerprint as it is worked out today.
-    ledger.decide(ask(name).id(), &ask(name).fingerprint(), by, verdict).await.unwrap()
+    ledger.decide(ask(name).id(), &ask(name).fingerprint(), by, answer).await.unwrap()
 }
 
 async fn decide(ledger: &Ledger, token: &str) {

@@ -1,7 +1,7 @@
 //! What a later version has stored is named, and left as it is.
 
 use countersign::ledger::{
-    Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Verdict, Writes,
+    Answer, Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Writes,
 };
 use countersign::seal::SealError;
 use countersign::{SqliteStore, SuspendedRun, SuspendedTurn};
@@ -45,7 +45,7 @@ fn a_token_of_a_later_form_is_refused_by_its_number() {
 /// Everything that anybody may try with a row.
 async fn tried(ledger: &Ledger, row: &Row) -> Vec<LedgerError> {
     let (id, lease) = (&row.id, std::time::Duration::from_secs(60));
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     if let Some(run) = id.strip_prefix("run:") {
         return vec![
             ledger.take_run(run, "w", lease).await.unwrap_err(),

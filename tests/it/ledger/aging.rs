@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use countersign::TakeUp;
-use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
 
 use super::closing::{Fate, World};
 use crate::agent::Scripted;
@@ -15,8 +15,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// Sets how long an approval of an ask holds.
 type Setting = fn(Ask) -> Ask;
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
 fn ask(name: &str) -> Ask {

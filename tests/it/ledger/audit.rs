@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use countersign::ledger::{
-    Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verdict, Verified,
+    Answer, Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verified,
 };
 use countersign::{Args, SqliteStore};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn ledger(path: &Path) -> Ledger {
     for (run, call) in [("r1", "c1"), ("r1", "c2"), ("r2", "c1")] {
         let ask = Ask::new(run, call, "rm").args(Args::new().with("path", "MARKER"));
         let parked = ledger.park(ask).await.unwrap();
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         ledger.decide(parked.ask.id(), &parked.fingerprint, "ann", yes).await.unwrap();
     }
     ledger
@@ -142,7 +142,7 @@ async fn with_a_key_nobody_else_writes_a_log_that_verifies() {
     for other in [open().await, open().await.audit_key(b"another key")] {
         let broken = verify(&other, &Heads::new()).await.unwrap_err();
         assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         other.decide(ask.ask.id(), &ask.fingerprint, "eve", yes).await.unwrap();
     }
     let broken = verify(&keyed, &Heads::new()).await.unwrap_err();
@@ -223,7 +223,7 @@ async fn earlier_logs_verify() {
     let path = place.path().join("asks.db");
     let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
     let ask = ledger.park(Ask::new("r", "c", "rm")).await.unwrap();
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     ledger.claim(ask.ask.id(), "w", std::time::Duration::from_secs(9)).await.unwrap();
     ledger.settle(ask.ask.id(), 1, json!(1)).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use countersign::SqliteStore;
 use countersign::ledger::{
-    Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record, Verdict,
+    Answer, Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ async fn park(ledger: &Ledger, run: &str) -> Record {
 }
 
 async fn decide(ledger: &Ledger, ask: &Record, who: &str) {
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, who, yes).await.unwrap();
 }
 

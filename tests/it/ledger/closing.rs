@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use countersign::ledger::{AskState, Ledger, MemoryStore, Record, Verdict};
+use countersign::ledger::{Answer, AskState, Ledger, MemoryStore, Record};
 use countersign::{
     Agent, Decision, FunctionToolset, Message, ModelResponse, Phase, RequestPart, RunContext,
     SuspendedRun, TakeUp, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, text,
@@ -108,23 +108,23 @@ impl World {
 
     async fn decide(&self, record: &Record) {
         let (ledger, id) = (self.ledger(), record.ask.id());
-        let yes = Verdict::Approve { args: None };
-        let verdict = match record.ask.get_args()["fate"].as_str().unwrap() {
+        let yes = Answer::Approve { args: None };
+        let answer = match record.ask.get_args()["fate"].as_str().unwrap() {
             "Approved" | "Refused" => yes,
-            "Denied" => Verdict::Deny { message: "no".into() },
+            "Denied" => Answer::Deny { message: "no".into() },
             "Withdrawn" => {
                 ledger.cancel(id, "ann").await.unwrap();
                 return;
             }
             _ => return,
         };
-        ledger.decide(id, &record.fingerprint, "ann", verdict).await.unwrap();
+        ledger.decide(id, &record.fingerprint, "ann", answer).await.unwrap();
     }
 
     /// Approves what waits.
     pub(super) async fn approve_all(&self) {
         for record in self.ledger().list(Some(AskState::Pending), 100).await.unwrap() {
-            let (yes, ask) = (Verdict::Approve { args: None }, record.ask.id());
+            let (yes, ask) = (Answer::Approve { args: None }, record.ask.id());
             self.ledger().decide(ask, &record.fingerprint, "ann", yes).await.unwrap();
         }
     }
@@ -262,17 +262,17 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
         let outer = Some(json!({"prompt": "pay"}));
         let first = agent(world.ledger(), [outer, None]);
         let run = first.run("go").await.unwrap().run_id().to_owned();
-        let decide = async |verdict: Verdict| {
+        let decide = async |answer: Answer| {
             for record in world.ledger().list(Some(AskState::Pending), 10).await.unwrap() {
                 let (id, ledger) = (record.ask.id(), world.ledger());
-                ledger.decide(id, &record.fingerprint, "ann", verdict.clone()).await.unwrap();
+                ledger.decide(id, &record.fingerprint, "ann", answer.clone()).await.unwrap();
             }
         };
-        decide(Verdict::Approve { args: None }).await;
+        decide(Answer::Approve { args: None }).await;
         let inner = Some(json!({"n": 1}));
         let second = agent(world.ledger(), [None, inner]);
         assert!(matches!(second.take_up(&run).await.unwrap(), TakeUp::Resumed(Ok(_))));
-        decide(Verdict::Deny { message: "no".into() }).await;
+        decide(Answer::Deny { message: "no".into() }).await;
         let failing = Failing::at(&world.store, Some((at, How::Fails)));
         let third = agent(Ledger::new(failing.clone()), [None, None]);
         let _ = third.take_up(&run).await;

@@ -50,8 +50,8 @@ fn of_many_processes_that_decide_one_wins_and_the_others_are_told(shell: &Shell)
     for _ in 0..4 {
         let ask = shell.ask();
         let said = at_once(4, |n| {
-            let verdict: &[&str] = if n % 2 == 0 { &["--approve"] } else { &["--deny", "no"] };
-            shell.decide(&ask, &format!("person {n}"), verdict)
+            let answer: &[&str] = if n % 2 == 0 { &["--approve"] } else { &["--deny", "no"] };
+            shell.decide(&ask, &format!("person {n}"), answer)
         });
         assert_eq!(statuses(&said), [0, 3, 3, 3], "{said:?}");
         let shown = shell.show(&ask);

@@ -141,9 +141,9 @@ impl Shell {
         parked
     }
 
-    pub(crate) fn decide(&self, ask: &Parked, who: &str, verdict: &[&str]) -> Said {
+    pub(crate) fn decide(&self, ask: &Parked, who: &str, answer: &[&str]) -> Said {
         let args = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", who];
-        self.run(&[&args[..], verdict].concat())
+        self.run(&[&args[..], answer].concat())
     }
 
     pub(crate) fn claim(&self, ask: &Parked, worker: &str, lease: &str) -> Said {

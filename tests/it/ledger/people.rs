@@ -1,14 +1,14 @@
 //! L1: deciders are compared in a canonical form.
 
-use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record, Verdict};
+use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
 use proptest::prelude::*;
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
-fn no() -> Verdict {
-    Verdict::Deny { message: "no".into() }
+fn no() -> Answer {
+    Answer::Deny { message: "no".into() }
 }
 
 async fn parked(ledger: &Ledger, name: &str) -> Record {
@@ -17,8 +17,8 @@ async fn parked(ledger: &Ledger, name: &str) -> Record {
     ledger.park(ask.quorum(quorum)).await.unwrap()
 }
 
-async fn decide(ledger: &Ledger, ask: &Record, by: &str, verdict: Verdict) -> Decided {
-    ledger.decide(ask.ask.id(), &ask.fingerprint, by, verdict).await.unwrap()
+async fn decide(ledger: &Ledger, ask: &Record, by: &str, answer: Answer) -> Decided {
+    ledger.decide(ask.ask.id(), &ask.fingerprint, by, answer).await.unwrap()
 }
 
 fn voted(again: bool) -> Decided {
@@ -48,8 +48,8 @@ async fn a_blank_name_decides_nothing() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a blank").await;
     for by in ["", " ", "\t\u{3000}"] {
-        for verdict in [yes(), no()] {
-            assert_eq!(decide(&ledger, &ask, by, verdict).await, Decided::BlankName, "{by:?}");
+        for answer in [yes(), no()] {
+            assert_eq!(decide(&ledger, &ask, by, answer).await, Decided::BlankName, "{by:?}");
         }
     }
     assert_eq!(ledger.get(ask.ask.id()).await.unwrap(), Some(ask), "nothing has changed");

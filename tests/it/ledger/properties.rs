@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use countersign::Args;
 use countersign::ledger::{
-    Ask, AskState, Cancelled, Claimed, Decided, Ledger, MemoryStore, Quorum, Record, Renewed,
-    Settled, Verdict,
+    Answer, Ask, AskState, Cancelled, Claimed, Decided, Ledger, MemoryStore, Quorum, Record,
+    Renewed, Settled,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn a_clock_that_steps_back_brings_nothing_back() {
     let (ledger, clock) = ledger();
     let ask = ledger.park(Ask::new("r", "c", "rm").expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
-    let yes = || Verdict::Approve { args: None };
+    let yes = || Answer::Approve { args: None };
     clock.fetch_sub(500_000, Ordering::Relaxed);
     assert_eq!(ledger.expire().await.unwrap(), [""; 0]);
     clock.fetch_add(510_000, Ordering::Relaxed);
@@ -53,7 +53,7 @@ async fn a_clock_that_steps_back_brings_nothing_back() {
 /// One step of somebody.
 #[derive(Debug, Clone)]
 enum Step {
-    Decide { who: u8, verdict: u8, stale: bool },
+    Decide { who: u8, answer: u8, stale: bool },
     Claim { worker: u8, lease: u64 },
     Renew { token: u64, lease: u64 },
     Settle { token: u64, outcome: u8 },
@@ -66,7 +66,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..5_u8, 0..5_u8, prop::bool::weighted(0.1))
-            .prop_map(|(who, verdict, stale)| Step::Decide { who, verdict, stale }),
+            .prop_map(|(who, answer, stale)| Step::Decide { who, answer, stale }),
         4 => (0..3_u8, 0..30_u64).prop_map(|(worker, lease)| Step::Claim { worker, lease }),
         1 => (0..4_u64, 0..30_u64).prop_map(|(token, lease)| Step::Renew { token, lease }),
         2 => (0..4_u64, 0..3_u8).prop_map(|(token, outcome)| Step::Settle { token, outcome }),
@@ -77,12 +77,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn verdict(n: u8) -> Verdict {
+fn answer(n: u8) -> Answer {
     match n {
-        0 | 1 => Verdict::Approve { args: None },
-        2 => Verdict::Approve { args: Some(Args::new().with("n", 2)) },
-        3 => Verdict::Deny { message: "no".to_owned() },
-        _ => Verdict::Answer { value: json!(4) },
+        0 | 1 => Answer::Approve { args: None },
+        2 => Answer::Approve { args: Some(Args::new().with("n", 2)) },
+        3 => Answer::Deny { message: "no".to_owned() },
+        _ => Answer::Result { value: json!(4) },
     }
 }
 
@@ -90,10 +90,10 @@ fn verdict(n: u8) -> Verdict {
 async fn take(ledger: &Ledger, clock: &AtomicI64, ask: &Record, step: &Step) -> &'static str {
     let id = ask.ask.id();
     match step.clone() {
-        Step::Decide { who, verdict, stale } => {
+        Step::Decide { who, answer, stale } => {
             let fingerprint = if stale { "stale" } else { ask.fingerprint.as_str() };
             let made =
-                ledger.decide(id, fingerprint, &format!("p{who}"), self::verdict(verdict)).await;
+                ledger.decide(id, fingerprint, &format!("p{who}"), self::answer(answer)).await;
             match made.unwrap() {
                 Decided::Won { again: false } => "!won",
                 Decided::Recorded { again: false, .. } => "!recorded",
@@ -143,8 +143,8 @@ fn never(before: &Record, after: &Record, told: &str) -> Result<(), TestCaseErro
     prop_assert_eq!(after.token > before.token, told == "!claimed", "each claim has its own token");
     if told == "!claimed" {
         prop_assert_eq!(after.token, before.token + 1);
-        let verdict = after.decision.as_ref().map(|decision| &decision.verdict);
-        prop_assert!(matches!(verdict, Some(Verdict::Approve { .. })), "what runs was approved");
+        let answer = after.decision.as_ref().map(|decision| &decision.answer);
+        prop_assert!(matches!(answer, Some(Answer::Approve { .. })), "what runs was approved");
         let again = before.token > 0;
         prop_assert!(!again || before.ask.get_principal() == Some("idempotent"), "run again");
     }
@@ -159,9 +159,9 @@ fn never(before: &Record, after: &Record, told: &str) -> Result<(), TestCaseErro
     if let Some(decision) = &before.decision
         && after.decision.as_ref() != Some(decision)
     {
-        let now = after.decision.as_ref().map(|decision| &decision.verdict);
-        let veto = matches!(now, Some(Verdict::Deny { .. }))
-            && !matches!(decision.verdict, Verdict::Deny { .. })
+        let now = after.decision.as_ref().map(|decision| &decision.answer);
+        let veto = matches!(now, Some(Answer::Deny { .. }))
+            && !matches!(decision.answer, Answer::Deny { .. })
             && before.votes.len() > 1
             && before.token == 0;
         prop_assert!(veto, "a decision stands, but for a veto before the claim");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Claimed, Decided, Ledger, Record, Settled, Verdict};
+use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger, Record, Settled};
 use countersign::{
     Agent, Decision, Message, Outcome, Phase, RequestPart, RunContext, TakeUp, ToolCall,
     ToolDefinition, ToolMiddleware, ToolMiddlewareExt, ToolsExt, text,
@@ -125,7 +125,7 @@ async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
         assert_eq!((world.recorder.ran().len(), world.pending().await.len()), (1, 1), "{dies:?}");
         let old = world.asks().await.into_iter().find(|it| it.state == AskState::Unknown).unwrap();
         assert_ne!((old.ask.id(), &old.fingerprint), (ask.ask.id(), &ask.fingerprint));
-        let yes = Verdict::Approve { args: None };
+        let yes = Answer::Approve { args: None };
         let made = world.ledger().decide(ask.ask.id(), &old.fingerprint, "ann", yes.clone()).await;
         assert!(matches!(made.unwrap(), Decided::Mismatch { .. }));
         world.approve_all().await;
@@ -148,7 +148,7 @@ async fn denied_or_given_up_it_is_said_that_it_may_have_run() {
     world.dies(&run, Dies::InTheTool).await;
     let _ = world.take_up(world.asking(), &run).await;
     let ask = world.pending().await.remove(0);
-    let no = Verdict::Deny { message: "look first".into() };
+    let no = Answer::Deny { message: "look first".into() };
     world.ledger().decide(ask.ask.id(), &ask.fingerprint, "ann", no).await.unwrap();
     let ended = world.take_up(world.asking(), &run).await;
     let told = world.told(ended).await;
@@ -307,7 +307,7 @@ proptest! {
                     Step::Approve => world.approve_all().await,
                     Step::TimePasses => world.pass(31),
                     Step::Deny => for ask in world.pending().await {
-                        let no = Verdict::Deny { message: "no".into() };
+                        let no = Answer::Deny { message: "no".into() };
                         world.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", no).await.unwrap();
                     },
                     Step::TakeUp(at, how) => {
@@ -320,7 +320,7 @@ proptest! {
                 }
                 let approved = world.asks().await.into_iter().filter(|ask| {
                     let decision = ask.decision.as_ref();
-                    decision.is_some_and(|it| matches!(it.verdict, Verdict::Approve { .. }))
+                    decision.is_some_and(|it| matches!(it.answer, Answer::Approve { .. }))
                 });
                 let approved = approved.count();
                 let ran = world.recorder.ran().len();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::SqliteStore;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken, Verdict,
+    Answer, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_secs(60);
 
 async fn approved(ledger: &Ledger, run: &str, path: &str) -> Record {
     let ask = ledger.park(Ask::new(run, path, "delete_file")).await.unwrap();
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     ask
 }

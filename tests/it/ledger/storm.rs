@@ -35,7 +35,7 @@ impl Dice {
 /// What happened, by what the processes said.
 #[derive(Default)]
 struct History {
-    /// Ask, who, verdict, and what the process was told; nothing when it was killed.
+    /// Ask, who, answer, and what the process was told; nothing when it was killed.
     decisions: Vec<(usize, String, &'static str, Option<Said>)>,
     /// Ask and token of each execution.
     executed: Vec<(usize, u64)>,
@@ -87,8 +87,8 @@ fn work(hands: &mut impl Hands, all: &[Parked], worker: usize, history: &Mutex<H
         let (ask, who) = (&all[n], format!("person {worker}"));
         let no = dice.roll(4) == 0;
         let decide = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", &who];
-        let verdict: &[&str] = if no { &["--deny", "no"] } else { &["--approve"] };
-        let told = run(hands, &mut dice, &[&decide[..], verdict].concat());
+        let answer: &[&str] = if no { &["--deny", "no"] } else { &["--approve"] };
+        let told = run(hands, &mut dice, &[&decide[..], answer].concat());
         let word = if no { "deny" } else { "approve" };
         history.lock().unwrap().decisions.push((n, who, word, told));
 

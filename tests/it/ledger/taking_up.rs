@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Claimed, Decided, Ledger, Verdict};
+use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger};
 use countersign::{
     Agent, BoxError, Decision, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse,
     Outcome, Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware,
@@ -157,7 +157,7 @@ async fn what_could_not_be_kept_comes_back_with_the_reason() {
 }
 
 /// What becomes of a run with this call, about which this is decided in the ledger.
-async fn decided(external: bool, verdict: Option<Verdict>) -> (Outcome, usize) {
+async fn decided(external: bool, answer: Option<Answer>) -> (Outcome, usize) {
     let world = World::new();
     let tool = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let tools = match external {
@@ -170,12 +170,12 @@ async fn decided(external: bool, verdict: Option<Verdict>) -> (Outcome, usize) {
     let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
     let run = agent(Scripted::new([calls])).run("go").await.unwrap().run_id().to_owned();
     let ask = world.asks().await.remove(0);
-    match verdict {
+    match answer {
         None => {
             world.ledger().cancel(ask.ask.id(), "ann").await.unwrap();
         }
-        Some(verdict) => {
-            let made = world.ledger().decide(ask.ask.id(), &ask.fingerprint, "ann", verdict).await;
+        Some(answer) => {
+            let made = world.ledger().decide(ask.ask.id(), &ask.fingerprint, "ann", answer).await;
             assert_eq!(made.unwrap(), Decided::Won { again: false });
         }
     }
@@ -189,25 +189,25 @@ async fn decided(external: bool, verdict: Option<Verdict>) -> (Outcome, usize) {
 #[tokio::test]
 async fn no_decision_leaves_a_run_that_cannot_go_on() {
     // D4: "an answer of the wrong type: the call is denied". A decision is final, so that an error would be, too.
-    let deny = || Some(Verdict::Deny { message: "no".into() });
+    let deny = || Some(Answer::Deny { message: "no".into() });
     let approve = |args: serde_json::Value| {
-        Some(Verdict::Approve { args: Some(serde_json::from_value(args).unwrap()) })
+        Some(Answer::Approve { args: Some(serde_json::from_value(args).unwrap()) })
     };
-    let answer = |value| Some(Verdict::Answer { value });
-    for (external, verdict, word, says) in [
+    let answer = |value| Some(Answer::Result { value });
+    for (external, answer, word, says) in [
         (true, deny(), "failed", "no"),
         (true, None, "failed", "withdrawn"),
         (true, answer(json!({"n": 2})), "returned", "2"),
         (true, answer(json!({"kind": "tool-return"})), "failed", "could not be read"),
-        (true, Some(Verdict::Approve { args: None }), "failed", "what was asked for is an answer"),
+        (true, Some(Answer::Approve { args: None }), "failed", "what was asked for is an answer"),
         (false, deny(), "denied", "no"),
         (false, None, "denied", "withdrawn"),
         (false, answer(json!(42)), "denied", "what was asked for is an approval"),
         (false, approve(json!({"invalid": 1})), "retry", "do not fit"),
         (false, approve(json!({"n": 2})), "returned", "2"),
     ] {
-        let when = format!("external: {external}, {verdict:?}");
-        let (outcome, ran) = decided(external, verdict).await;
+        let when = format!("external: {external}, {answer:?}");
+        let (outcome, ran) = decided(external, answer).await;
         assert_eq!(outcome.word(), word, "{when}");
         assert!(outcome.content().unwrap().to_string().contains(says), "{when}: {outcome:?}");
         assert_eq!(ran, usize::from(!external && word == "returned"), "{when}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign::SqliteStore;
-use countersign::ledger::{Ask, Ledger, LedgerError, Record, Verdict};
+use countersign::ledger::{Answer, Ask, Ledger, LedgerError, Record};
 use tempfile::TempDir;
 
 async fn open(path: &Path) -> Ledger {
@@ -26,7 +26,7 @@ fn refused<T>(made: Result<T, LedgerError>) -> String {
 
 async fn all_refused(ledger: &Ledger, ask: &Record, says: &str) {
     let (id, lease) = (ask.ask.id(), Duration::from_secs(60));
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     for said in [
         refused(ledger.decide(id, &ask.fingerprint, "ann", yes).await),
         refused(ledger.claim(id, "w", lease).await),
@@ -89,7 +89,7 @@ async fn of_two_ledgers_at_one_path_one_answers() {
     let second = open(&path).await;
     assert_eq!(parked(&second).await.ask.id(), ask.ask.id());
     all_refused(&first, &ask, "another file is in its place").await;
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     second.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     let claimed = second.claim(ask.ask.id(), "w", Duration::from_secs(60)).await.unwrap();
     assert!(matches!(claimed, countersign::ledger::Claimed::Claimed { token: 1 }));

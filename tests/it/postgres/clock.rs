@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Answer, Ask, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     let ask = ledger.park(Ask::new("r", "c", "rm").expires_in(seconds(10))).await.unwrap();
     assert_eq!(ask.parked_at, 1_000_000_000, "the clock is the one that is set by hand");
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
-    let yes = || Verdict::Approve { args: None };
+    let yes = || Answer::Approve { args: None };
     step(-500).await;
     assert_eq!(ledger.expire().await.unwrap(), [""; 0], "nothing expires early");
     step(510).await;

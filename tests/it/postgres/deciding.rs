@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Found, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Answer, Ask, Claimed, Decided, Draft, Found, Ledger, Linker, Row, RowKind, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
@@ -14,8 +14,8 @@ use super::server::Server;
 
 const LEASE: Duration = Duration::from_secs(60);
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
 /// Ledgers in as many processes, as far as the server can tell.
@@ -36,8 +36,8 @@ async fn of_sixteen_who_park_decide_and_claim_at_once_one_wins() {
         let (id, fingerprint) = (ask.id(), &*parked[0].fingerprint);
 
         let decided = join_all(ledgers.iter().enumerate().map(async |(n, ledger)| {
-            let verdict = if n % 2 == 0 { yes() } else { Verdict::Deny { message: "no".into() } };
-            ledger.decide(id, fingerprint, &format!("person-{n}"), verdict).await.unwrap()
+            let answer = if n % 2 == 0 { yes() } else { Answer::Deny { message: "no".into() } };
+            ledger.decide(id, fingerprint, &format!("person-{n}"), answer).await.unwrap()
         }))
         .await;
         let won: Vec<_> =

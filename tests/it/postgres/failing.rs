@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Verdict, Writes,
+    Answer, Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use serde_json::json;
@@ -16,8 +16,8 @@ use super::server::Server;
 
 const LEASE: Duration = Duration::from_secs(600);
 
-fn yes() -> Verdict {
-    Verdict::Approve { args: None }
+fn yes() -> Answer {
+    Answer::Approve { args: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use countersign::Args;
 use countersign::ledger::{
-    Ask, Decided, Draft, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Verdict, Writes,
+    Answer, Ask, Decided, Draft, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Writes,
 };
 use serde_json::json;
 
@@ -30,15 +30,15 @@ async fn every_text_comes_back_as_it_was() {
             .principal(odd);
         let record = ledger.park(ask.clone()).await.unwrap();
         assert_eq!(record.ask, ask);
-        let denied = Verdict::Deny { message: odd.into() };
+        let denied = Answer::Deny { message: odd.into() };
         let by = format!("by {odd}");
         let decided = ledger.decide(ask.id(), &record.fingerprint, &by, denied.clone()).await;
         assert_eq!(decided.unwrap(), Decided::Won { again: false });
         let found = ledger.get(ask.id()).await.unwrap().unwrap();
         let decision = found.decision.unwrap();
-        assert_eq!((&found.ask, decision.verdict, decision.by), (&ask, denied, vec![by]));
+        assert_eq!((&found.ask, decision.answer, decision.by), (&ask, denied, vec![by]));
         assert_eq!(
-            ledger.decide(odd, odd, "ann", Verdict::Approve { args: None }).await.unwrap(),
+            ledger.decide(odd, odd, "ann", Answer::Approve { args: None }).await.unwrap(),
             Decided::UnknownAsk
         );
         assert_eq!(ledger.get(odd).await.unwrap(), None);
@@ -55,7 +55,7 @@ async fn a_large_document_is_a_document() {
         .collect();
     let ask = Ask::new("run", "root/c1", "write").args(Args::new().with("text", large));
     let record = ledger.park(ask.clone()).await.unwrap();
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     assert_eq!(
         ledger.decide(ask.id(), &record.fingerprint, "ann", yes).await.unwrap(),
         Decided::Won { again: false }

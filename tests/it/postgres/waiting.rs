@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Entry, Filter, Found, Ledger, Linker, MemoryStore, Record, Store, StoreError, Verdict,
-    Work,
+    Answer, Ask, Entry, Filter, Found, Ledger, Linker, MemoryStore, Record, Store, StoreError, Work,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -21,7 +20,7 @@ async fn parked(ledger: &Ledger, path: &str) -> Record {
 }
 
 async fn approve(ledger: &Ledger, record: &Record) {
-    let yes = Verdict::Approve { args: None };
+    let yes = Answer::Approve { args: None };
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
 }
 

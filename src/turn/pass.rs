@@ -1,4 +1,4 @@
-//! One walk of one call through the stack, and what it came to.
+//! One pass of one call through the stack, and its result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 
 use crate::args::Args;
 use crate::call::{
-    Approval, CallInfo, Closed, Execution, Inherited, Pass, Phase, RunContext, RunInfo, Said,
+    Approval, CallInfo, CallRecord, Closed, Execution, Inherited, Phase, RunContext, RunInfo, Said,
     SharedError, ToolCall, ToolDefinition, ToolKind, is_about_repeating, name_rewriters,
 };
 use crate::decision::Question;
@@ -20,10 +20,10 @@ use crate::middleware::ToolCallError;
 use crate::outcome::{Deferral, Outcome};
 use crate::tools::Tools;
 
-use super::ErrorOutcome;
+use super::errors::ErrorOutcome;
 
-/// What a walk needs of its turn.
-pub(super) struct Walker {
+/// What a pass needs of its turn.
+pub(super) struct PassRunner {
     pub(super) tools: Tools,
     pub(super) info: Arc<RunInfo>,
     pub(super) error_outcome: ErrorOutcome,
@@ -40,12 +40,12 @@ pub(super) struct Start {
     pub(super) begun: bool,
 }
 
-/// What became of a walk.
-pub(super) struct Walked {
+/// The result of a pass.
+pub(super) struct PassResult {
     pub(super) end: Result<Outcome, BoxError>,
     pub(super) questions: Vec<Question>,
     pub(super) said: Vec<Said>,
-    /// The final arguments, as far as the walk got.
+    /// The final arguments, as far as the pass got.
     pub(super) args: Args,
     pub(super) execution: Execution,
     pub(super) denied_by: Option<String>,
@@ -54,11 +54,11 @@ pub(super) struct Walked {
     /// The call goes to an agent, which inherits these layers.
     pub(super) delegated: Option<Vec<Inherited>>,
     /// To wait for bodies that run on.
-    pub(super) pass: Arc<Pass>,
+    pub(super) record: Arc<CallRecord>,
 }
 
-/// Closes the pass when the walk is over or dropped: a late or detached attempt gets no permit (rule T6).
-struct CloseOnDrop(Arc<Pass>);
+/// Closes the record when the pass is over or dropped: a late or detached attempt gets no permit (rule T6).
+struct CloseOnDrop(Arc<CallRecord>);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
@@ -66,23 +66,24 @@ impl Drop for CloseOnDrop {
     }
 }
 
-impl Walker {
-    /// Walks, and once more from the changed arguments when somebody decided on others (rule D3).
-    pub(super) async fn walk(&self, start: Start) -> Walked {
+impl PassRunner {
+    /// Passes the call through the stack, and once more from the changed arguments when a layer decided on others
+    /// (rule D3).
+    pub(super) async fn run(&self, start: Start) -> PassResult {
         let span = self.span(&start);
-        let walk = async {
+        let passes = async {
             // Whether to run it again is asked as long as nobody has said so about what runs now.
             let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
             let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
             let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
-            let Walk { result, pass, closed, said } = first;
+            let Traversal { result, record, closed, said } = first;
             let Some(again) = closed
                 .again
                 .clone()
                 .filter(|_| closed.denied.is_none() && !closed.execution.started())
                 .filter(|_| closed.skipped.is_none())
             else {
-                return self.conclude(result, pass, closed, said);
+                return self.conclude(result, record, closed, said);
             };
             let mut second = self.once(&start, 2, again, closed.questions).await;
             second.said.splice(0..0, said);
@@ -95,48 +96,55 @@ impl Walker {
                 let text = format!(
                     "Not executed: {names} changed the arguments again after they had been decided on."
                 );
-                second.closed.denied = Some(second.pass.deny_at_gate(text, None));
+                second.closed.denied = Some(second.record.deny_at_gate(text, None));
             }
-            self.conclude(second.result, second.pass, second.closed, second.said)
+            self.conclude(second.result, second.record, second.closed, second.said)
         };
-        walk.instrument(span).await
+        passes.instrument(span).await
     }
 
-    async fn once(&self, start: &Start, walk: u32, args: Args, questions: Vec<Question>) -> Walk {
+    async fn once(
+        &self,
+        start: &Start,
+        pass: u32,
+        args: Args,
+        questions: Vec<Question>,
+    ) -> Traversal {
         let info = CallInfo {
             id: start.call.id().into(),
             name: start.call.name().into(),
             definition: Arc::clone(&start.definition),
             phase: if start.approval.is_some() { Phase::Approved } else { Phase::First },
-            walk,
+            pass,
             begun: start.begun,
             approval: start.approval.clone(),
             attempts: AtomicU32::new(0),
             said: Mutex::default(),
         };
         let cx = RunContext::of_call(Arc::clone(&self.info), info);
-        let pass = Pass::new(cx, Arc::clone(&start.definition), start.args.clone(), questions);
-        let pass = Arc::new(pass);
-        let _close = CloseOnDrop(Arc::clone(&pass));
-        let call = start.call.walking(args, Arc::clone(&pass));
+        let record =
+            CallRecord::new(cx, Arc::clone(&start.definition), start.args.clone(), questions);
+        let record = Arc::new(record);
+        let _close = CloseOnDrop(Arc::clone(&record));
+        let call = start.call.entering_stack(args, Arc::clone(&record));
         let sent = AssertUnwindSafe(self.tools.clone().oneshot(call)).catch_unwind().await;
         if let Ok(Ok(Outcome::Deferred(_))) = &sent {
-            // It may be the deferral of another call, in whose walk a layer runs this one.
-            pass.settled().await;
+            // It may be the deferral of another call, in whose pass a layer runs this one.
+            record.settled().await;
         }
-        let closed = pass.take();
-        let said = pass.context().said();
-        Walk { result: sent.unwrap_or(Err(Box::new(LayerPanicked))), pass, closed, said }
+        let closed = record.take();
+        let said = record.context().said();
+        Traversal { result: sent.unwrap_or(Err(Box::new(LayerPanicked))), record, closed, said }
     }
 
-    /// What the walk came to: the record counts, where it and the layers do not say the same.
+    /// The result of the pass: the record counts, where it and the layers do not say the same.
     fn conclude(
         &self,
         result: Result<Outcome, BoxError>,
-        pass: Arc<Pass>,
+        record: Arc<CallRecord>,
         closed: Closed,
         said: Vec<Said>,
-    ) -> Walked {
+    ) -> PassResult {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
         let end = match (&closed.skipped, &closed.execution) {
@@ -144,12 +152,12 @@ impl Walker {
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             (None, Execution::NotStarted) => {
-                not_started(result, &pass, &closed, &self.error_outcome)
+                not_started(result, &record, &closed, &self.error_outcome)
             }
             (None, execution) => started(result, execution.clone(), &closed, &self.error_outcome),
         };
         let denied_by = denied_by.filter(|_| matches!(end, Ok(Outcome::Denied(_))));
-        Walked {
+        PassResult {
             end,
             questions: closed.questions,
             said,
@@ -158,7 +166,7 @@ impl Walker {
             denied_by,
             error: closed.error,
             delegated: handed_on.then_some(closed.inherited),
-            pass,
+            record,
         }
     }
 
@@ -184,10 +192,10 @@ impl Walker {
     }
 }
 
-/// One pass through the stack.
-struct Walk {
+/// A pass, once more or not: one way through the stack.
+struct Traversal {
     result: Result<Outcome, BoxError>,
-    pass: Arc<Pass>,
+    record: Arc<CallRecord>,
     closed: Closed,
     said: Vec<Said>,
 }
@@ -199,7 +207,7 @@ struct LayerPanicked;
 
 fn not_started(
     result: Result<Outcome, BoxError>,
-    pass: &Pass,
+    record: &CallRecord,
     closed: &Closed,
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
@@ -212,19 +220,19 @@ fn not_started(
     match result {
         Ok(Outcome::Deferred(_)) => {
             tracing::error!(
-                tool = pass.context().tool_name(),
+                tool = record.context().tool_name(),
                 "a layer answered with the deferral of another call"
             );
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
         // A layer answered in the tool's place: an open question is still to be answered (rule A1).
-        Ok(outcome @ Outcome::Returned(_)) => match open_question(pass, closed) {
+        Ok(outcome @ Outcome::Returned(_)) => match open_question(record, closed) {
             None => Ok(outcome),
             Some(deferral) => Ok(Outcome::Deferred(deferral)),
         },
         Ok(outcome) => Ok(outcome),
         Err(error) if is_of_another_call(&error) => {
-            tracing::error!(tool = pass.context().tool_name(), %error, "a layer sent another call in place of this one");
+            tracing::error!(tool = record.context().tool_name(), %error, "a layer sent another call in place of this one");
             Ok(Outcome::failed("The tool did not run: a layer sent another call in its place."))
         }
         Err(error) if error.is::<LayerPanicked>() => {
@@ -237,22 +245,22 @@ fn not_started(
 /// The deferral when a layer answered in the tool's place and no approval covers the call, as the gate would have
 /// checked it. Arguments that no layer has changed on the way are the ones that the approved pass began with: a layer
 /// that answers outside of those which rewrite them never sees what was approved.
-fn open_question(pass: &Pass, closed: &Closed) -> Option<Deferral> {
+fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     let mut questions = closed.questions.clone();
-    let declared = pass.definition().declared_question();
+    let declared = record.definition().declared_question();
     questions.extend(declared.filter(|it| questions.iter().all(|asked| asked.id() != it.id())));
-    let changed = match (pass.approval(), pass.definition().leaf()) {
+    let changed = match (record.approval(), record.definition().leaf()) {
         (None, _) if questions.is_empty() => return None,
         (None, _) | (_, None) => None,
         (Some(approval), Some(leaf)) => {
-            let args = if pass.knows(&closed.args) { &approval.args } else { &closed.args };
+            let args = if record.knows(&closed.args) { &approval.args } else { &closed.args };
             Some(not_covered(approval, leaf, args, &questions)?)
         }
     };
     Some(Deferral { changed, ..Deferral::approval(questions) })
 }
 
-/// Whether a gate refused a call of another walk, which a layer has sent in this one. What a gate refuses of a walk's
+/// Whether a gate refused a call of another pass, which a layer has sent in this one. What a gate refuses of a pass's
 /// own call is in its record.
 fn is_of_another_call(error: &BoxError) -> bool {
     let refused = error.downcast_ref::<UserError>();

@@ -4,35 +4,27 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::SuspendedRun;
-use super::asks::AskLimits;
-use super::closing::Closing;
+use super::durability::Durability;
 use super::event::Watchers;
+use super::limits::AskLimits;
 use super::report::TurnReport;
+use super::snapshot::SuspendedRun;
 use crate::args::Args;
 use crate::call::{Behind, Inherited, RunInfo, ToolDefinition};
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
-use crate::ledger::Ledger;
 use crate::outcome::Outcome;
-
-/// What joins the id of a call and the ids of the calls of the agent behind it. Ids with it are replaced where a
-/// response enters, so that ids of siblings never collide.
-pub(crate) const JOINT: char = '/';
-
-/// How many levels of agents may be below a turn, unless it says otherwise.
-pub(super) const MAX_NESTED: u32 = 16;
 
 /// An agent behind a tool.
 pub(crate) trait SubAgent: Send + Sync {
-    /// Runs the agent until it is done, waits for answers, or fails.
-    fn run(&self, task: Task) -> BoxFuture<'_, Ended>;
+    /// Runs the agent until it is done, needs answers, or fails.
+    fn run(&self, task: SubAgentTask) -> BoxFuture<'_, SubAgentResult>;
 
-    /// Checks answers to what the agent waits for, as far as its tools have a say in it.
+    /// Checks answers to the agent's pending calls, as far as its tools have a say in it.
     fn check<'a>(
         &'a self,
         info: RunInfo,
-        ledger: Option<Ledger>,
+        durability: Option<Arc<dyn Durability>>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
     ) -> BoxFuture<'a, Result<(), ErrorKind>>;
@@ -50,19 +42,17 @@ pub(super) fn sub_agent(definition: &ToolDefinition) -> Option<Arc<dyn SubAgent>
 }
 
 /// What an agent is to do.
-pub(crate) struct Task {
+pub(crate) struct SubAgentTask {
     /// What is known about the parent's run. The path is the agent's own.
     pub(crate) info: RunInfo,
     /// The arguments of the parent's call.
     pub(crate) args: Args,
     /// The decisions of the layers around the agent, outermost first.
     pub(crate) inherited: Vec<Inherited>,
-    /// Where it stopped, and the answers to what it waits for.
+    /// Where it stopped, and the answers to its pending calls.
     pub(crate) resume: Option<(SuspendedRun, DeferredToolResults)>,
     pub(crate) watchers: Watchers,
-    pub(crate) ledger: Option<Ledger>,
-    /// What is closed with the parent's run.
-    pub(crate) closing: Option<Closing>,
+    pub(crate) durability: Option<Arc<dyn Durability>>,
     /// How often, and about how many calls, the parent may ask.
     pub(crate) ask_limits: AskLimits,
     /// Argument values may be put into spans.
@@ -71,32 +61,18 @@ pub(crate) struct Task {
     pub(crate) max_nested_agents: u32,
 }
 
-/// What an agent came to.
-pub(crate) struct Ended {
-    pub(crate) end: End,
-    /// What became of its calls, response by response.
+/// How the work of an agent ended, for now or for good.
+pub(crate) struct SubAgentResult {
+    pub(crate) end: SubAgentEnd,
+    /// The reports on its calls, response by response.
     pub(crate) turns: Vec<TurnReport>,
 }
 
-pub(crate) enum End {
+pub(crate) enum SubAgentEnd {
     /// It is done.
     Done(Outcome),
-    /// It waits for answers.
+    /// It needs answers.
     Suspended(Box<SuspendedRun>),
     /// It cannot go on now.
     Failed(ErrorKind, Box<SuspendedRun>),
-}
-
-/// An agent behind a call, and where it stands.
-#[derive(Default)]
-pub(super) struct Child {
-    pub(super) run: Option<Box<SuspendedRun>>,
-    /// The answers for its next step.
-    pub(super) answers: DeferredToolResults,
-    pub(super) turns: Vec<TurnReport>,
-}
-
-/// The ids of the calls of an agent, as the parent's batch has them, begin with this.
-pub(super) fn prefix(id: &str) -> String {
-    format!("{id}{JOINT}")
 }

@@ -1,53 +1,55 @@
-//! Working through the calls of a response: walking, asking, and what comes of it.
+//! Working through the calls of a response: passes through the stack, questions to the handler, the report.
 
 use std::collections::HashSet;
 
-use super::checks;
+use super::call_state::{CallState, INTERNAL_ERROR, RESULT_WITHHELD, State};
+use super::config::{FinalAnswer, Turn};
+use super::dispatch::Dispatcher;
 use super::event::RunEvent;
-use super::pending::requests;
-use super::report::{TurnError, TurnReport};
-use super::slot::{INTERNAL_ERROR, RESULT_WITHHELD, Slot, State};
-use super::suspended::SuspendedTurn;
-use super::together::Together;
-use super::{FinalAnswer, Turn, boxed, user};
+use super::heap::boxed;
+use super::limits::limit_asking;
+use super::report::{CallReport, TurnError, TurnReport};
+use super::snapshot::{StoredCall, SuspendedTurn};
+use super::{batch, checks};
 use crate::call::{Execution, ToolCall, ToolDefinition};
-use crate::caught::{Caught, caught};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 use crate::handler::Stopped;
 use crate::outcome::Outcome;
+use crate::panic::{Panicked, catch_panic};
 
 /// A response that is being worked on.
-pub(super) struct Resolving<'a> {
+pub(super) struct TurnRun<'a> {
     pub(super) turn: &'a Turn,
-    pub(super) together: Together<'a>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) dispatcher: Dispatcher<'a>,
+    pub(super) calls: Vec<CallState>,
     /// The calls that somebody was asked about since the response was taken up: nobody is asked again (rule T4).
     offered: HashSet<String>,
 }
 
-impl<'a> Resolving<'a> {
-    /// Walks the calls of a fresh response: ordinary ones run, deferred ones are known afterwards (rule T1). A call
-    /// that comes with an outcome needs no walk.
+impl<'a> TurnRun<'a> {
+    /// Passes the calls of a fresh response through the stack: ordinary ones run, deferred ones are known afterwards
+    /// (rule T1). A call that comes with an outcome needs no pass.
     pub(super) async fn start(
         turn: &'a Turn,
         calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<Self, TurnError> {
-        let together = boxed(|| Together::new(turn, shown)).await.map_err(TurnError::before)?;
-        let slots = calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome));
-        let mut this = Self { turn, together, slots: slots.collect(), offered: HashSet::default() };
-        this.together.refuse_unfit(&mut this.slots);
-        let all: Vec<_> = (0..this.slots.len()).collect();
+        let dispatcher = boxed(|| Dispatcher::new(turn, shown)).await.map_err(TurnError::before)?;
+        let calls = calls.into_iter().map(|(call, outcome)| CallState::of(call, outcome));
+        let mut this =
+            Self { turn, dispatcher, calls: calls.collect(), offered: HashSet::default() };
+        this.dispatcher.refuse_unfit(&mut this.calls);
+        let all: Vec<_> = (0..this.calls.len()).collect();
         this.tell_calls(&all);
         // A model that has spent its retries gets nothing of this response run.
         let retries = turn.retries.as_ref();
         if let Some(kind) =
-            retries.and_then(|it| it.exceeded(&this.slots, this.together.max_retries()))
+            retries.and_then(|it| it.exceeded(&this.calls, this.dispatcher.max_retries()))
         {
             return Err(TurnError::before(kind));
         }
-        this.walk().await;
+        this.dispatch().await;
         this.fail_if_broken()
     }
 
@@ -56,16 +58,16 @@ impl<'a> Resolving<'a> {
         turn: &'a Turn,
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
-        let slots = suspended.slots();
-        let listed = boxed(|| Together::new(turn, None)).await.and_then(|together| {
+        let calls = suspended.call_states();
+        let listed = boxed(|| Dispatcher::new(turn, None)).await.and_then(|dispatcher| {
             // A history from elsewhere may have such ids.
-            if together.has_agents() {
-                checks::ids_of_agents(&slots)?;
+            if dispatcher.has_agents() {
+                checks::ids_of_agents(&calls)?;
             }
-            Ok(together)
+            Ok(dispatcher)
         });
         match listed {
-            Ok(together) => Ok(Self { turn, together, slots, offered: HashSet::default() }),
+            Ok(dispatcher) => Ok(Self { turn, dispatcher, calls, offered: HashSet::default() }),
             Err(kind) => Err(TurnError::with_state(kind, suspended)),
         }
     }
@@ -76,7 +78,7 @@ impl<'a> Resolving<'a> {
         self = boxed(|| self.go_on()).await?;
         if self.answer_stands() {
             self.skip_open();
-            return self.finish();
+            return boxed(|| self.finish()).await;
         }
         loop {
             if let Err(kind) = boxed(|| self.park()).await {
@@ -84,7 +86,7 @@ impl<'a> Resolving<'a> {
             }
             let requests = self.requests().only(|id| !self.offered.contains(id));
             if requests.is_empty() {
-                return self.finish();
+                return boxed(|| self.finish()).await;
             }
             self.offer(&requests);
             let watchers = &self.turn.watchers;
@@ -92,7 +94,7 @@ impl<'a> Resolving<'a> {
             let answers = match boxed(|| self.ask(&requests)).await {
                 Some(Ok(answers)) => answers,
                 Some(Err(kind)) => return Err(self.fail(kind)),
-                None => return self.finish(),
+                None => return boxed(|| self.finish()).await,
             };
             watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
             self = boxed(|| self.apply(&requests, answers, false)).await?;
@@ -104,7 +106,7 @@ impl<'a> Resolving<'a> {
         mut self,
         answers: DeferredToolResults,
     ) -> Result<TurnReport, TurnError> {
-        self = boxed(|| self.walk_planned()).await?;
+        self = boxed(|| self.dispatch_planned()).await?;
         if let Err(kind) = boxed(|| self.park()).await {
             return Err(self.fail(kind));
         }
@@ -116,10 +118,10 @@ impl<'a> Resolving<'a> {
 
     /// Whether there is a final answer, and no call beside it has to be tried again first.
     fn answer_stands(&self) -> bool {
-        let retried = |slot: &Slot| matches!(slot.state, State::Settled(Outcome::Retry(_)));
+        let retried = |call: &CallState| matches!(call.state, State::Settled(Outcome::Retry(_)));
         match self.turn.final_answer {
             Some(FinalAnswer::Streamed) => true,
-            Some(FinalAnswer::Structured) => !self.slots.iter().any(retried),
+            Some(FinalAnswer::Structured) => !self.calls.iter().any(retried),
             None => false,
         }
     }
@@ -135,45 +137,61 @@ impl<'a> Resolving<'a> {
         let handler = self.turn.handler.as_ref()?;
         let (name, cx) = (handler.name().into_owned(), self.turn.context());
         let failed = |source: BoxError| match source.downcast::<UserError>() {
-            Ok(error) => user(*error),
+            Ok(error) => ErrorKind::User(*error),
             Err(source) if source.is::<Stopped>() => ErrorKind::Stopped,
             Err(source) => ErrorKind::Handler { name, source },
         };
-        Some(match caught(|| handler.handle(&cx, requests)).await {
+        Some(match catch_panic(|| handler.handle(&cx, requests)).await {
             Ok(answers) => answers.map_err(failed),
-            Err(Caught(what)) => Err(failed(what.into())),
+            Err(Panicked(what)) => Err(failed(what.into())),
         })
     }
 
-    /// Walks the calls that nobody has decided about yet, and lets agents go on that wait for nobody.
+    /// Dispatches the calls that are not decided about yet, and lets agents go on that need no answer.
     async fn go_on(mut self) -> Result<Self, TurnError> {
         self.wake_agents();
-        boxed(|| self.walk_planned()).await
+        boxed(|| self.dispatch_planned()).await
     }
 
-    async fn walk_planned(mut self) -> Result<Self, TurnError> {
-        let planned = |(at, slot): (usize, &Slot)| slot.is_new().map(|new| (at, new));
-        let planned: Vec<_> = self.slots.iter().enumerate().filter_map(planned).collect();
+    async fn dispatch_planned(mut self) -> Result<Self, TurnError> {
+        let planned = |(at, call): (usize, &CallState)| call.is_new().map(|new| (at, new));
+        let planned: Vec<_> = self.calls.iter().enumerate().filter_map(planned).collect();
         if planned.is_empty() {
             return Ok(self);
         }
-        self.together.refuse_unfit(&mut self.slots);
+        self.dispatcher.refuse_unfit(&mut self.calls);
         let new = planned.into_iter().filter(|(_, new)| *new).map(|(at, _)| at);
         self.tell_calls(&new.collect::<Vec<_>>());
         // Not even what is beside a call that has failed once too often.
         self = self.fail_if_broken()?;
-        self.walk().await;
+        self.dispatch().await;
         self.fail_if_broken()
+    }
+
+    /// Makes the planned passes, and denies what people are not asked about again, or not as well.
+    pub(super) async fn dispatch(&mut self) {
+        let planned =
+            |(at, call): (usize, &CallState)| matches!(call.state, State::Planned(_)).then_some(at);
+        let planned: Vec<_> = self.calls.iter().enumerate().filter_map(planned).collect();
+        boxed(|| self.dispatcher.dispatch(&mut self.calls)).await;
+        let Some(asks) = &self.turn.info.asks else { return };
+        for at in planned {
+            let Some(call) = self.calls.get_mut(at) else { continue };
+            if let Some((limit, text)) = limit_asking(call, asks, self.turn.ask_limits) {
+                call.deny_unasked(limit, text);
+                call.tell_result(&self.turn.watchers);
+            }
+        }
     }
 
     /// Agents that an error has stopped go on where they stopped.
     pub(super) fn wake_agents(&mut self) {
-        for slot in &mut self.slots {
-            let idle = slot.child.run.as_ref().is_some_and(|run| !run.waits());
-            if let State::Delegated(plan) = &slot.state
+        for call in &mut self.calls {
+            let idle = call.child.run.as_ref().is_some_and(|run| !run.waits());
+            if let State::Delegated(plan) = &call.state
                 && idle
             {
-                slot.state = State::Planned(plan.clone());
+                call.state = State::Planned(plan.clone());
             }
         }
     }
@@ -185,51 +203,52 @@ impl<'a> Resolving<'a> {
 
     /// Gives every call that is open its result: it was not executed.
     fn close_open(&mut self, why: &str, skipped: bool) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_open()) {
+        for call in self.calls.iter_mut().filter(|call| call.is_open()) {
             // A tool that defers itself beside a final answer is skipped like every other deferred call.
-            let begun = slot.child.run.is_some() || (slot.execution.started() && !skipped);
+            let begun = call.child.run.is_some() || (call.execution.started() && !skipped);
             let what = if begun { "Stopped" } else { "Not executed" };
-            if let (Some(asks), Some(_)) = (&self.turn.info.asks, slot.waiting()) {
+            if let (Some(asks), Some(_)) = (&self.turn.info.asks, call.pending()) {
                 asks.answered();
             }
-            slot.settle_unrun(Outcome::failed(format!("{what}: {why}.")));
-            slot.skipped = skipped;
-            slot.tell_result(&self.turn.watchers);
+            call.settle_unrun(Outcome::failed(format!("{what}: {why}.")));
+            call.skipped = skipped;
+            call.tell_result(&self.turn.watchers);
         }
     }
 
     /// Tells whoever watches of these calls, which are new.
     fn tell_calls(&self, new: &[usize]) {
         let watchers = &self.turn.watchers;
-        let new = || new.iter().filter_map(|at| self.slots.get(*at));
-        for slot in new().filter(|_| watchers.are_there()) {
-            let fits = !matches!(slot.state, State::Settled(Outcome::Retry(_)));
-            let looked = !fits || !self.together.is_external(slot);
-            slot.tell_call(watchers, looked.then_some(fits));
+        let new = || new.iter().filter_map(|at| self.calls.get(*at));
+        for call in new().filter(|_| watchers.are_there()) {
+            let fits = !matches!(call.state, State::Settled(Outcome::Retry(_)));
+            let looked = !fits || !self.dispatcher.is_external(call);
+            call.tell_call(watchers, looked.then_some(fits));
         }
-        new().for_each(|slot| slot.tell_result(watchers));
+        new().for_each(|call| call.tell_result(watchers));
     }
 
     /// The batch of what waits.
     pub(super) fn requests(&self) -> DeferredToolRequests {
-        requests(&self.turn.info.run_id, self.turn.info.response, &self.slots)
+        let open = self.calls.iter().filter_map(CallState::open);
+        batch::requests(&self.turn.info.run_id, self.turn.info.response, open)
     }
 
     /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
     /// response ends (rule T8).
     pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
         let watchers = &self.turn.watchers;
-        let errors = self.slots.iter_mut().filter_map(|slot| {
-            let error = broken(slot)?;
-            slot.tell_result(watchers);
+        let errors = self.calls.iter_mut().filter_map(|call| {
+            let error = broken(call)?;
+            call.tell_result(watchers);
             Some(error)
         });
         match errors.reduce(first_of) {
             Some(kind) => Err(self.fail(kind)),
             None => {
                 let retries = self.turn.retries.as_ref();
-                let own = self.together.max_retries();
-                match retries.and_then(|it| it.exceeded(&self.slots, own)) {
+                let own = self.dispatcher.max_retries();
+                match retries.and_then(|it| it.exceeded(&self.calls, own)) {
                     Some(kind) => Err(self.fail(kind)),
                     None => Ok(self),
                 }
@@ -239,48 +258,84 @@ impl<'a> Resolving<'a> {
 
     pub(super) fn fail(mut self, kind: ErrorKind) -> TurnError {
         // In a ledger the asks stay open, and the run can be taken up (rule S8).
-        if kind.is_stopped() && self.turn.ledger.is_none() {
+        if kind.is_stopped() && self.turn.durability.is_none() {
             self.close_open("a person stopped the run", false);
         }
-        let suspended = SuspendedTurn::new(&self.turn.info, &self.slots);
+        let suspended = self.state();
         TurnError::after(kind, suspended, self.report())
     }
 
-    /// The response is over, or waits. A state that could not be read back is an error while it is still in memory.
-    fn finish(self) -> Result<TurnReport, TurnError> {
-        let report = self.report();
-        let Some(suspended) = report.suspended() else { return Ok(report) };
-        match suspended.check_storable() {
-            Ok(()) => Ok(report),
-            Err(error) => Err(TurnError::after(user(error), suspended.clone(), report)),
+    /// The response is over, or suspended. A state that could not be read back is an error while it is still in memory.
+    async fn finish(self) -> Result<TurnReport, TurnError> {
+        let (turn, closes) = (self.turn, !self.closed_asks().is_empty());
+        let state = closes.then(|| self.state());
+        let mut report = self.report();
+        if let Some(suspended) = report.suspended()
+            && let Err(error) = suspended.check_storable()
+        {
+            return Err(TurnError::after(ErrorKind::User(error), suspended.clone(), report));
+        }
+        match (turn.close_asks(&mut report).await, state) {
+            (Err(kind), Some(state)) => Err(TurnError::after(kind, state, report)),
+            _ => Ok(report),
         }
     }
 
+    /// The response as it stands.
+    fn state(&self) -> SuspendedTurn {
+        SuspendedTurn::new(&self.turn.info, self.calls.iter().map(StoredCall::from).collect())
+    }
+
     fn report(self) -> TurnReport {
-        let suspended = self.slots.iter().any(Slot::is_open);
-        let suspended = suspended.then(|| SuspendedTurn::new(&self.turn.info, &self.slots));
-        let closes = self.closes();
-        TurnReport::new(self.slots, suspended, closes)
+        let suspended = self.calls.iter().any(CallState::is_open).then(|| self.state());
+        let closed_asks = self.closed_asks();
+        let calls = self.calls.into_iter().map(CallReport::from).collect();
+        TurnReport::new(calls, suspended, closed_asks)
+    }
+}
+
+impl Turn {
+    /// Closes the asks of calls that have got their results, unless the one who saves the run does (rule L5).
+    async fn close_asks(&self, report: &mut TurnReport) -> Result<(), ErrorKind> {
+        let Some(durability) = self.durability.as_ref().filter(|_| !self.closes_later) else {
+            return Ok(());
+        };
+        match &report.take_closed_asks()[..] {
+            [] => Ok(()),
+            asks => durability.close(asks).await.map_err(ErrorKind::Ledger),
+        }
+    }
+
+    /// The same, where the response has ended with an error, which counts.
+    pub(super) async fn closed(
+        &self,
+        ended: Result<TurnReport, TurnError>,
+    ) -> Result<TurnReport, TurnError> {
+        let Err(mut error) = ended else { return ended };
+        if let Err(error) = self.close_asks(error.report_mut()).await {
+            tracing::warn!(%error, "asks of calls that have their results could not be closed");
+        }
+        Err(error)
     }
 }
 
 /// Settles a call that has failed with an error that is not for the model, and gives the error. An agent that has
 /// failed stays where it stopped.
-fn broken(slot: &mut Slot) -> Option<ErrorKind> {
-    let id = slot.call.id().to_owned();
-    if let Some(kind) = slot.failed.take() {
-        let agent = slot.call.name().to_owned();
+fn broken(call: &mut CallState) -> Option<ErrorKind> {
+    let id = call.call.id().to_owned();
+    if let Some(kind) = call.failed.take() {
+        let agent = call.call.name().to_owned();
         return Some(ErrorKind::Agent { id, agent, source: Box::new(kind) });
     }
-    let State::Broken(_) = slot.state else { return None };
-    let ended = State::Settled(match slot.execution {
+    let State::Broken(_) = call.state else { return None };
+    let ended = State::Settled(match call.execution {
         Execution::NotStarted => Outcome::failed("The tool did not run: an error stopped it."),
         // What a layer has made of the result is not known, and may have been to withhold it.
         Execution::Finished(Outcome::Returned(_)) => Outcome::failed(RESULT_WITHHELD),
         _ => Outcome::failed(INTERNAL_ERROR),
     });
-    let State::Broken(error) = std::mem::replace(&mut slot.state, ended) else { return None };
-    Some(kind_of(id, slot.call.name(), error))
+    let State::Broken(error) = std::mem::replace(&mut call.state, ended) else { return None };
+    Some(kind_of(id, call.call.name(), error))
 }
 
 /// The first error counts. That a limit is reached is said once, about all of the calls.
@@ -299,7 +354,7 @@ fn first_of(first: ErrorKind, later: ErrorKind) -> ErrorKind {
 
 fn kind_of(id: String, tool: &str, error: BoxError) -> ErrorKind {
     let error = match error.downcast::<UserError>() {
-        Ok(error) => return user(*error),
+        Ok(error) => return ErrorKind::User(*error),
         Err(error) => error,
     };
     match error.downcast::<UsageLimitExceeded>() {

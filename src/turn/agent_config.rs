@@ -1,25 +1,37 @@
-//! What an agent sets on its turns, and a sub-agent on top of it.
+//! What an agent sets on its turns, and a parent on those of a sub-agent.
 
 use std::sync::Arc;
 
-use super::child::Task;
-use super::closing::Closing;
+use super::config::{FinalAnswer, Turn};
+use super::durability::Durability;
 use super::event::Watchers;
 use super::retries::Retries;
-use super::slot::Slot;
-use super::suspended::SuspendedTurn;
-use super::{FinalAnswer, Turn, boxed, resolve};
-use crate::call::{AskHistory, Extensions, Meter, RunInfo, ToolCall};
-use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use super::snapshot::SuspendedTurn;
+use super::sub_agent::SubAgentTask;
+use crate::call::{AskHistory, Extensions, Journal, Meter, RunContext, RunInfo};
 use crate::handler::ErasedHandler;
 use crate::layer::MiddlewareLayer;
-use crate::ledger::Ledger;
 use crate::middleware::Ancestor;
-use crate::outcome::Outcome;
 use crate::tools::ToolsExt as _;
 
 impl Turn {
+    /// Writes what is asked, answered and executed down there.
+    pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
+        let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
+        (self.info.journal, self.durability) = (Some(journal), Some(durability));
+        self
+    }
+
+    pub(crate) fn durability(&self) -> Option<&Arc<dyn Durability>> {
+        self.durability.as_ref()
+    }
+
+    /// Leaves the asks to be closed in the reports, for the one who saves the run (rule L5).
+    pub(crate) fn closing_later(mut self) -> Self {
+        self.closes_later = true;
+        self
+    }
+
     pub(crate) fn shared_handler(mut self, handler: Option<Arc<dyn ErasedHandler>>) -> Self {
         self.handler = handler;
         self
@@ -33,14 +45,6 @@ impl Turn {
     /// Whether it is no sub-agent's.
     pub(crate) fn is_root(&self) -> bool {
         self.info.path.len() <= 1
-    }
-
-    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
-        self.ledger.as_ref()
-    }
-
-    pub(crate) fn get_closing(&self) -> Option<&Closing> {
-        self.closing.as_ref()
     }
 
     pub(crate) fn has_handler(&self) -> bool {
@@ -77,47 +81,26 @@ impl Turn {
         self
     }
 
-    /// A response of this turn that nobody has decided about yet, with the outcomes that are known.
-    pub(crate) fn undecided(
-        &self,
-        calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
-    ) -> SuspendedTurn {
-        let slots: Vec<_> =
-            calls.into_iter().map(|(call, outcome)| Slot::of(call, outcome)).collect();
-        SuspendedTurn::new(&self.info, &slots)
-    }
-
     /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).
-    pub(crate) fn inside(mut self, task: &Task) -> Self {
+    pub(crate) fn inside(mut self, task: &SubAgentTask) -> Self {
         let explain = self.info.explain || task.info.explain;
         let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
         self.info = RunInfo { explain, tool_errors_end_run, ..task.info.clone() };
         self.trace_args |= task.trace_args;
         self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
         self.ask_limits = self.ask_limits.within(task.ask_limits);
-        // Of a ledger of its own and its parent's, its own is the one that it is written down in.
-        let shared = |own: &Ledger| task.ledger.as_ref().is_some_and(|it| it.is_beside(own));
-        self.closing = task.closing.clone().filter(|_| self.ledger.as_ref().is_none_or(shared));
-        if let Some(ledger) = self.ledger.take().or_else(|| task.ledger.clone()) {
-            self = self.ledger(ledger);
+        // Of a store of its own and its parent's, its own is the one that it is written down in.
+        let shared = |own: &Arc<dyn Durability>| {
+            task.durability.as_ref().is_some_and(|parents| own.is_beside(&**parents))
+        };
+        self.closes_later = self.durability.as_ref().is_none_or(shared);
+        if let Some(durability) = self.durability.take().or_else(|| task.durability.clone()) {
+            self = self.durable(durability);
         }
         for layer in task.inherited.iter().rev() {
             self.tools = self.tools.layered(MiddlewareLayer::new(Ancestor(layer.clone())));
         }
         self
-    }
-
-    /// Checks answers to what waits, without applying them.
-    pub(crate) async fn check(
-        &self,
-        suspended: SuspendedTurn,
-        answers: &DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
-        let turn = self.taking_up(&suspended);
-        let resolving = boxed(|| resolve::Resolving::from_suspended(&turn, suspended)).await;
-        let resolving = resolving.map_err(|error| error.into_parts().0)?;
-        let requests = resolving.requests();
-        boxed(|| resolving.check_answers(&requests, answers)).await
     }
 
     /// In the run of this history.
@@ -147,5 +130,32 @@ impl Turn {
     pub(crate) fn with_deps(mut self, deps: Extensions) -> Self {
         self.info.deps = deps;
         self
+    }
+
+    /// Begins a response of a run, or takes one up.
+    pub(super) fn begins_asking(&mut self, suspended: Option<&SuspendedTurn>) {
+        let root = self.is_root();
+        let asks = self.info.asks.get_or_insert_default();
+        if let Some(suspended) = suspended {
+            asks.extend(suspended.denied());
+        }
+        if root {
+            asks.set_pending(suspended.map_or(0, |it| it.requests().iter().count()));
+        }
+    }
+
+    /// The same turn for the response that waits.
+    pub(super) fn taking_up(&self, suspended: &SuspendedTurn) -> Self {
+        let mut turn = self.clone();
+        turn.info.run_id = suspended.run_id().to_owned();
+        turn.info.response = suspended.response();
+        turn.info.path = suspended.path().to_vec();
+        turn.begins_asking(Some(suspended));
+        turn
+    }
+
+    /// The context outside any call.
+    pub(crate) fn context(&self) -> RunContext {
+        RunContext::of_run(Arc::new(self.info.clone()))
     }
 }

@@ -2,18 +2,22 @@
 
 use serde_json::{Map, Value};
 
-use super::child::{prefix, sub_agent};
-use super::report::{Answered, TurnError};
-use super::resolve::Resolving;
-use super::slot::{Plan, Slot, State, Waiting};
-use super::{boxed, user};
+use super::call_state::{CallState, State};
+use super::heap::boxed;
+use super::ids::prefix;
+use super::report::TurnError;
+use super::run::TurnRun;
+use super::snapshot::Plan;
+use super::sub_agent::sub_agent;
 use crate::args::Args;
 use crate::call::Approval;
-use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval, check};
+use crate::deferred::{
+    Answered, DeferredToolRequests, DeferredToolResults, PendingCall, ToolApproval, check,
+};
 use crate::error::{ErrorKind, UserError};
 use crate::outcome::{Outcome, ToolDenied};
 
-impl Resolving<'_> {
+impl TurnRun<'_> {
     /// Checks the answers as a whole, then applies them (rule A4). On a resume the answered calls are taken up anew.
     pub(super) async fn apply(
         mut self,
@@ -28,7 +32,7 @@ impl Resolving<'_> {
         if self.turn.answers_all && !resumed && !left.is_empty() {
             let left_by = self.turn.named_handler();
             let again = Vec::new();
-            return Err(self.fail(user(UserError::DeferredNotExpected {
+            return Err(self.fail(ErrorKind::User(UserError::DeferredNotExpected {
                 ids: left,
                 left_by,
                 again,
@@ -39,19 +43,19 @@ impl Resolving<'_> {
         }
         self.note_answers(&answers, resumed);
         let watchers = &self.turn.watchers;
-        for slot in &mut self.slots {
-            if take_answer(slot, &mut answers) {
+        for call in &mut self.calls {
+            if take_answer(call, &mut answers) {
                 if resumed {
-                    let approved = matches!(slot.state, State::Planned(_));
-                    slot.tell_call(watchers, approved.then_some(true));
+                    let approved = matches!(call.state, State::Planned(_));
+                    call.tell_call(watchers, approved.then_some(true));
                 }
-                slot.tell_result(watchers);
+                call.tell_result(watchers);
             }
-            take_answers_of_agent(slot, &mut answers);
+            take_answers_of_agent(call, &mut answers);
         }
         self.wake_agents();
-        self.together.refuse_unfit(&mut self.slots);
-        self.walk().await;
+        self.dispatcher.refuse_unfit(&mut self.calls);
+        self.dispatch().await;
         self.fail_if_broken()
     }
 
@@ -63,20 +67,20 @@ impl Resolving<'_> {
         if requests.is_empty() && answers.is_empty() {
             return Ok(());
         }
-        check(requests, answers, self.turn.require_bound).map_err(user)?;
+        check(requests, answers, self.turn.require_bound).map_err(ErrorKind::User)?;
         self.check_overrides(answers).await?;
         let mut rest = answers.clone();
-        for slot in &self.slots {
-            let State::Delegated(_) = slot.state else { continue };
-            let Some(run) = &slot.child.run else { continue };
-            let own = rest.take_for_agent(&prefix(slot.call.id()), &run.requests());
-            let definition = self.together.definition(slot);
+        for call in &self.calls {
+            let State::Delegated(_) = call.state else { continue };
+            let Some(run) = &call.child.run else { continue };
+            let own = rest.take_for_agent(&prefix(call.call.id()), &run.requests());
+            let definition = self.dispatcher.definition(call);
             if own.answers_any()
                 && let Some(agent) = definition.and_then(|definition| sub_agent(definition))
             {
-                let prefix = prefix(slot.call.id());
+                let prefix = prefix(call.call.id());
                 agent
-                    .check(self.turn.info.clone(), self.turn.ledger.clone(), run, &own)
+                    .check(self.turn.info.clone(), self.turn.durability.clone(), run, &own)
                     .await
                     .map_err(|kind| behind(&prefix, kind))?;
             }
@@ -87,25 +91,25 @@ impl Resolving<'_> {
     /// Edited arguments are validated before anything executes, or is decided (rule A2).
     async fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), ErrorKind> {
         let (mut ids, mut problems) = (Vec::new(), Vec::new());
-        for slot in &self.slots {
-            let Some(ToolApproval::Approved(approved)) = answers.approvals.get(slot.call.id())
+        for call in &self.calls {
+            let Some(ToolApproval::Approved(approved)) = answers.approvals.get(call.call.id())
             else {
                 continue;
             };
             let Some(args) = &approved.override_args else { continue };
-            if let Err(problem) = self.together.validate(slot.call.name(), args) {
+            if let Err(problem) = self.dispatcher.validate(call.call.name(), args) {
                 // What is decided cannot be decided otherwise: the model is told that it does not fit.
-                if self.is_decided(slot, args).await? {
+                if self.is_decided(call, args).await? {
                     continue;
                 }
-                ids.push(slot.call.id().to_owned());
-                problems.push(format!("tool `{}`: {problem}", slot.call.name().escape_debug()));
+                ids.push(call.call.id().to_owned());
+                problems.push(format!("tool `{}`: {problem}", call.call.name().escape_debug()));
             }
         }
         if ids.is_empty() {
             return Ok(());
         }
-        Err(user(UserError::InvalidOverride { ids, problem: problems.join("; ") }))
+        Err(ErrorKind::User(UserError::InvalidOverride { ids, problem: problems.join("; ") }))
     }
 }
 
@@ -114,31 +118,31 @@ fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
     match kind {
         ErrorKind::User(UserError::InvalidOverride { ids, problem }) => {
             let ids = ids.iter().map(|id| format!("{prefix}{id}")).collect();
-            user(UserError::InvalidOverride { ids, problem })
+            ErrorKind::User(UserError::InvalidOverride { ids, problem })
         }
         kind => kind,
     }
 }
 
-/// Settles a call that is answered without running, or plans its walk when it is approved. Says whether it was
+/// Settles a call that is answered without running, or plans its pass when it is approved. Says whether it was
 /// answered.
-fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
-    let Some(waiting) = slot.waiting().cloned() else { return false };
-    let id = slot.call.id().to_owned();
+fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool {
+    let Some(pending) = call.pending().cloned() else { return false };
+    let id = call.call.id().to_owned();
     let by = answers.answered_by.remove(&id);
     let (state, answered) = match (answers.approvals.remove(&id), answers.calls.remove(&id)) {
         (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
-            (State::Settled(slot.unrun(Outcome::denied(message))), Answered::Denied { by })
+            (State::Settled(call.unrun(Outcome::denied(message))), Answered::Denied { by })
         }
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();
             let metadata = answers.metadata.remove(&id);
             (
-                State::Planned(approved_walk(
-                    waiting,
+                State::Planned(approved_pass(
+                    pending,
                     approved.override_args,
                     metadata,
-                    slot.ask.clone(),
+                    call.ask.clone(),
                 )),
                 Answered::Approved { by, edited },
             )
@@ -146,37 +150,37 @@ fn take_answer(slot: &mut Slot, answers: &mut DeferredToolResults) -> bool {
         (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
         (None, None) => return false,
     };
-    answered.report(&id, slot.call.name());
-    slot.state = state;
-    slot.answered = Some(answered);
+    answered.report(&id, call.call.name());
+    call.state = state;
+    call.answered = Some(answered);
     true
 }
 
 /// Lets an agent go on with its share of the answers, if there is one.
-fn take_answers_of_agent(slot: &mut Slot, answers: &mut DeferredToolResults) {
-    let (State::Delegated(plan), Some(run)) = (&slot.state, &slot.child.run) else { return };
-    let own = answers.take_for_agent(&prefix(slot.call.id()), &run.requests());
+fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults) {
+    let (State::Delegated(plan), Some(run)) = (&call.state, &call.child.run) else { return };
+    let own = answers.take_for_agent(&prefix(call.call.id()), &run.requests());
     if own.answers_any() {
-        slot.child.answers = own;
-        slot.state = State::Planned(plan.clone());
+        call.child.answers = own;
+        call.state = State::Planned(plan.clone());
     }
 }
 
-/// The walk after an approval: from where the asking one began, or from the edited arguments, for exactly what was
+/// The pass after an approval: from where the asking one began, or from the edited arguments, for exactly what was
 /// shown (rules A1, A2).
-fn approved_walk(
-    waiting: Waiting,
+fn approved_pass(
+    pending: PendingCall,
     edited: Option<Args>,
     metadata: Option<Map<String, Value>>,
     ask: Option<String>,
 ) -> Plan {
-    let origin = edited.clone().unwrap_or(waiting.origin);
+    let origin = edited.clone().unwrap_or(pending.origin);
     let approval = Approval {
-        tool: waiting.tool,
-        args: edited.unwrap_or(waiting.shown),
-        questions: waiting.deferral.questions,
+        tool: pending.tool,
+        args: edited.unwrap_or(pending.shown),
+        questions: pending.questions,
         metadata,
         ask,
     };
-    Plan { origin, approval: Some(approval), deferrals: waiting.deferrals }
+    Plan { origin, approval: Some(approval), deferrals: pending.deferrals }
 }

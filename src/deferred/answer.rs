@@ -1,0 +1,187 @@
+//! The answer to one pending call.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{CallResult, DeferredToolResults, ToolApproval, ToolApproved};
+use crate::args::Args;
+use crate::outcome::{DeferralKind, ToolDenied, ToolFailed};
+
+/// The answer to a pending call.
+///
+/// An approval is answered with [`Approve`](Self::Approve) or [`Deny`](Self::Deny), a call that is executed elsewhere with
+/// [`Result`](Self::Result), or with a denial, which fails it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answer {
+    /// It may run.
+    Approve {
+        /// With these arguments instead of the ones that were shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Args>,
+    },
+    /// It does not run.
+    Deny {
+        /// What the model is told.
+        message: String,
+    },
+    /// It was executed elsewhere, or is a question, and this is the result: a [`CallResult`] as JSON.
+    #[serde(rename = "answer")]
+    Result {
+        /// The result.
+        value: Value,
+    },
+}
+
+impl Answer {
+    /// One word for it: `approve`, `edit`, `deny` or `answer`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approve { args: None } => "approve",
+            Self::Approve { args: Some(_) } => "edit",
+            Self::Deny { .. } => "deny",
+            Self::Result { .. } => "answer",
+        }
+    }
+
+    pub(crate) fn deny(message: impl Into<String>) -> Self {
+        Self::Deny { message: message.into() }
+    }
+
+    /// As the answer to a call that needs an approval. A result approves nothing (rule D4).
+    fn to_approval(&self) -> ToolApproval {
+        match self {
+            Self::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
+            Self::Deny { message } => ToolDenied::new(message.clone()).into(),
+            Self::Result { .. } => ToolDenied::new(
+                "It was answered, but what was asked for is an approval: it did not run.",
+            )
+            .into(),
+        }
+    }
+
+    /// As the result of a call that is executed elsewhere. An approval is no result.
+    fn to_result(&self) -> CallResult {
+        let unfit = |problem: &str| ToolFailed::new(problem).into();
+        match self {
+            Self::Result { value } => serde_json::from_value(value.clone())
+                .unwrap_or_else(|_| unfit("The answer could not be read.")),
+            Self::Deny { message } => unfit(message),
+            Self::Approve { .. } => unfit("It was approved, but what was asked for is an answer."),
+        }
+    }
+}
+
+impl From<&ToolApproval> for Answer {
+    fn from(approval: &ToolApproval) -> Self {
+        match approval {
+            ToolApproval::Approved(approved) => {
+                Self::Approve { args: approved.override_args.clone() }
+            }
+            ToolApproval::Denied(denied) => Self::deny(denied.message.clone()),
+        }
+    }
+}
+
+impl From<&CallResult> for Answer {
+    fn from(result: &CallResult) -> Self {
+        Self::Result { value: serde_json::to_value(result).unwrap_or_default() }
+    }
+}
+
+impl DeferredToolResults {
+    /// The answer to a call; `None` for a call that is left, or that nothing is said about.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolResults, ledger::Answer};
+    ///
+    /// let answers = DeferredToolResults::new().approve("c1").leave("c2");
+    /// assert_eq!(answers.answer_to("c1"), Some(Answer::Approve { args: None }));
+    /// assert_eq!(answers.answer_to("c2"), None);
+    /// ```
+    #[must_use]
+    pub fn answer_to(&self, id: &str) -> Option<Answer> {
+        let approval = self.approvals.get(id).map(Answer::from);
+        approval.or_else(|| self.calls.get(id).map(Answer::from))
+    }
+
+    /// Puts an answer in the place of what is said about a call. One that does not fit what was asked is a denial, or a
+    /// failure (rule D4): it stands, and cannot be replaced any more.
+    pub(crate) fn set_answer(&mut self, id: &str, kind: DeferralKind, answer: &Answer, by: &str) {
+        self.remove_answer(id);
+        self.answered_by.insert(id.to_owned(), by.to_owned());
+        if kind == DeferralKind::Approval {
+            self.approvals.insert(id.to_owned(), answer.to_approval());
+        } else {
+            self.calls.insert(id.to_owned(), answer.to_result());
+        }
+    }
+
+    /// Takes the answer to a call back.
+    pub(crate) fn remove_answer(&mut self, id: &str) {
+        self.approvals.remove(id);
+        self.calls.remove(id);
+        self.answered_by.remove(id);
+    }
+}
+
+/// How a call that waited was answered, and by whom as far as the answers say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answered {
+    /// Somebody approved it.
+    Approved {
+        /// Who.
+        by: Option<String>,
+        /// Whether with other arguments than were shown.
+        edited: bool,
+    },
+    /// Somebody denied it.
+    Denied {
+        /// Who.
+        by: Option<String>,
+    },
+    /// It was executed elsewhere, and this is where its result came from.
+    Result {
+        /// Who gave it.
+        by: Option<String>,
+    },
+}
+
+impl Answered {
+    /// Who answered, as far as the answers say.
+    #[must_use]
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            Self::Approved { by, .. } | Self::Denied { by } | Self::Result { by } => by.as_deref(),
+        }
+    }
+
+    /// One word for it: `approved`, `edited`, `denied` or `result`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approved { edited: false, .. } => "approved",
+            Self::Approved { edited: true, .. } => "edited",
+            Self::Denied { .. } => "denied",
+            Self::Result { .. } => "result",
+        }
+    }
+
+    /// Tells the subscriber.
+    pub(crate) fn report(&self, id: &str, tool: &str) {
+        tracing::info!(target: "countersign::answer", call = id, tool, answer = self.word(), by = self.by());
+    }
+}
+
+impl fmt::Debug for Answer {
+    /// The word, not the values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

@@ -1,0 +1,310 @@
+//! A turn with a ledger: pending calls are written down before people are asked, answers are decisions, and executions are
+//! claimed and settled (rules L2, L3).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::ask::{Ask, Millis};
+use super::record::AskState;
+use super::results::{Claimed, Decided, Renewed, Settled};
+use super::{Ledger, LedgerError};
+use crate::args::Args;
+use crate::call::{Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat};
+use crate::decision::Question;
+use crate::deferred::{Answer, CallAddress, PendingCall};
+use crate::error::BoxError;
+use crate::gate::MAY_HAVE_RUN;
+use crate::handler::POLICY;
+use crate::outcome::{Deferral, Outcome};
+use crate::turn::{Durability, ParkResult, Parking, Recorded, Shares, Turn};
+
+/// Who decided, where answers do not say.
+const NOBODY: &str = "unnamed";
+
+/// Why a call is asked about again whose end was not seen.
+const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
+
+impl Turn {
+    /// Writes every ask down before anybody is asked, makes every answer a decision that counts once, and claims and
+    /// settles every approved execution, over all processes and crashes (rules L1 to L3). See [`ledger`](crate::ledger).
+    ///
+    /// An answer that comes after somebody else's does not count: the decision that was recorded takes its place. A
+    /// call that was executed gives its recorded outcome, and one whose end was not seen is reported as *may have run*.
+    /// Claims are renewed while a body runs, by tokio's clock.
+    pub fn ledger(self, ledger: Ledger) -> Self {
+        self.durable(Arc::new(ledger))
+    }
+
+    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
+        let durability: &dyn Any = &**self.durability()?;
+        durability.downcast_ref()
+    }
+}
+
+impl Durability for Ledger {
+    fn ask_id(&self, address: CallAddress<'_>, deferrals: u32) -> String {
+        super::ask::id(address.run_id, address.response, &address.path, deferrals)
+    }
+
+    fn park<'a>(
+        &'a self,
+        call: Parking<'a>,
+        shares: &'a mut Shares,
+    ) -> BoxFuture<'a, Result<ParkResult, BoxError>> {
+        Box::pin(async move {
+            let Parking { cx, address, tool, pending, idempotent, is_new } = call;
+            let ask = self.with_policy(cx, Ask::of_call(address, tool, pending, idempotent));
+            if is_new && self.is_full(&ask, shares).await? {
+                return Ok(ParkResult::Full);
+            }
+            let fingerprint = ask.fingerprint();
+            let parked = self.park(ask).await?;
+            let id = parked.ask.id().to_owned();
+            let same = parked.fingerprint == fingerprint;
+            Ok(if same { ParkResult::Same(id) } else { ParkResult::Other(id) })
+        })
+    }
+
+    fn record<'a>(
+        &'a self,
+        ask: &'a str,
+        fingerprint: &'a str,
+        answer: Answer,
+        by: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Recorded, BoxError>> {
+        Box::pin(async move {
+            let by_policy = |answer| Recorded::Other { answer, by: POLICY.to_owned() };
+            Ok(match self.decide(ask, fingerprint, by.unwrap_or(NOBODY), answer).await? {
+                Decided::Won { .. } => Recorded::Given,
+                Decided::Lost(winner) => {
+                    let by = winner.by.join(", ");
+                    tracing::info!(target: "countersign::answer", ask, by, "somebody else has decided before");
+                    Recorded::Other { answer: winner.decision, by }
+                }
+                Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
+                    Recorded::Pending
+                }
+                Decided::Expired => by_policy(expired()),
+                Decided::Cancelled => by_policy(withdrawn()),
+                Decided::Mismatch { .. } | Decided::UnknownAsk => Recorded::Mismatch,
+            })
+        })
+    }
+
+    fn decided_args<'a>(&'a self, ask: &'a str) -> BoxFuture<'a, Result<Option<Args>, BoxError>> {
+        Box::pin(async move {
+            let record = self.get(ask).await?.filter(|record| record.decision.is_some());
+            Ok(record.map(|record| record.args_to_run().clone()))
+        })
+    }
+
+    fn close<'a>(&'a self, asks: &'a [String]) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.close_all(asks).await?) })
+    }
+
+    fn is_beside(&self, other: &dyn Durability) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref().is_some_and(|other| Self::is_beside(self, other))
+    }
+}
+
+/// The answer of the time that has passed.
+pub(super) fn expired() -> Answer {
+    Answer::deny("Nobody decided in time.")
+}
+
+pub(super) fn withdrawn() -> Answer {
+    Answer::deny("The request was withdrawn.")
+}
+
+impl Ledger {
+    /// The ask of a call that nobody was asked about, decided by the stack that has allowed it.
+    async fn allowed(
+        &self,
+        call: &Journaled<'_>,
+    ) -> Result<Result<String, JournalClaim>, LedgerError> {
+        let (cx, info) = (call.cx, call.cx.run());
+        let id = cx.tool_call_id().unwrap_or_default();
+        let address = CallAddress::new(&info.run_id, info.response, &info.path, id);
+        let (identity, args) = (call.identity.to_owned(), call.args.clone());
+        let nothing = Deferral::approval(Vec::new());
+        let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
+        let name = cx.tool_name().unwrap_or_default();
+        let ask = Ask::of_call(address, name, &pending, call.idempotent);
+        // The stack allows it anew in each pass.
+        let ask = ask.valid_for(None);
+        let fingerprint = ask.fingerprint();
+        let record = self.park(ask).await?;
+        if record.fingerprint != fingerprint && record.state != AskState::Executed {
+            let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
+            let why = "it was written down with other arguments before.";
+            return Ok(Err(match started {
+                true => {
+                    JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
+                }
+                false => JournalClaim::Denied(why.to_owned()),
+            }));
+        }
+        let id = record.ask.id().to_owned();
+        let yes = Answer::Approve { args: None };
+        self.decide(&id, &record.fingerprint, POLICY, yes).await?;
+        Ok(Ok(id))
+    }
+
+    /// The question whether to run a call again whose end was not seen.
+    async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
+        let claim = self.get(ask).await?.and_then(|record| record.claim);
+        let claimed = claim.map_or_else(String::new, |claim| {
+            let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
+            format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
+        });
+        let reason = format!("{MAY_HAVE_RUN}{claimed} Run it again?");
+        Ok(ask_to_repeat(ask, reason))
+    }
+
+    /// The question whether an approval still holds that was given then.
+    async fn aged(&self, ask: &str, since: Millis, ran: bool) -> Result<Question, LedgerError> {
+        let approved = format!("It was approved at {}, which is too long ago.", utc(since));
+        if ran {
+            let question = self.question(ask).await?;
+            let reason = format!("{approved} {}", question.reason);
+            return Ok(Question { reason, ..question });
+        }
+        Ok(ask_anew(ask, format!("{approved} Run it now?")))
+    }
+
+    async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
+        let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
+        let id = match asked {
+            Some(id) => id,
+            None => match self.allowed(&call).await? {
+                Ok(id) => id,
+                Err(refused) => return Ok(refused),
+            },
+        };
+        let (worker, lease) = (self.get_worker(), self.get_lease());
+        Ok(match self.claim(&id, worker, lease).await? {
+            Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
+            Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
+                Ok(outcome) => JournalClaim::Recorded(outcome),
+                Err(_) => JournalClaim::Unknown(
+                    "The tool has run, and what came of it cannot be read.".into(),
+                ),
+            },
+            Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
+                "This call is being executed already, and its end was not seen: it may have run."
+                    .to_owned(),
+            ),
+            Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
+                "Another worker (`{by}`) executes this call: it may have run."
+            )),
+            Claimed::Unknown if self.asks_before_repeating() => {
+                JournalClaim::AskAgain(self.question(&id).await?, MAY_HAVE_RUN_ALREADY)
+            }
+            Claimed::Aged { since, may_have_run } => {
+                let why =
+                    if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its approval is too old" };
+                JournalClaim::AskAgain(self.aged(&id, since, may_have_run).await?, why)
+            }
+            Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
+            Claimed::NotDecided | Claimed::UnknownAsk => {
+                JournalClaim::Denied("nobody has decided about it.".to_owned())
+            }
+            Claimed::Denied { state } => JournalClaim::Denied(format!(
+                "its approval does not hold any more ({}).",
+                state.as_str()
+            )),
+        })
+    }
+
+    /// Whether a new ask is one too many of its requester; otherwise it is counted. What another worker has parked
+    /// already is no new one.
+    async fn is_full(&self, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
+        let Some(requester) = ask.get_principal() else { return Ok(false) };
+        let pending = match shares.pending.get(requester) {
+            Some(pending) => *pending,
+            None => self.pending_of(requester).await?,
+        };
+        if pending >= shares.max as usize && self.get(ask.id()).await?.is_none() {
+            return Ok(true);
+        }
+        shares.pending.insert(requester.to_owned(), pending.saturating_add(1));
+        Ok(false)
+    }
+}
+
+impl Journal for Ledger {
+    fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>> {
+        Box::pin(async move { self.claim_it(call).await.map_err(Into::into) })
+    }
+
+    fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move {
+            match self.renew(&claimed.id, claimed.token, self.get_lease()).await? {
+                Renewed::Renewed { .. } => Ok(()),
+                Renewed::StaleToken | Renewed::UnknownAsk => {
+                    Err("the claim is no longer ours".into())
+                }
+            }
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        claimed: &'a JournalToken,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Result<Outcome, BoxError>> {
+        Box::pin(async move {
+            let settled = if outcome.is_deferred() {
+                self.release(&claimed.id, claimed.token).await?
+            } else {
+                let recorded = serde_json::to_value(outcome)?;
+                self.settle(&claimed.id, claimed.token, recorded).await?
+            };
+            match settled {
+                Settled::Settled { outcome: recorded, .. } if !outcome.is_deferred() => {
+                    Ok(serde_json::from_value(recorded)?)
+                }
+                Settled::Settled { .. } => Ok(outcome.clone()),
+                Settled::StaleToken | Settled::UnknownAsk => Ok(Outcome::unknown(
+                    "The tool ran, and another worker had taken the call over by then.",
+                )),
+            }
+        })
+    }
+
+    fn lease(&self) -> Duration {
+        self.get_lease()
+    }
+}
+
+/// A point of the store's time, for people.
+fn utc(at: Millis) -> String {
+    match jiff::Timestamp::from_millisecond(at) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("{at} ms after 1970-01-01 00:00:00 UTC"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn times_are_told_as_people_read_them() {
+        for (at, says) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (-1, "1969-12-31 23:59:59 UTC"),
+            (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
+            (1_735_689_600_000, "2025-01-01 00:00:00 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(at), says);
+        }
+        assert!(utc(i64::MAX).ends_with("UTC") && utc(i64::MIN).ends_with("UTC"));
+    }
+}

@@ -1,0 +1,280 @@
+//! One call of the response that a turn works on.
+
+use super::batch::OpenCall;
+use super::event::{RunEvent, Watchers};
+use super::report::{BodyError, CallReport, TurnReport};
+use super::snapshot::{Plan, StoredCall, StoredState, SuspendedRun, SuspendedTurn};
+use super::suspended::not_repeated;
+use crate::args::Args;
+use crate::call::{Execution, Said, SharedError, ToolCall, is_about_repeating};
+use crate::decision::Question;
+use crate::deferred::{Answered, DeferredToolResults, PendingCall};
+use crate::error::{BoxError, ErrorKind};
+use crate::message::RequestPart;
+use crate::outcome::{Deferral, Outcome};
+
+/// What the model is told of a call that an error which is not for it has ended.
+pub(super) const INTERNAL_ERROR: &str = "The tool failed with an internal error.";
+
+/// What the model is told of a call whose tool returned before an error ended the response.
+pub(super) const RESULT_WITHHELD: &str =
+    "The tool ran. Its result is withheld: an error ended the response.";
+
+/// One call, where it stands, and what is known about it for the report.
+pub(super) struct CallState {
+    /// The call as the model made it.
+    pub(super) call: ToolCall,
+    pub(super) state: State,
+    /// The final arguments, as far as they are known.
+    pub(super) args: Args,
+    /// Every question that was asked about it, over all passes.
+    pub(super) asked: Vec<Question>,
+    pub(super) said: Vec<Said>,
+    pub(super) answered: Option<Answered>,
+    pub(super) execution: Execution,
+    /// The layer that denied it, if one did.
+    pub(super) denied_by: Option<String>,
+    /// The error of its body, where the model was told of it.
+    pub(super) error: Option<SharedError>,
+    /// It had its outcome when the response was taken up again.
+    pub(super) settled_before: bool,
+    /// It would have waited, beside a final answer.
+    pub(super) skipped: bool,
+    /// The agent behind its tool, once it has begun.
+    pub(super) child: Child,
+    /// Its ask in the ledger, once it has waited.
+    pub(super) ask: Option<String>,
+    /// It has just come to wait: nobody was asked yet.
+    pub(super) newly_pending: bool,
+    /// Asks of it, and of the agent behind its tool, that are closed.
+    pub(super) closed_asks: Vec<String>,
+    /// Why the agent behind its tool cannot go on.
+    pub(super) failed: Option<ErrorKind>,
+}
+
+pub(super) enum State {
+    /// It is about to pass through the stack.
+    Planned(Plan),
+    Settled(Outcome),
+    Pending(PendingCall),
+    /// The agent behind its tool is at work, and waits or has stopped. The plan is the pass that leads to it.
+    Delegated(Plan),
+    /// It failed with an error that is not for the model.
+    Broken(BoxError),
+}
+
+/// An agent behind a call, and where it stands.
+#[derive(Default)]
+pub(super) struct Child {
+    pub(super) run: Option<Box<SuspendedRun>>,
+    /// The answers for its next step.
+    pub(super) answers: DeferredToolResults,
+    pub(super) turns: Vec<TurnReport>,
+}
+
+impl CallState {
+    pub(super) fn new(call: ToolCall, state: State) -> Self {
+        let args = call.args().clone();
+        Self {
+            call,
+            state,
+            args,
+            asked: Vec::new(),
+            said: Vec::new(),
+            answered: None,
+            execution: Execution::NotStarted,
+            denied_by: None,
+            error: None,
+            settled_before: false,
+            skipped: false,
+            child: Child::default(),
+            ask: None,
+            newly_pending: false,
+            closed_asks: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// A call that is about to pass through the stack, as the model made it; or one whose outcome is known, and that needs
+    /// no pass.
+    pub(super) fn of(call: ToolCall, outcome: Option<Outcome>) -> Self {
+        let plan = || Plan { origin: call.args().clone(), approval: None, deferrals: 0 };
+        let state = outcome.map_or_else(|| State::Planned(plan()), State::Settled);
+        Self::new(call, state)
+    }
+
+    /// For a call that is about to pass: whether nobody has decided about it yet.
+    pub(super) fn is_new(&self) -> Option<bool> {
+        let State::Planned(plan) = &self.state else { return None };
+        Some(plan.approval.is_none() && plan.deferrals == 0 && self.child.run.is_none())
+    }
+
+    /// Whether it has no outcome yet, and somebody or something has to be waited for.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Pending(_) | State::Delegated(_))
+    }
+
+    pub(super) fn pending(&self) -> Option<&PendingCall> {
+        match &self.state {
+            State::Pending(pending) => Some(pending),
+            State::Planned(_) | State::Settled(_) | State::Delegated(_) | State::Broken(_) => None,
+        }
+    }
+
+    /// The call as the batch has it, if it has no outcome yet.
+    pub(super) fn open(&self) -> Option<OpenCall<'_>> {
+        match &self.state {
+            State::Pending(pending) => Some(OpenCall::Pending(&self.call, pending)),
+            State::Delegated(_) => {
+                Some(OpenCall::Delegated(&self.call, self.child.run.as_ref()?.turn()?))
+            }
+            State::Planned(_) | State::Settled(_) | State::Broken(_) => None,
+        }
+    }
+
+    /// Whether it may have run before, as the ledger says, and is asked about again.
+    pub(super) fn may_have_run(&self) -> bool {
+        self.asked.iter().any(is_about_repeating)
+    }
+
+    /// What becomes of the call when it does not run, or not again: one that may have run, or whose agent has begun,
+    /// is never said to have done nothing.
+    pub(super) fn unrun(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Denied(denied) if self.child.run.take().is_some() => Outcome::failed(format!(
+                "The agent had begun its work and was stopped: {}",
+                denied.message
+            )),
+            Outcome::Denied(_) | Outcome::Failed(_) | Outcome::Retry(_) if self.may_have_run() => {
+                not_repeated(&outcome)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Settles the call without running it.
+    pub(super) fn settle_unrun(&mut self, outcome: Outcome) {
+        self.state = State::Settled(self.unrun(outcome));
+    }
+
+    /// Counts one deferral more: what waits is another ask.
+    pub(super) fn next_deferral(&mut self) {
+        if let State::Pending(pending) = &mut self.state {
+            pending.deferrals += 1;
+        }
+    }
+
+    /// Tells whoever watches that the call was taken up.
+    pub(super) fn tell_call(&self, watchers: &Watchers, args_valid: Option<bool>) {
+        watchers.tell(|| RunEvent::FunctionToolCall { part: self.call.clone(), args_valid });
+    }
+
+    /// Tells whoever watches what became of the call, if it is settled.
+    pub(super) fn tell_result(&self, watchers: &Watchers) {
+        let State::Settled(outcome) = &self.state else { return };
+        if let Some(part) = RequestPart::result(&self.call, outcome) {
+            watchers.tell(|| RunEvent::FunctionToolResult { part });
+        }
+    }
+
+    /// Adds the questions of a pass to those of the passes before.
+    pub(super) fn remember(&mut self, questions: Vec<Question>) {
+        for question in questions {
+            if !self.asked.iter().any(|asked| asked.id() == question.id()) {
+                self.asked.push(question);
+            }
+        }
+    }
+}
+
+impl From<&CallState> for StoredCall {
+    fn from(call: &CallState) -> Self {
+        let state = match &call.state {
+            State::Settled(outcome) => StoredState::Settled(outcome.clone()),
+            State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
+            State::Planned(plan) => StoredState::Planned(plan.clone()),
+            State::Delegated(plan) => StoredState::Delegated(plan.clone()),
+            State::Pending(pending) => StoredState::Pending(pending.clone()),
+        };
+        Self {
+            call: call.call.clone(),
+            state,
+            asked: call.asked.clone(),
+            args: Some(call.args.clone()).filter(|args| args != call.call.args()),
+            answered: call.answered.clone(),
+            denied_by: call.denied_by.clone(),
+            started: call.execution.started(),
+            agent: call.child.run.clone(),
+        }
+    }
+}
+
+impl From<&StoredCall> for CallState {
+    fn from(stored: &StoredCall) -> Self {
+        let state = match &stored.state {
+            StoredState::Settled(outcome) => State::Settled(outcome.clone()),
+            StoredState::Pending(pending) => State::Pending(pending.clone()),
+            StoredState::Delegated(plan) => State::Delegated(plan.clone()),
+            StoredState::Planned(plan) => State::Planned(plan.clone()),
+        };
+        let mut call = Self::new(stored.call.clone(), state);
+        call.asked.clone_from(&stored.asked);
+        call.answered.clone_from(&stored.answered);
+        call.denied_by.clone_from(&stored.denied_by);
+        call.child.run.clone_from(&stored.agent);
+        call.settled_before = matches!(stored.state, StoredState::Settled(_));
+        if let State::Planned(plan) | State::Delegated(plan) = &call.state {
+            call.ask = plan.approval.as_ref().and_then(|approval| approval.ask.clone());
+        }
+        if let Some(args) = &stored.args {
+            call.args = args.clone();
+        }
+        if stored.started {
+            call.execution = match &stored.state {
+                StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
+                StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
+                // Its body has deferred, or nobody knows what it did.
+                StoredState::Pending(it) if it.questions.iter().any(is_about_repeating) => {
+                    Execution::Unknown
+                }
+                StoredState::Pending(it) => Execution::Finished(Outcome::Deferred(it.deferral())),
+                StoredState::Delegated(_) | StoredState::Planned(_) => Execution::Unknown,
+            };
+        }
+        if let Some(pending) = call.pending() {
+            call.args = pending.shown.clone();
+        }
+        call
+    }
+}
+
+impl From<CallState> for CallReport {
+    fn from(call: CallState) -> Self {
+        let outcome = match call.state {
+            State::Settled(outcome) => outcome,
+            State::Pending(pending) => Outcome::Deferred(pending.deferral()),
+            State::Delegated(_) => Outcome::Deferred(Deferral::of_agent()),
+            State::Planned(_) | State::Broken(_) => Outcome::failed(INTERNAL_ERROR),
+        };
+        Self {
+            call: call.call,
+            args: call.args,
+            outcome,
+            asked: call.asked,
+            said: call.said,
+            answered: call.answered,
+            execution: call.execution,
+            denied_by: call.denied_by,
+            error: call.error.map(BodyError),
+            settled_before: call.settled_before,
+            skipped: call.skipped,
+            turns: call.child.turns,
+        }
+    }
+}
+
+impl SuspendedTurn {
+    pub(super) fn call_states(&self) -> Vec<CallState> {
+        self.0.calls.iter().map(CallState::from).collect()
+    }
+}

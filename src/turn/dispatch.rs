@@ -1,0 +1,306 @@
+//! The passes of a response: which of its calls go through the stack at the same time, and what that makes of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+
+use super::call_state::{CallState, INTERNAL_ERROR, State};
+use super::config::Turn;
+use super::heap::boxed;
+use super::pass::{PassResult, PassRunner, Start};
+use super::report::TurnReport;
+use super::snapshot::Plan;
+use super::sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, sub_agent};
+use crate::args::{Args, ArgsError};
+use crate::call::{
+    CallRecord, Execution, Inherited, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
+};
+use crate::deferred::{CallAddress, PendingCall};
+use crate::error::ErrorKind;
+use crate::outcome::{Deferral, Outcome};
+use crate::panic::catch_panic;
+
+/// Calls that pass through the stack at the same time; a call of a sequential tool is alone.
+struct Segment<'s> {
+    alone: bool,
+    calls: Vec<&'s mut CallState>,
+}
+
+/// The tools of a turn, as they are for this response.
+pub(super) struct Dispatcher<'a> {
+    turn: &'a Turn,
+    runner: PassRunner,
+    definitions: HashMap<String, Arc<ToolDefinition>>,
+}
+
+impl<'a> Dispatcher<'a> {
+    /// With the definitions that the model was shown, or the ones of now.
+    pub(super) async fn new(
+        turn: &'a Turn,
+        shown: Option<Vec<ToolDefinition>>,
+    ) -> Result<Self, ErrorKind> {
+        let definitions = match shown {
+            Some(shown) => shown,
+            None => turn.definitions().await?,
+        };
+        let definitions =
+            definitions.into_iter().map(|it| (it.name().to_owned(), Arc::new(it))).collect();
+        let runner = PassRunner {
+            tools: turn.tools.clone(),
+            info: Arc::new(turn.info.clone()),
+            error_outcome: Arc::clone(&turn.error_outcome),
+            trace_args: turn.trace_args,
+        };
+        Ok(Self { turn, runner, definitions })
+    }
+
+    /// Makes all planned passes concurrently, with a barrier before and after each call of a sequential tool (rule T1).
+    pub(super) async fn dispatch(&self, calls: &mut [CallState]) {
+        let mut segments = self.segments(calls).into_iter().peekable();
+        while let Some(segment) = segments.next() {
+            let records = boxed(|| self.pass_together(segment.calls)).await;
+            if segment.alone || segments.peek().is_some() {
+                // Also for bodies that run on after their call was given up.
+                join_all(records.iter().map(|record| record.idle())).await;
+            }
+        }
+    }
+
+    /// The planned passes, cut at the calls of sequential tools, which are alone.
+    fn segments<'s>(&self, calls: &'s mut [CallState]) -> Vec<Segment<'s>> {
+        let mut segments: Vec<Segment<'s>> = Vec::new();
+        for call in calls.iter_mut().filter(|call| matches!(call.state, State::Planned(_))) {
+            let alone = self.is_sequential(call);
+            match segments.last_mut() {
+                Some(last) if !alone && !last.alone => last.calls.push(call),
+                _ => segments.push(Segment { alone, calls: vec![call] }),
+            }
+        }
+        segments
+    }
+
+    /// Whether the calls of the tool are executed elsewhere: nobody looks at their arguments here.
+    pub(super) fn is_external(&self, call: &CallState) -> bool {
+        self.definition(call).is_some_and(|it| it.get_kind() == ToolKind::External)
+    }
+
+    /// What is known about the tool of a call.
+    pub(super) fn definition(&self, call: &CallState) -> Option<&Arc<ToolDefinition>> {
+        self.definitions.get(call.call.name())
+    }
+
+    pub(super) fn is_agent(&self, call: &CallState) -> bool {
+        self.definition(call).is_some_and(|definition| sub_agent(definition).is_some())
+    }
+
+    /// Whether there is an agent behind any tool.
+    pub(super) fn has_agents(&self) -> bool {
+        self.definitions.values().any(|definition| sub_agent(definition).is_some())
+    }
+
+    /// How often the model may try again with a tool, where the tool says it.
+    pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
+        |tool| self.definitions.get(tool)?.get_max_retries()
+    }
+
+    fn is_sequential(&self, call: &CallState) -> bool {
+        self.definition(call).is_some_and(|it| it.is_sequential())
+    }
+
+    /// Whether edited arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.
+    pub(super) fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        if args.are_too_deep() {
+            return Err(ArgsError::too_deep().to_string());
+        }
+        self.definitions.get(tool).map_or(Ok(()), |definition| validate(definition, args))
+    }
+
+    async fn pass_together(&self, segment: Vec<&mut CallState>) -> Vec<Arc<CallRecord>> {
+        let records = join_all(segment.into_iter().map(|call| self.pass(call))).await;
+        records.into_iter().flatten().collect()
+    }
+
+    /// Passes one call through the stack, if it may enter it. Gives the record, to wait for a body that runs on.
+    async fn pass(&self, call: &mut CallState) -> Option<Arc<CallRecord>> {
+        let State::Planned(plan) =
+            std::mem::replace(&mut call.state, State::Settled(Outcome::failed(INTERNAL_ERROR)))
+        else {
+            return None;
+        };
+        let definition = Arc::clone(self.definitions.get(call.call.name())?);
+        let Plan { origin, approval, deferrals } = plan.clone();
+        let agent = sub_agent(&definition);
+        let (args, begun) = (origin.clone(), call.child.run.is_some());
+        let start = Start { call: call.call.clone(), definition, args, approval, begun };
+        let mut passed = boxed(|| self.runner.run(start)).await;
+        let record = Arc::clone(&passed.record);
+        match agent.zip(passed.delegated.take()) {
+            Some((agent, inherited)) => {
+                call.remember(passed.questions);
+                call.said.extend(passed.said);
+                call.args = passed.args;
+                boxed(|| self.run_agent(call, plan, &*agent, inherited)).await;
+            }
+            None => self.settle(call, origin, deferrals + 1, passed),
+        }
+        call.tell_result(&self.turn.watchers);
+        Some(record)
+    }
+
+    /// Lets the agent behind a call work, outside of the stack (rule T7).
+    async fn run_agent(
+        &self,
+        call: &mut CallState,
+        plan: Plan,
+        agent: &dyn SubAgent,
+        inherited: Vec<Inherited>,
+    ) {
+        let mut info = self.turn.info.clone();
+        info.path.push(call.call.name().to_owned());
+        let watchers = self.turn.watchers.of_agent(info.path.join("/"), call.call.id());
+        let answers = std::mem::take(&mut call.child.answers);
+        if answers.is_empty() && call.child.run.as_ref().is_some_and(|run| run.waits()) {
+            // The call itself was asked about again: what its agent waits for is still to be answered.
+            call.state = State::Delegated(plan);
+            return;
+        }
+        let Some(max_nested_agents) = self.turn.max_nested_agents.checked_sub(1) else {
+            let max = self.turn.info.path.len() - 1;
+            call.failed = Some(ErrorKind::AgentsTooDeep { max });
+            call.state = State::Planned(plan);
+            return;
+        };
+        let task = SubAgentTask {
+            info,
+            args: call.args.clone(),
+            inherited,
+            resume: call.child.run.take().map(|run| (*run, answers)),
+            watchers,
+            durability: self.turn.durability.clone(),
+            ask_limits: self.turn.ask_limits,
+            trace_args: self.turn.trace_args,
+            max_nested_agents,
+        };
+        call.execution = Execution::Unknown;
+        let Ok(SubAgentResult { end, turns }) = catch_panic(|| agent.run(task)).await else {
+            call.state = State::Broken("the agent panicked".into());
+            return;
+        };
+        // The report of a response that was taken up again has its calls again.
+        if let Some(report) = call.child.turns.pop_if(|report| report.suspended().is_some()) {
+            call.closed_asks.extend(report.closed_asks().cloned());
+        }
+        call.closed_asks.extend(turns.iter().flat_map(TurnReport::closed_asks).cloned());
+        call.child.turns.extend(turns);
+        call.state = match end {
+            SubAgentEnd::Done(outcome) => {
+                call.execution = Execution::Finished(outcome.clone());
+                State::Settled(outcome)
+            }
+            SubAgentEnd::Suspended(run) => {
+                call.child.run = Some(run);
+                State::Delegated(plan)
+            }
+            SubAgentEnd::Failed(kind, run) => {
+                (call.child.run, call.failed) = (Some(run), Some(kind));
+                State::Delegated(plan)
+            }
+        };
+    }
+
+    /// Settles the planned calls that may not enter the stack, before anything runs and anybody is bothered: unknown
+    /// tools, and arguments that do not fit. The model is told to try again (rule T5).
+    pub(super) fn refuse_unfit(&self, calls: &mut [CallState]) {
+        for call in calls {
+            let State::Planned(plan) = &call.state else { continue };
+            if let Err(outcome) = self.enters(&call.call, plan) {
+                call.settle_unrun(outcome);
+            } else if call.child.run.is_some() && !self.is_agent(call) {
+                let text =
+                    "The agent had begun its work and was stopped: its tool is no agent any more.";
+                call.state = State::Settled(Outcome::failed(text));
+            }
+        }
+    }
+
+    fn enters(&self, call: &ToolCall, plan: &Plan) -> Result<(), Outcome> {
+        let Some(definition) = self.definitions.get(call.name()) else {
+            let mut names: Vec<_> =
+                self.definitions.keys().map(|name| format!("`{name}`")).collect();
+            names.sort_unstable();
+            let available = if names.is_empty() { "no tools".to_owned() } else { names.join(", ") };
+            let name = call.name().escape_debug();
+            return Err(Outcome::retry(format!(
+                "There is no tool `{name}`. Available: {available}."
+            )));
+        };
+        if let Some(error) = call.unreadable() {
+            return Err(Outcome::retry(format!("Not executed: {error}.")));
+        }
+        // A call that an earlier version stored with deeper arguments goes on as it was approved.
+        let stored = plan.approval.is_some() && plan.origin == *call.args();
+        let fits = match plan.origin.are_too_deep() && !stored {
+            true => Err(format!("{}.", ArgsError::too_deep())),
+            false => validate(definition, &plan.origin),
+        };
+        fits.map_err(|problem| {
+            Outcome::retry(format!(
+                "Not executed: the arguments do not fit `{}`: {problem}",
+                call.name()
+            ))
+        })
+    }
+
+    fn settle(&self, call: &mut CallState, origin: Args, deferrals: u32, passed: PassResult) {
+        let PassResult { end, questions, said, args, execution, denied_by, error, record, .. } =
+            passed;
+        call.remember(questions);
+        call.said.extend(said);
+        call.args = args;
+        (call.denied_by, call.error) = (denied_by, error);
+        let ran = execution.started();
+        if execution.started() || !call.execution.started() {
+            call.execution = execution;
+        }
+        call.state = match end {
+            Err(error) => State::Broken(error),
+            Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
+                let times = self.turn.max_deferrals;
+                let text = format!("Denied: the call was deferred {times} times.");
+                State::Settled(call.unrun(Outcome::denied(text)))
+            }
+            Ok(Outcome::Deferred(deferral)) => {
+                call.remember(deferral.questions.clone());
+                if deferral.questions.iter().any(is_about_repeating) {
+                    call.execution = Execution::Unknown;
+                }
+                State::Pending(self.pending(call, deferral, origin, deferrals, &record))
+            }
+            Ok(outcome) if ran => State::Settled(outcome),
+            Ok(outcome) => State::Settled(call.unrun(outcome)),
+        };
+    }
+
+    fn pending(
+        &self,
+        call: &CallState,
+        deferral: Deferral,
+        origin: Args,
+        deferrals: u32,
+        record: &CallRecord,
+    ) -> PendingCall {
+        let info = &self.turn.info;
+        let address = CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
+        let leaf = record.definition().leaf();
+        let tool = leaf.map(|leaf| leaf.identity().to_owned()).unwrap_or_default();
+        PendingCall::new(&address, tool, deferral, (origin, call.args.clone()), deferrals)
+    }
+}
+
+fn validate(definition: &ToolDefinition, args: &Args) -> Result<(), String> {
+    definition
+        .leaf()
+        .and_then(|leaf| leaf.validate.as_ref())
+        .map_or(Ok(()), |validate| validate(args))
+}

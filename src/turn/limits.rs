@@ -1,0 +1,70 @@
+//! How often people are asked about the same call, and about how many at once (rule D11).
+
+use super::call_state::{CallState, State};
+use crate::call::{AskHistory, call_key};
+use crate::outcome::{DeferralKind, Outcome};
+
+/// How often a call may be denied by people before it is denied by itself.
+const MAX_REPEATS: u32 = 3;
+
+/// How many calls of a run, and of a requester, may be pending at the same time.
+const MAX_PENDING: u32 = 1_000;
+
+/// How often, and about how many calls, people may be asked.
+#[derive(Clone, Copy)]
+pub(crate) struct AskLimits {
+    pub(super) max_repeats: u32,
+    pub(super) max_pending: u32,
+}
+
+impl Default for AskLimits {
+    fn default() -> Self {
+        Self { max_repeats: MAX_REPEATS, max_pending: MAX_PENDING }
+    }
+}
+
+impl AskLimits {
+    /// A sub-agent can only be narrower than its parent.
+    pub(super) fn within(self, parent: Self) -> Self {
+        Self {
+            max_repeats: self.max_repeats.min(parent.max_repeats),
+            max_pending: self.max_pending.min(parent.max_pending),
+        }
+    }
+}
+
+impl CallState {
+    /// Denies a call that no one is asked about, as a limit says.
+    pub(super) fn deny_unasked(&mut self, limit: &str, mut text: String) {
+        if self.child.run.is_none() && self.execution.started() && !self.may_have_run() {
+            text.insert_str(0, "The tool had begun its work, and asked before it goes on. ");
+        }
+        self.settle_unrun(Outcome::denied(text));
+        self.denied_by = Some(limit.to_owned());
+    }
+}
+
+/// Counts a call that has just come to wait, or gives the limit that it is beyond, and what the model is told.
+pub(super) fn limit_asking(
+    call: &mut CallState,
+    asks: &AskHistory,
+    limits: AskLimits,
+) -> Option<(&'static str, String)> {
+    let State::Pending(pending) = &mut call.state else { return None };
+    if pending.kind == DeferralKind::Approval {
+        let before = asks.denied_before(&call_key(&pending.tool, &pending.shown));
+        if let Some(before) = before.as_ref().filter(|it| it.times() >= limits.max_repeats) {
+            return Some(("max_repeats", format!("Denied without asking again: {before}")));
+        }
+        pending.denied_before = before;
+    }
+    if asks.ask(limits.max_pending) {
+        call.newly_pending = true;
+        return None;
+    }
+    let text = format!(
+        "Denied without asking: {} calls of this run are pending already.",
+        limits.max_pending
+    );
+    Some(("max_pending", text))
+}
