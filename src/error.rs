@@ -58,7 +58,7 @@ pub enum UserError {
     /// Several things are wrong with the answers at once.
     #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     AnswersWrong {
-        /// Each of them.
+        /// Each of them, as an error of its own.
         problems: Vec<Self>,
     },
     /// The answers were made for other questions than the ones that wait (rule A6).
@@ -142,7 +142,7 @@ pub enum UserError {
         Nearest(nearest)
     )]
     UnknownTool {
-        /// The layer.
+        /// The name of the layer.
         layer: String,
         /// The name that no tool has.
         name: String,
@@ -162,15 +162,15 @@ pub enum UserError {
         tool.escape_debug()
     )]
     NoPass {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The tool, by the name the model used.
         tool: String,
     },
     /// An attempt came after its call had got its outcome, or after the turn was dropped (rule T6).
     #[error("call `{}` already has its outcome: a late or detached attempt runs nothing", id.escape_debug())]
     PassClosed {
-        /// The call.
+        /// The id of the call.
         id: String,
     },
     /// A call reached its gate round a middleware that stands between the turn and the tool (rule D9). Nothing ran.
@@ -181,7 +181,7 @@ pub enum UserError {
         layer.escape_debug()
     )]
     LayerSkipped {
-        /// The call.
+        /// The id of the call.
         id: String,
         /// The tool, by the name the model used.
         tool: String,
@@ -195,9 +195,9 @@ pub enum UserError {
         id.escape_debug()
     )]
     CallFromBody {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The tool, by the name the model used.
         tool: String,
     },
     /// Stored state cannot be used.

@@ -86,27 +86,36 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
-//! | `cli` | a handler that asks a person in the terminal |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are known only by a JSON Schema |
 //! | `seal` | tokens for approvals that go through other hands |
 //! | `postgres` | a store of the ledger in PostgreSQL |
 //! | `sqlite` | a ledger in a file that many processes share |
+//! | `terminal` | a handler that asks a person in the terminal |
+//! | `testing` | checks for layers, middleware and stores of your own |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
+#![cfg_attr(
+    not(feature = "agent"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "modules on lower floors do not know which of the upper ones are switched on"
+    )
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(feature = "agent")]
 pub mod agent;
 #[cfg(feature = "ai-sdk")]
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -119,6 +128,7 @@ pub mod layer;
 pub mod ledger;
 pub mod message;
 pub mod middleware;
+#[cfg(feature = "agent")]
 pub mod model;
 pub mod outcome;
 mod panic;
@@ -130,6 +140,9 @@ pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "terminal")]
+pub mod terminal;
+#[cfg(feature = "testing")]
 pub mod testing;
 pub mod tools;
 pub mod toolset;
@@ -137,6 +150,7 @@ pub mod turn;
 
 pub use schemars;
 
+#[cfg(feature = "agent")]
 pub use agent::{
     Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
     TakeUp, structured, text,
@@ -146,8 +160,6 @@ pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
     ToolDefinition, ToolKind, Usage, UsageLimits,
 };
-#[cfg(feature = "cli")]
-pub use cli::TerminalHandler;
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
 };
@@ -171,6 +183,7 @@ pub use middleware::{
     Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware,
     ToolRateLimit, When, danger_first_decision_wins, decide_fn, from_fn, when,
 };
+#[cfg(feature = "agent")]
 pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
 pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, FatalError, ModelRetry, Outcome,
@@ -182,6 +195,8 @@ pub use postgres::PostgresStore;
 pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
+#[cfg(feature = "terminal")]
+pub use terminal::TerminalHandler;
 pub use tools::{ToolLayer, ToolService, Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;

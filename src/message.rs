@@ -16,12 +16,12 @@ use crate::outcome::Outcome;
 pub enum Message {
     /// What the model is told: prompts and results.
     Request {
-        /// In this order.
+        /// The parts, in this order.
         parts: Vec<RequestPart>,
     },
     /// What the model said.
     Response {
-        /// In this order.
+        /// The parts, in this order.
         parts: Vec<ResponsePart>,
     },
 }
@@ -34,7 +34,7 @@ pub enum RequestPart {
     /// What the model is there for, in histories that were written elsewhere; an agent of ours says it with every
     /// request, as its [instructions](crate::Agent::instructions).
     SystemPrompt {
-        /// A text.
+        /// The text of the prompt.
         content: String,
     },
     /// What the user says.
@@ -48,7 +48,7 @@ pub enum RequestPart {
         tool_name: String,
         /// The value, or a text.
         content: Value,
-        /// The call.
+        /// The id of the call.
         tool_call_id: String,
         /// What kind of result it is.
         #[serde(default, deserialize_with = "or_default")]
@@ -85,9 +85,9 @@ pub enum ReturnKind {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ResponsePart {
-    /// Text.
+    /// A text for the user.
     Text(String),
-    /// A tool call.
+    /// A call of a tool.
     ToolCall(ToolCall),
     /// What the model thought before it spoke. Nobody is shown it; some providers have to be given it back, as it was.
     Thinking {

@@ -2,6 +2,7 @@
 
 mod canonical;
 pub(crate) mod depth;
+mod strict;
 mod text;
 pub(crate) mod unique;
 
@@ -37,7 +38,7 @@ pub use text::ArgsError;
 pub struct Args(Arc<Map<String, Value>>);
 
 impl Args {
-    /// No arguments: `{}`.
+    /// No arguments: the empty object.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -121,7 +122,7 @@ impl Args {
         self
     }
 
-    /// The object.
+    /// The object that the arguments are.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -212,7 +213,7 @@ impl From<Map<String, Value>> for Args {
     note = "to change some of a call's arguments: `call.args().clone().with(\"amount\", 5)`"
 )]
 pub trait IntoArgs {
-    /// The arguments.
+    /// Makes the arguments of a call.
     fn into_args(self) -> Args;
 }
 

@@ -15,7 +15,7 @@ use crate::error::BoxError;
     note = "`decide_fn` takes sync closures; an async closure, or one that returns a future, belongs in `from_fn(async |call: ToolCall| …)`"
 )]
 pub trait IntoDecision {
-    /// The decision.
+    /// Makes the decision of a hook.
     fn into_decision(self) -> Decision;
 }
 

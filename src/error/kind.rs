@@ -13,7 +13,7 @@ pub enum ErrorKind {
     /// The model broke the rules: duplicate call ids, or failures beyond the [retries](crate::Agent::max_retries) of a tool.
     #[error("the model's response cannot be used: {problem}{}", Behind(ids))]
     ModelBehavior {
-        /// What it did.
+        /// What the model did, and where.
         problem: String,
         /// The calls it is about.
         ids: Vec<String>,
@@ -24,20 +24,20 @@ pub enum ErrorKind {
     /// A tool, or a layer around it, ended with an error that is not for the model.
     #[error("call `{}` of tool `{}` failed", id.escape_debug(), tool.escape_debug())]
     Tool {
-        /// The call.
+        /// The id of the call.
         id: String,
         /// The tool, by the name the model used.
         tool: String,
-        /// What failed.
+        /// The error of the tool, layer or handler.
         #[source]
         source: BoxError,
     },
     /// A deferred tool handler failed.
     #[error("deferred tool handler `{name}` failed")]
     Handler {
-        /// The handler.
+        /// The name of the handler.
         name: String,
-        /// What failed.
+        /// The error of the tool, layer or handler.
         #[source]
         source: BoxError,
     },
@@ -51,7 +51,7 @@ pub enum ErrorKind {
         id: String,
         /// The agent, by the name of its tool.
         agent: String,
-        /// Why.
+        /// Why the agent cannot go on.
         #[source]
         source: Box<Self>,
     },
@@ -70,7 +70,7 @@ pub enum ErrorKind {
         by.escape_debug()
     )]
     RunTaken {
-        /// The run.
+        /// The id of the run.
         run: String,
         /// The worker, by its [name](crate::ledger::Ledger::worker) in the ledger.
         by: String,
@@ -81,7 +81,7 @@ pub enum ErrorKind {
     /// it by its id ([`Agent::take_up`](crate::Agent::take_up)).
     #[error("run `{}` has gone on elsewhere: take it up by its id", run.escape_debug())]
     RunGoneOn {
-        /// The run.
+        /// The id of the run.
         run: String,
     },
     /// The ledger could not answer. What waits stands as it was.
@@ -90,7 +90,7 @@ pub enum ErrorKind {
     /// The run may not use more.
     #[error("{exceeded}{}", Behind(ids))]
     UsageLimit {
-        /// Which limit.
+        /// The limit that was reached.
         exceeded: UsageLimitExceeded,
         /// The calls that were not executed.
         ids: Vec<String>,

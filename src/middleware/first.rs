@@ -99,7 +99,7 @@ impl FirstDecision {
         self
     }
 
-    /// Adds a closure.
+    /// Adds a closure as a member, under this name.
     #[must_use]
     pub fn member<F, O>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where

@@ -140,7 +140,7 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToolCallError {
-    /// What went wrong.
+    /// The error that the call ended with.
     pub error: BoxError,
     /// What is known about the execution.
     pub execution: crate::call::Execution,

@@ -47,7 +47,7 @@ pub trait Model: Send + Sync + 'static {
 /// What a model says.
 #[derive(Debug, Clone, Default)]
 pub struct ModelResponse {
-    /// In this order.
+    /// The parts, in this order.
     pub parts: Vec<ResponsePart>,
 }
 
@@ -58,7 +58,7 @@ impl ModelResponse {
         Self { parts: vec![ResponsePart::Text(text.into())] }
     }
 
-    /// Tool calls.
+    /// A response of tool calls alone.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self { parts: calls.into_iter().map(ResponsePart::ToolCall).collect() }

@@ -115,7 +115,7 @@ impl ModelRequest {
         self
     }
 
-    /// With these tools.
+    /// The request with these tools in place of its own.
     #[must_use]
     pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDefinition]>>) -> Self {
         self.tools = tools.into();

@@ -54,7 +54,7 @@ impl Outcome {
         Self::Denied(ToolDenied::new(message))
     }
 
-    /// Failed for good.
+    /// The call has failed for good, with this message for the model.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(ToolFailed::new(message))
@@ -195,7 +195,7 @@ pub struct ToolFailed {
 }
 
 impl ToolFailed {
-    /// Failed, saying why.
+    /// A failure for good, with this message for the model.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }

@@ -172,7 +172,7 @@ pub struct ApprovalRequired {
 }
 
 impl ApprovalRequired {
-    /// Needs an approval.
+    /// A call that needs an approval.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -202,7 +202,7 @@ pub struct CallDeferred {
 }
 
 impl CallDeferred {
-    /// Executed elsewhere.
+    /// A call that is executed elsewhere.
     #[must_use]
     pub fn new() -> Self {
         Self { kind: DeferralKind::External, metadata: Map::new() }

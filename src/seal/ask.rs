@@ -16,9 +16,9 @@ const PURPOSE: &str = "countersign ask";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AskClaims {
-    /// Its id.
+    /// The id of the ask.
     pub ask: String,
-    /// The run.
+    /// The id of the run.
     pub run: String,
     /// The agents that lead to the call, and its id.
     pub call: String,

@@ -11,7 +11,7 @@ pub enum SealError {
     /// The key cannot be used to seal or open.
     #[error("key `{}` cannot be used: {problem}", key.escape_debug())]
     UnusableKey {
-        /// Its name.
+        /// The name of the key.
         key: String,
         /// What is wrong with it, and what to do.
         problem: String,
@@ -33,7 +33,7 @@ pub enum SealError {
         "the token is of form `{version}`, which this version does not know: open it with the version that sealed it"
     )]
     UnknownVersion {
-        /// Its form.
+        /// The version that the token names.
         version: String,
     },
     /// It was sealed with a key that is not, or no longer, accepted.
@@ -52,7 +52,7 @@ pub enum SealError {
     /// Its time is over.
     #[error("the token is too old: ask for a new one")]
     Expired {
-        /// Since when.
+        /// When the token has expired.
         expired_at: SystemTime,
         /// The time that it was compared with.
         now: SystemTime,
@@ -68,7 +68,7 @@ pub enum SealError {
         "the token is not for ask `{ask}` as it stands: its {what} changed, so show it again and seal it anew"
     )]
     OtherAsk {
-        /// The ask.
+        /// The id of the ask.
         ask: String,
         /// The first thing that differs.
         what: &'static str,
@@ -78,7 +78,7 @@ pub enum SealError {
         "the token for ask `{ask}` does not approve other arguments than were shown: seal it with edits, or approve it as it is"
     )]
     NoEdits {
-        /// The ask.
+        /// The id of the ask.
         ask: String,
     },
     /// The ledger could not answer.

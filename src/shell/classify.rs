@@ -16,7 +16,7 @@ pub enum Preset {
     /// Reads in the workspace and the public parts of the system; builds, tests, checks and formats the workspace;
     /// looks at local services. Builds run the workspace's own code.
     Developer,
-    /// Only reads.
+    /// Reads, and does nothing else.
     Reader,
 }
 
@@ -84,7 +84,7 @@ impl Classifier {
         }
     }
 
-    /// Judges commands.
+    /// Judges commands by what each of them does.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
         let mut judging = Judging { classifier: self, parts: Vec::new(), depth: 0 };

@@ -35,9 +35,9 @@ pub struct Commands {
 pub enum Join {
     /// It is the first, or follows `;` or a line break: it always runs.
     Then,
-    /// After `&&`.
+    /// After `&&`: if the one before succeeded.
     And,
-    /// After `||`.
+    /// After `||`: if the one before failed.
     Or,
 }
 
@@ -133,13 +133,13 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// The variable.
+    /// The name of the variable.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its value.
+    /// The word that is its value.
     #[must_use]
     pub fn value(&self) -> &Word {
         &self.value
@@ -171,11 +171,11 @@ impl Redirection {
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectionTarget {
-    /// `< file`
+    /// `< file`: standard input from a file.
     Read(Word),
     /// `> file`, which empties it first.
     Write(Word),
-    /// `>> file`
+    /// `>> file`: written behind what a file holds.
     Append(Word),
     /// `&> file`: output and errors.
     WriteAll(Word),
@@ -183,7 +183,7 @@ pub enum RedirectionTarget {
     Duplicate(u8),
     /// A here-document, as literal text.
     HereDocument(String),
-    /// `<<< word`
+    /// `<<< word`: standard input from a word.
     HereString(Word),
 }
 

@@ -9,13 +9,13 @@
 pub enum Dialect {
     /// POSIX `sh`, as `dash` and BusyBox implement it.
     Sh,
-    /// GNU Bash.
+    /// GNU Bash, of any version.
     Bash,
     /// Z shell, with its default options.
     Zsh,
     /// PowerShell, Windows PowerShell. Always refused.
     PowerShell,
-    /// `cmd.exe`. Always refused.
+    /// `cmd.exe`, whose commands are always refused.
     Cmd,
 }
 

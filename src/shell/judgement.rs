@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 /// Whether commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// They may run.
+    /// The commands may run without asking.
     Allow,
     /// A person has to see them first.
     Ask,
-    /// They may not.
+    /// The commands may not run.
     Deny,
 }
 
@@ -123,7 +123,7 @@ impl Part {
         &self.directory
     }
 
-    /// What it does.
+    /// What the command does, as far as it is known.
     #[must_use]
     pub fn effects(&self) -> &[Effect] {
         &self.effects

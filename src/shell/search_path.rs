@@ -19,7 +19,7 @@ impl SearchPath {
         Self { folders: Some(folders.unwrap_or_default()) }
     }
 
-    /// These directories.
+    /// A search path of these directories.
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { folders: Some(folders.into_iter().map(Into::into).collect()) }

@@ -68,7 +68,7 @@ impl ShellTool {
         self
     }
 
-    /// The tool.
+    /// The tool, under this name.
     #[must_use]
     pub fn into_tool(self, name: impl Into<Arc<str>>) -> Tool {
         let description = "Runs a command and returns its output and exit status. Programs with literal arguments only: \

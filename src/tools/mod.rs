@@ -71,7 +71,7 @@ fn unknown(call: &ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
 }
 
 impl Tools {
-    /// No tools.
+    /// No tools at all.
     #[must_use]
     pub fn none() -> Self {
         Self::combined([])

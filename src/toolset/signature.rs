@@ -18,7 +18,7 @@ use crate::outcome::{ToolError, ToolReturn};
     note = "a function that is not async is a tool with `blocking_tool_fn`"
 )]
 pub trait IntoToolFn<M>: Send + Sync + 'static {
-    /// The arguments.
+    /// The type that the arguments are read as.
     type Args;
 
     /// What the function gives.
@@ -27,7 +27,7 @@ pub trait IntoToolFn<M>: Send + Sync + 'static {
     /// The call of the function.
     type Future: Future<Output = Self::Output>;
 
-    /// Calls the function.
+    /// Calls the function with its context and arguments.
     fn call(&self, cx: RunContext, args: Self::Args) -> Self::Future;
 }
 

@@ -48,7 +48,7 @@ pub struct ProgramsError {
 pub struct ProgramExample {
     /// The program, with its sub-command.
     pub program: String,
-    /// The whole command.
+    /// The whole command of the example.
     pub command: String,
     /// Whether it is to be allowed.
     pub safe: bool,
