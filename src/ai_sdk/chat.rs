@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::CallAnswer;
 use super::message::{Role, ToolPart, UiMessage, UiPart};
-use super::plan::Said;
 use crate::deferred::DeferredToolRequests;
 use crate::message::Message;
 use crate::turn::SuspendedRun;
@@ -57,7 +57,7 @@ pub(super) struct Shown {
     pub(super) open: bool,
     /// The answer, while other calls of the response have none (rule T1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) held: Option<Said>,
+    pub(super) held: Option<CallAnswer>,
 }
 
 impl Chat {

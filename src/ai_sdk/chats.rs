@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::chat::Chat;
+use super::config::ChatConfig;
 use super::home::{Held, Home, Sealed};
 use super::live::{Begun, Events, Listening, Live, Lives, Replay};
 use super::making::Making;
@@ -53,25 +54,14 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 /// # Ok::<(), countersign::ai_sdk::Refusal>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Chats(pub(super) Arc<Inner>);
+pub struct Chats(Arc<Inner>);
 
 #[derive(Clone)]
-pub(super) struct Inner {
-    pub(super) agent: Agent,
-    pub(super) home: Home,
-    pub(super) client: ClientVersion,
-    pub(super) approvals: bool,
-    pub(super) error_text: Arc<ErrorText>,
-    pub(super) each_run: Arc<EachRun>,
+struct Inner {
+    config: ChatConfig,
     listening: Listening,
     lives: Arc<Lives>,
 }
-
-/// What is set for a run, by who talks and in which chat.
-type EachRun = dyn for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync;
-
-/// What a client is told of an error.
-type ErrorText = dyn Fn(&RunError) -> String + Send + Sync;
 
 impl Chats {
     /// Chats with this agent, kept in its ledger; in the memory of this process, where it has none.
@@ -101,12 +91,14 @@ impl Chats {
 
     fn at(agent: Agent, home: Home) -> Self {
         Self(Arc::new(Inner {
-            agent,
-            home,
-            client: ClientVersion::default(),
-            approvals: true,
-            error_text: Arc::new(|_| ERROR.to_owned()),
-            each_run: Arc::new(|run, _, _| run),
+            config: ChatConfig {
+                agent,
+                home,
+                client: ClientVersion::default(),
+                approvals: true,
+                error_text: Arc::new(|_| ERROR.to_owned()),
+                each_run: Arc::new(|run, _, _| run),
+            },
             listening: Listening { keep_alive: KEEP_ALIVE, stops: false },
             lives: Arc::default(),
         }))
@@ -120,14 +112,14 @@ impl Chats {
     /// The oldest client that is served: newer ones are told more.
     #[must_use]
     pub fn client(self, client: ClientVersion) -> Self {
-        self.set(|inner| inner.client = client)
+        self.set(|inner| inner.config.client = client)
     }
 
     /// Whether approvals are asked for and taken in the chat; they are by default. Without, a call that waits stays
     /// pending, for whoever decides about it elsewhere.
     #[must_use]
     pub fn tool_approval(self, approvals: bool) -> Self {
-        self.set(|inner| inner.approvals = approvals)
+        self.set(|inner| inner.config.approvals = approvals)
     }
 
     /// Sets what each run needs beside what its agent has, by who talks and in which chat: dependencies, say.
@@ -145,13 +137,13 @@ impl Chats {
         self,
         set: impl for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync + 'static,
     ) -> Self {
-        self.set(|inner| inner.each_run = Arc::new(set))
+        self.set(|inner| inner.config.each_run = Arc::new(set))
     }
 
     /// What the client is told when a run fails; by default nothing of the error itself.
     #[must_use]
     pub fn error_text(self, text: impl Fn(&RunError) -> String + Send + Sync + 'static) -> Self {
-        self.set(|inner| inner.error_text = Arc::new(text))
+        self.set(|inner| inner.config.error_text = Arc::new(text))
     }
 
     /// How long an idle stream is silent before it says that it is alive; 15 seconds by default.
@@ -171,7 +163,7 @@ impl Chats {
     #[must_use]
     pub fn sealed_for(self, time: Duration) -> Self {
         self.set(|inner| {
-            if let Home::Client(sealed) = &mut inner.home {
+            if let Home::Client(sealed) = &mut inner.config.home {
                 sealed.lasts = time;
             }
         })
@@ -229,7 +221,7 @@ impl Chats {
         chat: &str,
     ) -> Result<Option<Vec<UiMessage>>, Refusal> {
         let made = self.0.lives.get(principal, chat).and_then(|live| live.message());
-        match self.0.home.look((chat, principal.as_str()), &[]).await {
+        match self.0.config.home.look((chat, principal.as_str()), &[]).await {
             Ok(None) => Ok(None),
             Ok(Some(chat)) => {
                 let messages = chat.messages.into_iter().map(|kept| kept.message);
@@ -241,14 +233,14 @@ impl Chats {
     }
 
     async fn respond(self, principal: Principal, request: ChatRequest, live: Arc<Live>) {
-        let (id, home) = (request.id.clone(), &self.0.home);
+        let (id, home) = (request.id.clone(), &self.0.config.home);
         // Whatever happens, a panic too: the chat can be gone on with, and nobody waits for ever.
         let ending = Ending { lives: &self.0.lives, whose: (&principal, &id), live: &live };
         let made = match self.begin(&principal, request).await {
             Ok((held, plan)) => {
                 let (token, keeper) = (held.token(), Keeper::default());
-                let making =
-                    Making::new(&self.0, &id, principal.clone(), held, &live, keeper.clone());
+                let (config, who) = (&self.0.config, principal.clone());
+                let making = Making::new(config, &id, who, held, &live, keeper.clone());
                 let renew = || home.keep_hold(&id, token);
                 keeper.keeping(home.lease(), making.make(plan), renew).await
             }
@@ -270,14 +262,14 @@ impl Chats {
         request: ChatRequest,
     ) -> Result<(Held, Plan), Refusal> {
         let whose = (request.id.as_str(), principal.as_str());
-        let chat = self.0.home.look(whose, &request.messages).await?;
+        let chat = self.0.config.home.look(whose, &request.messages).await?;
         let chat = chat.unwrap_or_else(|| Chat::new(principal.as_str()));
-        plan(&chat, &request, self.0.approvals)?;
-        let held = self.0.home.hold(whose, &request.messages).await?;
-        match plan(&held.chat, &request, self.0.approvals) {
+        plan(&chat, &request, self.0.config.approvals)?;
+        let held = self.0.config.home.hold(whose, &request.messages).await?;
+        match plan(&held.chat, &request, self.0.config.approvals) {
             Ok(plan) => Ok((held, plan)),
             Err(refusal) => {
-                self.0.home.release(whose.0, &held).await;
+                self.0.config.home.release(whose.0, &held).await;
                 Err(refusal)
             }
         }
@@ -311,9 +303,9 @@ fn digest_of(body: &[u8]) -> String {
 impl fmt::Debug for Chats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chats")
-            .field("agent", &self.0.agent)
-            .field("home", &self.0.home)
-            .field("client", &self.0.client)
+            .field("agent", &self.0.config.agent)
+            .field("home", &self.0.config.home)
+            .field("client", &self.0.config.client)
             .finish_non_exhaustive()
     }
 }

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{Either, select};
 
-use super::answering::{is_complete, merged, note};
+use super::answer::{CallAnswer, PartAnswer, is_complete, merged, note};
 use super::approval;
 use super::chat::Shown;
-use super::chats::Inner;
 use super::chunk::{Chunk, FinishReason};
+use super::config::ChatConfig;
 use super::home::Held;
 use super::live::Live;
 use super::message::{Role, UiMessage};
-use super::plan::{Answer, Plan, Said};
+use super::plan::Plan;
 use super::principal::Principal;
 use super::refusal::Refusal;
 use super::telling::{Told, lock};
@@ -37,7 +37,7 @@ enum Ended {
 
 /// One response that is made.
 pub(super) struct Making<'a> {
-    inner: &'a Inner,
+    config: &'a ChatConfig,
     id: &'a str,
     principal: Principal,
     held: Held,
@@ -45,14 +45,14 @@ pub(super) struct Making<'a> {
     /// How much the model knew before the message.
     before: usize,
     /// The calls that the request answers, by id.
-    answers: HashMap<String, Answer>,
+    answers: HashMap<String, PartAnswer>,
     /// Which asks are closed with the chat, and whether another server has taken it over.
     keeper: Keeper,
 }
 
 impl<'a> Making<'a> {
     pub(super) fn new(
-        inner: &'a Inner,
+        config: &'a ChatConfig,
         id: &'a str,
         principal: Principal,
         held: Held,
@@ -61,7 +61,7 @@ impl<'a> Making<'a> {
     ) -> Self {
         let before = held.chat.known();
         let answers = HashMap::new();
-        Self { inner, id, principal, held, live, before, answers, keeper }
+        Self { config, id, principal, held, live, before, answers, keeper }
     }
 
     /// Makes the response, and keeps the chat. Gives what is told once it is kept.
@@ -69,7 +69,7 @@ impl<'a> Making<'a> {
         let told = match self.prepare(plan).await {
             Ok(told) => Told::shared(told),
             Err(error) => {
-                self.inner.home.release(self.id, &self.held).await;
+                self.config.home.release(self.id, &self.held).await;
                 return Err(Refusal::internal("a chat could not be gone on with", &error));
             }
         };
@@ -78,12 +78,12 @@ impl<'a> Making<'a> {
         let last = self.end(ended, &mut lock(&told));
         let message = lock(&told).message().clone();
         self.held.chat.keep(message, self.before);
-        let saved = self.inner.home.save(self.id, &self.held, &self.keeper.closing.take()).await;
+        let saved = self.config.home.save(self.id, &self.held, &self.keeper.closing.take()).await;
         match saved {
             Ok(state) => Ok(state.into_iter().chain(last).collect()),
             Err(refusal) => {
                 // Whoever tries again need not wait for the end of the lease.
-                self.inner.home.release(self.id, &self.held).await;
+                self.config.home.release(self.id, &self.held).await;
                 Ok(vec![Chunk::Error { error_text: refusal.message }])
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Making<'a> {
 
     /// Brings the chat to where the response begins.
     async fn prepare(&mut self, plan: Plan) -> Result<Told, ErrorKind> {
-        let client = self.inner.client;
+        let client = self.config.client;
         match plan {
             Plan::Say { message, place } => {
                 self.give_up().await?;
@@ -116,7 +116,7 @@ impl<'a> Making<'a> {
             Plan::GoOn { .. } => {}
         }
         self.before = self.held.chat.known();
-        self.inner.home.keep(self.id, &self.held).await?;
+        self.config.home.keep(self.id, &self.held).await?;
         let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
         Ok(Told::new(Arc::clone(self.live), client, message))
     }
@@ -128,7 +128,7 @@ impl<'a> Making<'a> {
 
     fn going_on(&self, known: UiMessage, client: &UiMessage) -> Told {
         let id = known.id.clone();
-        let mut told = Told::going_on(Arc::clone(self.live), self.inner.client, known, client);
+        let mut told = Told::going_on(Arc::clone(self.live), self.config.client, known, client);
         for ask in self.held.chat.asks.iter().filter(|ask| ask.message == id) {
             told.rename(&ask.call, &ask.part);
         }
@@ -137,7 +137,7 @@ impl<'a> Making<'a> {
 
     /// Gives up what waits. Calls that were executed meanwhile keep their results.
     async fn give_up(&mut self) -> Result<(), ErrorKind> {
-        let ledger = self.inner.agent.get_ledger();
+        let ledger = self.config.agent.get_ledger();
         if let (Some(ledger), Some(run)) = (ledger, &mut self.held.chat.run)
             && let Some(turn) = run.turn.take()
         {
@@ -151,7 +151,7 @@ impl<'a> Making<'a> {
 
     /// Runs what is to be run.
     async fn run(&mut self, told: &Arc<Mutex<Told>>) -> Ended {
-        let agent = &self.inner.agent;
+        let agent = &self.config.agent;
         let chat = &mut self.held.chat;
         let place = chat.place(&lock(told).message().id);
         if place.is_some_and(|place| place + 1 < chat.messages.len()) {
@@ -161,7 +161,7 @@ impl<'a> Making<'a> {
         let run = match chat.run.take() {
             Some(run) => {
                 let held = chat.asks.iter().filter_map(|ask| Some((&ask.call, ask.held.as_ref()?)));
-                let given = self.answers.iter().map(|(call, answer)| (call, &answer.said));
+                let given = self.answers.iter().map(|(call, answer)| (call, &answer.answer));
                 let said = held.chain(given).map(|(call, said)| (call.as_str(), said)).collect();
                 let answers = match agent.decisions(&run).await {
                     Ok(recorded) => merged(&run.requests(), recorded, &said, &self.principal),
@@ -183,7 +183,7 @@ impl<'a> Making<'a> {
         let principal = self.principal.clone();
         let watching = Arc::clone(told);
         let run = run.watch(move |event| lock(&watching).event(event));
-        let run = (self.inner.each_run)(run.deps(principal.clone()), &principal, self.id);
+        let run = (self.config.each_run)(run.deps(principal.clone()), &principal, self.id);
         self.drive(run).await
     }
 
@@ -191,10 +191,10 @@ impl<'a> Making<'a> {
     /// once, so that nobody can turn it into a yes (rule A3).
     async fn hold(&mut self, run: SuspendedRun, told: &Arc<Mutex<Told>>) -> Ended {
         let requests = run.requests();
-        let no = self.answers.values().filter(|answer| answer.said.is_no());
-        let no = no.map(|answer| (answer.call.as_str(), &answer.said)).collect();
+        let no = self.answers.values().filter(|answer| answer.answer.is_denial());
+        let no = no.map(|answer| (answer.call.as_str(), &answer.answer)).collect();
         let no = merged(&requests, DeferredToolResults::new(), &no, &self.principal);
-        let agent = &self.inner.agent;
+        let agent = &self.config.agent;
         let decided = async {
             agent.decide(&run, no).await?;
             agent.decisions(&run).await
@@ -206,12 +206,12 @@ impl<'a> Making<'a> {
         self.held.chat.run = Some(run);
         for (call, answer) in self.answers.drain() {
             // Somebody may have decided otherwise before, elsewhere: that stands (rule L1).
-            let earlier = recorded.approvals.get(&call).cloned().map(Said::Approval);
+            let earlier = recorded.approvals.get(&call).cloned().map(CallAnswer::Approval);
             let by = recorded.answered_by.get(&call).map(String::as_str);
             let by = by.unwrap_or(self.principal.as_str());
-            lock(told).answered(&call, earlier.as_ref().unwrap_or(&answer.said), by);
+            lock(told).answered(&call, earlier.as_ref().unwrap_or(&answer.answer), by);
             for ask in self.held.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
-                (ask.open, ask.held) = (false, Some(answer.said.clone()));
+                (ask.open, ask.held) = (false, Some(answer.answer.clone()));
             }
         }
         Ended::Nothing
@@ -252,7 +252,7 @@ impl<'a> Making<'a> {
                     ErrorKind::User(wrong) if wrong.is_about_answers() => Some(wrong.to_string()),
                     _ => None,
                 };
-                let text = (self.inner.error_text)(&error);
+                let text = (self.config.error_text)(&error);
                 if about_answers.is_none() {
                     tracing::error!(chat = self.id, error = %error, "the run of a chat failed");
                 }
@@ -331,7 +331,7 @@ impl<'a> Making<'a> {
         let agent = requests.agent(id).is_some();
         told.tell(|writer, out| writer.show(call, agent, out));
         let approval = match requests.kind(id) {
-            Some(DeferralKind::Approval) if !self.inner.approvals => return,
+            Some(DeferralKind::Approval) if !self.config.approvals => return,
             Some(DeferralKind::Approval) => match approval::new_id() {
                 Some(id) => Some(id),
                 None => return,

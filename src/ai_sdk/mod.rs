@@ -43,12 +43,13 @@
 //! A call that a layer denies, and nobody is asked about, ends with `tool-output-error`, which every client takes; beside
 //! it stands the same part without an `approvalId`, with the call's id and the status `denied`.
 
-mod answering;
+mod answer;
 mod approval;
 mod catch_up;
 mod chat;
 mod chats;
 mod chunk;
+mod config;
 mod home;
 mod live;
 mod making;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::{CallAnswer, PartAnswer};
 use super::chat::{Chat, Shown, prompt_problem};
 use super::message::{Role, ToolPart, UiMessage};
 use super::refusal::Refusal;
 use super::request::{ChatRequest, Trigger};
 use crate::args::Args;
-use crate::deferred::{CallResult, ToolApproval, ToolApproved};
+use crate::deferred::{CallResult, ToolApproved};
 use crate::outcome::{ToolDenied, ToolFailed};
 
 /// What a request is about.
@@ -21,36 +21,10 @@ pub(super) enum Plan {
     /// The user wants another answer, in place of the message there.
     Again { place: usize },
     /// The user answers calls that wait.
-    Answer { message: UiMessage, answers: Vec<Answer> },
+    Answer { message: UiMessage, answers: Vec<PartAnswer> },
     /// Nothing new: the client has not heard all of it, or the run was stopped in the middle. It has this much of the
     /// message.
     GoOn { message: UiMessage },
-}
-
-/// The answer to one call.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) call: String,
-    pub(super) part: String,
-    pub(super) said: Said,
-}
-
-/// What is answered.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Said {
-    Approval(ToolApproval),
-    Result(CallResult),
-}
-
-impl Said {
-    fn is_yes(&self) -> bool {
-        matches!(self, Self::Approval(ToolApproval::Approved(_)))
-    }
-
-    pub(super) fn is_no(&self) -> bool {
-        matches!(self, Self::Approval(ToolApproval::Denied(_)))
-    }
 }
 
 /// Finds out what a request is about.
@@ -81,7 +55,7 @@ pub(super) fn plan(chat: &Chat, request: &ChatRequest, approvals: bool) -> Resul
             _ => None,
         };
         let Some(answer) = answer else { continue };
-        if answers.iter().any(|other: &Answer| other.call == answer.call) {
+        if answers.iter().any(|other: &PartAnswer| other.call == answer.call) {
             return Err(Refusal::conflict(
                 "one call is answered twice: nothing of the request counts",
             ));
@@ -151,7 +125,7 @@ fn approval(
     message: &str,
     part: &ToolPart,
     overrides: &mut BTreeMap<String, Args>,
-) -> Result<Option<Answer>, Refusal> {
+) -> Result<Option<PartAnswer>, Refusal> {
     let Some(said) = &part.approval else {
         return Err(Refusal::bad_request("a part is `approval-responded`, and has no `approval`"));
     };
@@ -173,7 +147,7 @@ fn approval(
     }
     let edited = overrides.remove(&said.id);
     // Until the call runs, a yes can be taken back; a no is final (rule A3).
-    let taken_back = !approved && asked.held.as_ref().is_some_and(Said::is_yes);
+    let taken_back = !approved && asked.held.as_ref().is_some_and(CallAnswer::is_approval);
     if !asked.open && !taken_back {
         return Ok(None);
     }
@@ -184,16 +158,16 @@ fn approval(
         }
         (false, None) => ToolDenied::new(said.reason.as_deref().unwrap_or_default().trim()).into(),
     };
-    Ok(Some(Answer {
+    Ok(Some(PartAnswer {
         call: asked.call.clone(),
         part: asked.part.clone(),
-        said: Said::Approval(answer),
+        answer: CallAnswer::Approval(answer),
     }))
 }
 
 /// What the client says came of a call, if it is one that waits for it. Results of other calls are the server's own,
 /// and are not read.
-fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<Answer>, Refusal> {
+fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnswer>, Refusal> {
     let open = |ask: &&Shown| ask.open && ask.message == message && ask.part == part.tool_call_id;
     let Some(asked) = chat.asks.iter().find(open) else { return Ok(None) };
     if asked.approval.is_some() {
@@ -214,7 +188,7 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<Answer>,
         _ => CallResult::from(part.output.clone().unwrap_or_default()),
     };
     let (call, part) = (asked.call.clone(), asked.part.clone());
-    Ok(Some(Answer { call, part, said: Said::Result(result) }))
+    Ok(Some(PartAnswer { call, part, answer: CallAnswer::Result(result) }))
 }
 
 /// Whether a part is about the tool and the arguments that the client was shown.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::answer::CallAnswer;
 use super::approval;
 use super::chunk::Chunk;
 use super::live::{Live, Replay};
 use super::message::{Role, ToolPart, UiMessage};
-use super::plan::Said;
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::call::ToolCall;
@@ -147,14 +147,14 @@ impl Told {
         match report.answered() {
             Some(Answered::Approved { by, edited }) => {
                 let override_args = edited.then(|| report.args().clone());
-                let said = Said::Approval(ToolApproved { override_args }.into());
+                let said = CallAnswer::Approval(ToolApproved { override_args }.into());
                 self.answered(call, &said, by.as_deref().unwrap_or_default());
             }
             Some(Answered::Denied { by }) => {
                 let said = ToolDenied::new(report.outcome().text().unwrap_or_default());
                 self.answered(
                     call,
-                    &Said::Approval(said.into()),
+                    &CallAnswer::Approval(said.into()),
                     by.as_deref().unwrap_or_default(),
                 );
             }
@@ -168,8 +168,8 @@ impl Told {
     }
 
     /// Says how a call was answered, and by whom.
-    pub(super) fn answered(&mut self, call: &str, said: &Said, by: &str) {
-        let Said::Approval(said) = said else { return };
+    pub(super) fn answered(&mut self, call: &str, said: &CallAnswer, by: &str) {
+        let CallAnswer::Approval(said) = said else { return };
         let (status, reason, ran) = match said {
             ToolApproval::Approved(ToolApproved { override_args: Some(args) }) => {
                 ("edited", None, Some(args))

@@ -1,11 +1,38 @@
-//! Answers: what the client has said, beside what was decided elsewhere.
+//! Answers of the client, and how they are merged with the decisions that the ledger has.
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::message::UiMessage;
-use super::plan::{Answer, Said};
 use super::principal::Principal;
-use crate::deferred::{DeferredToolRequests, DeferredToolResults, ToolApproval};
+use crate::deferred::{CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval};
+
+/// The answer of a request to one pending call, with the part that shows the call.
+#[derive(Debug)]
+pub(super) struct PartAnswer {
+    pub(super) call: String,
+    pub(super) part: String,
+    pub(super) answer: CallAnswer,
+}
+
+/// A decision about a call, or the result of a call that the client executes. It is stored with the chat.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CallAnswer {
+    Approval(ToolApproval),
+    Result(CallResult),
+}
+
+impl CallAnswer {
+    pub(super) fn is_approval(&self) -> bool {
+        matches!(self, Self::Approval(ToolApproval::Approved(_)))
+    }
+
+    pub(super) fn is_denial(&self) -> bool {
+        matches!(self, Self::Approval(ToolApproval::Denied(_)))
+    }
+}
 
 /// Whether every call that waits has its answer.
 pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
@@ -13,11 +40,11 @@ pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToo
 }
 
 /// Writes into the server's copy what the client has in its own: the answer.
-pub(super) fn note(message: &mut UiMessage, answer: &Answer, client: &UiMessage) {
+pub(super) fn note(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
     let (part, theirs) = (message.tool_mut(&answer.part), client.tool(&answer.part));
     let (Some(part), Some(theirs)) = (part, theirs) else { return };
     part.state.clone_from(&theirs.state);
-    let Said::Approval(said) = &answer.said else {
+    let CallAnswer::Approval(said) = &answer.answer else {
         part.output.clone_from(&theirs.output);
         part.error_text.clone_from(&theirs.error_text);
         return;
@@ -40,7 +67,7 @@ pub(super) fn note(message: &mut UiMessage, answer: &Answer, client: &UiMessage)
 pub(super) fn merged(
     requests: &DeferredToolRequests,
     mut recorded: DeferredToolResults,
-    answers: &HashMap<&str, &Said>,
+    answers: &HashMap<&str, &CallAnswer>,
     principal: &Principal,
 ) -> DeferredToolResults {
     let mut results = requests.answer().unchecked();
@@ -51,8 +78,10 @@ pub(super) fn merged(
         results = match (approval, result, answers.get(id)) {
             (Some(approval), _, _) => results.approval(id, approval),
             (None, Some(result), _) => results.result(id, result),
-            (None, None, Some(Said::Approval(approval))) => results.approval(id, approval.clone()),
-            (None, None, Some(Said::Result(result))) => results.result(id, result.clone()),
+            (None, None, Some(CallAnswer::Approval(approval))) => {
+                results.approval(id, approval.clone())
+            }
+            (None, None, Some(CallAnswer::Result(result))) => results.result(id, result.clone()),
             (None, None, None) => {
                 results = results.leave(id);
                 continue;
