@@ -6,6 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::message::ToolPart;
+
 /// One chunk of a UI message stream: what the server tells the client, all of AI SDK v6 and v7. No field is ever
 /// written as `null`, which clients refuse. What this version does not know is read as [`Other`](Self::Other).
 ///
@@ -255,6 +257,32 @@ pub enum Chunk {
 }
 
 impl Chunk {
+    pub(super) fn tool_input_start(call: &ToolPart) -> Self {
+        Self::ToolInputStart {
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            dynamic: call.dynamic.then_some(true),
+            provider_executed: None,
+            title: None,
+            provider_metadata: None,
+            tool_metadata: None,
+            input_encoding: None,
+        }
+    }
+
+    pub(super) fn tool_input_available(call: &ToolPart, input: Value) -> Self {
+        Self::ToolInputAvailable {
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            input,
+            dynamic: call.dynamic.then_some(true),
+            provider_executed: None,
+            title: None,
+            provider_metadata: None,
+            tool_metadata: None,
+        }
+    }
+
     pub(super) fn tool_output_error(part: &str, text: &str) -> Self {
         Self::ToolOutputError {
             tool_call_id: part.to_owned(),

@@ -341,8 +341,9 @@ impl<'a> Making<'a> {
         if let Some(approval) = &approval {
             let reason = approval::reason(requests, id);
             told.tell(|writer, out| writer.ask(id, approval, reason, out));
-            let shown = approval::shown(requests, id, (approval, &part));
-            told.tell(|_, out| out.extend(shown));
+            if let Some(shown) = approval::shown(requests, id, (approval, &part)) {
+                told.tell(|writer, out| writer.push(shown, out));
+            }
         }
         self.held.chat.asks.push(Shown {
             approval,

@@ -45,11 +45,11 @@
 
 mod answer;
 mod approval;
-mod catch_up;
 mod chat;
 mod chats;
 mod chunk;
 mod config;
+mod diff;
 mod home;
 mod live;
 mod making;
@@ -59,7 +59,6 @@ mod principal;
 mod reduce;
 mod refusal;
 mod request;
-mod results;
 mod router;
 mod sse;
 mod telling;

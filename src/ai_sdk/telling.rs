@@ -161,7 +161,7 @@ impl Told {
             None if matches!(report.outcome(), Outcome::Denied(_)) => {
                 let (part, reason) = (self.part(call), report.outcome().text().unwrap_or_default());
                 let refused = approval::refused(report.call().name(), &part, &reason);
-                self.tell(|_, out| out.push(refused));
+                self.tell(|writer, out| writer.push(refused, out));
             }
             _ => {}
         }
@@ -183,8 +183,10 @@ impl Told {
                 data.get("toolCallId").is_some_and(|id| *id == part.as_str())
             })
         });
-        let chunk = shown.and_then(|it| approval::answered(it, status, by, (reason, ran)));
-        self.tell(|_, out| out.extend(chunk));
+        if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, (reason, ran)))
+        {
+            self.tell(|writer, out| writer.push(chunk, out));
+        }
     }
 
     /// Nothing more becomes of calls that have no result, as far as the server's copy goes.

@@ -1,8 +1,8 @@
-//! What a client has missed of a message.
+//! The difference of two messages: the chunks that a client has missed.
 
 use super::chunk::Chunk;
 use super::message::{ToolPart, UiMessage, UiPart};
-use super::writer::{Begun, ChunkWriter};
+use super::writer::ChunkWriter;
 
 impl ChunkWriter {
     /// Tells a client that has this much of a message what it has missed: what became of calls, and the parts behind the
@@ -12,53 +12,39 @@ impl ChunkWriter {
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));
         let mut next = theirs.next();
         for part in &ours.parts {
-            match next.filter(|theirs| has(part, theirs)) {
-                _ if matches!(part, UiPart::StepStart) => self.close(out),
-                Some(known) => {
-                    self.rest_of(part, known, out);
-                    next = theirs.next();
-                }
-                None => {
-                    next = None;
-                    self.part_again(part, out);
-                }
+            let mut known = None;
+            if !matches!(part, UiPart::StepStart) {
+                known = next.filter(|theirs| has(part, theirs));
+                // Behind the first part that the client does not have, everything is new to it.
+                next = known.and_then(|_| theirs.next());
             }
+            self.part_of(part, known, out);
         }
         self.close(out);
     }
 
-    /// What is new of a part that the client has.
-    fn rest_of(&mut self, part: &UiPart, theirs: &UiPart, out: &mut Vec<Chunk>) {
-        match part {
-            UiPart::Tool(tool) => {
-                self.call_again(tool, theirs.tool(), out);
-                self.outcome_of(tool, out);
-            }
-            UiPart::Other(_) if part != theirs => self.part_again(part, out),
-            UiPart::Other(_) | UiPart::Text { .. } | UiPart::StepStart => {}
-        }
-    }
-
-    fn part_again(&mut self, part: &UiPart, out: &mut Vec<Chunk>) {
+    /// What is new of a part to a client that has this much of it.
+    fn part_of(&mut self, part: &UiPart, theirs: Option<&UiPart>, out: &mut Vec<Chunk>) {
         match part {
             UiPart::StepStart => self.close(out),
-            UiPart::Text { text, .. } => self.whole_text(text, out),
             UiPart::Tool(tool) => {
-                self.call_again(tool, None, out);
+                self.call_of(tool, theirs.and_then(UiPart::tool), out);
                 self.outcome_of(tool, out);
             }
-            UiPart::Other(data) => {
-                let chunk = serde_json::from_value(data.clone().into()).ok();
-                out.extend(chunk.filter(|chunk| matches!(chunk, Chunk::Data(_))));
+            UiPart::Text { text, .. } if theirs.is_none() => self.whole_text(text, out),
+            UiPart::Other(data) if theirs != Some(part) => {
+                if let Ok(chunk @ Chunk::Data(_)) = serde_json::from_value(data.clone().into()) {
+                    self.push(chunk, out);
+                }
             }
+            UiPart::Text { .. } | UiPart::Other(_) => {}
         }
     }
 
     /// A call that the client does not know, or not all of.
-    fn call_again(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
+    fn call_of(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
-        let (name, dynamic) = (tool.tool_name.clone(), tool.dynamic);
-        self.begin(id, Begun { name, input: tool.input.clone().unwrap_or_default(), dynamic }, out);
+        self.begin(tool, out);
         if tool.state != "input-streaming" {
             self.available(id, None, out);
         }
@@ -92,7 +78,6 @@ fn has(ours: &UiPart, theirs: &UiPart) -> bool {
     match (ours, theirs) {
         (UiPart::Text { text: ours, .. }, UiPart::Text { text: theirs, .. }) => ours == theirs,
         (UiPart::Tool(ours), UiPart::Tool(theirs)) => ours.tool_call_id == theirs.tool_call_id,
-        (UiPart::StepStart, UiPart::StepStart) => true,
         (UiPart::Other(ours), UiPart::Other(theirs)) => {
             ours.get("type") == theirs.get("type") && ours.get("id") == theirs.get("id")
         }
