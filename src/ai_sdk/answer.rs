@@ -34,13 +34,14 @@ impl CallAnswer {
     }
 }
 
-/// Whether every call that waits has its answer.
+/// Whether every pending call has its answer.
 pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
     requests.iter().all(|call| !answers.is_left(call.id()))
 }
 
-/// Writes into the server's copy what the client has in its own: the answer.
-pub(super) fn note(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
+/// Copies an answer from the client's copy of a message to the server's. The client shows it already, so that no chunk
+/// would bring it there.
+pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
     let (part, theirs) = (message.tool_mut(&answer.part), client.tool(&answer.part));
     let (Some(part), Some(theirs)) = (part, theirs) else { return };
     part.state.clone_from(&theirs.state);
@@ -54,7 +55,7 @@ pub(super) fn note(message: &mut UiMessage, answer: &PartAnswer, client: &UiMess
             ToolApproval::Approved(_) => approval.approved = Some(true),
             ToolApproval::Denied(_) => {
                 approval.approved = Some(false);
-                // The user's own words: without any, the model is told a default message, which is not the user's.
+                // Only the user's own words: the default message that the model gets without them is not the user's.
                 let reason = theirs.approval.as_ref().and_then(|theirs| theirs.reason.as_deref());
                 let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
                 approval.reason = reason.map(str::to_owned);
@@ -63,7 +64,8 @@ pub(super) fn note(message: &mut UiMessage, answer: &PartAnswer, client: &UiMess
     }
 }
 
-/// The answers of the request, and what was decided elsewhere; the rest is left.
+/// Merges the answers of the request with the decisions of the ledger. A decision that is recorded comes first (rule L1);
+/// calls without either are left.
 pub(super) fn merged(
     requests: &DeferredToolRequests,
     mut recorded: DeferredToolResults,

@@ -25,18 +25,18 @@ pub(super) struct Chat {
     /// Whose it is.
     pub(super) principal: String,
     /// As the client has them.
-    pub(super) messages: Vec<Kept>,
+    pub(super) messages: Vec<KeptMessage>,
     /// What the model knows, where no run is to go on.
     pub(super) history: Vec<Message>,
     /// The run that waits, or that was stopped.
     pub(super) run: Option<SuspendedRun>,
     /// What the client was ever asked, or asked to execute.
-    pub(super) asks: Vec<Shown>,
+    pub(super) asks: Vec<ShownAsk>,
 }
 
 /// A message as the client has it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct KeptMessage {
     /// How much the model knew before it.
     pub(super) before: usize,
     pub(super) message: UiMessage,
@@ -44,7 +44,7 @@ pub(super) struct Kept {
 
 /// A call that the client was shown to decide about, or to execute.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct ShownAsk {
     /// Under which id the client was asked for an approval; `None` where it executes the call.
     pub(super) approval: Option<String>,
     /// The message and the part that show it.
@@ -56,8 +56,8 @@ pub(super) struct Shown {
     /// Whether it waits for the answer.
     pub(super) open: bool,
     /// The answer, while other calls of the response have none (rule T1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) held: Option<CallAnswer>,
+    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<CallAnswer>,
 }
 
 impl Chat {
@@ -107,7 +107,7 @@ impl Chat {
             kept.message.close_parts(&format!("The tool did not run: {SUPERSEDED}."));
         }
         for ask in &mut self.asks {
-            (ask.open, ask.held) = (false, None);
+            (ask.open, ask.answer) = (false, None);
         }
     }
 
@@ -124,7 +124,7 @@ impl Chat {
     pub(super) fn say(&mut self, message: UiMessage) {
         let before = self.history.len();
         self.history.push(Message::user(message.text()));
-        self.messages.push(Kept { before, message });
+        self.messages.push(KeptMessage { before, message });
     }
 
     /// Puts a message of the assistant in its place, or at the end.
@@ -132,7 +132,7 @@ impl Chat {
         message.mend();
         match self.messages.iter_mut().find(|kept| kept.message.id == message.id) {
             Some(kept) => kept.message = message,
-            None => self.messages.push(Kept { before, message }),
+            None => self.messages.push(KeptMessage { before, message }),
         }
     }
 

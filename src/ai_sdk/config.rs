@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::home::Home;
 use super::principal::Principal;
+use super::storage::ChatStore;
 use super::version::ClientVersion;
 use crate::agent::{Agent, Run, RunError};
 
@@ -11,7 +11,7 @@ use crate::agent::{Agent, Run, RunError};
 #[derive(Clone)]
 pub(super) struct ChatConfig {
     pub(super) agent: Agent,
-    pub(super) home: Home,
+    pub(super) store: ChatStore,
     pub(super) client: ClientVersion,
     /// Whether the chat asks for approvals and takes them.
     pub(super) approvals: bool,

@@ -43,6 +43,7 @@
 //! A call that a layer denies, and nobody is asked about, ends with `tool-output-error`, which every client takes; beside
 //! it stands the same part without an `approvalId`, with the call's id and the status `denied`.
 
+mod active;
 mod answer;
 mod approval;
 mod chat;
@@ -50,27 +51,26 @@ mod chats;
 mod chunk;
 mod config;
 mod diff;
-mod home;
-mod live;
-mod making;
+mod intent;
 mod message;
-mod plan;
+mod message_stream;
 mod principal;
 mod reduce;
-mod refusal;
+mod rejection;
 mod request;
+mod response;
 mod router;
 mod sse;
-mod telling;
+mod storage;
 mod version;
 mod writer;
 
+pub use active::Events;
 pub use chats::Chats;
 pub use chunk::{Chunk, DataChunk, FinishReason};
-pub use live::Events;
 pub use message::{PartApproval, Role, ToolPart, UiMessage, UiPart};
 pub use principal::Principal;
-pub use refusal::Refusal;
+pub use rejection::Rejection;
 pub use request::{ChatRequest, Trigger};
 pub use router::router;
 pub use sse::{DONE, HEADERS, KEEP_ALIVE, encode};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::message::{Role, UiMessage};
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use crate::args::{Args, unique, without_value};
 
 /// How long ids of chats and messages may be, in bytes.
@@ -22,7 +22,7 @@ const LONGEST_ID: usize = 256;
 /// let body = br#"{"id":"c1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}]}"#;
 /// let request = ChatRequest::read(body)?;
 /// assert_eq!(request.messages[0].text(), "Hi");
-/// # Ok::<(), countersign::ai_sdk::Refusal>(())
+/// # Ok::<(), countersign::ai_sdk::Rejection>(())
 /// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
@@ -57,8 +57,8 @@ impl ChatRequest {
     /// Reads a body. No key may stand in an object twice: two readers would keep different values.
     ///
     /// # Errors
-    /// [`Refusal`] with status 400, which says what is wrong.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+    /// [`Rejection`] with status 400, which says what is wrong.
+    pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
         let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;
         json.end().map_err(|error| malformed(&error))?;
@@ -76,7 +76,7 @@ impl ChatRequest {
         };
         let ids = request.messages.iter().map(|message| &message.id).chain(&request.message_id);
         if ids.chain([&request.id]).any(|id| id.is_empty() || id.len() > LONGEST_ID) {
-            return Err(Refusal::bad_request(format!(
+            return Err(Rejection::bad_request(format!(
                 "an `id` is missing or empty, or longer than {LONGEST_ID} bytes"
             )));
         }
@@ -85,13 +85,13 @@ impl ChatRequest {
 
     /// The message that the request is about: the assistant's that it names, which need not be the last one, or the
     /// last one.
-    pub(super) fn subject(&self) -> Result<&UiMessage, Refusal> {
+    pub(super) fn subject(&self) -> Result<&UiMessage, Rejection> {
         let named = |message: &&UiMessage| {
             message.role == Role::Assistant && Some(&message.id) == self.message_id.as_ref()
         };
         let subject = self.messages.iter().find(named).or(self.messages.last());
         subject.ok_or_else(|| {
-            Refusal::bad_request("there is no message: post `messages`, or `message`")
+            Rejection::bad_request("there is no message: post `messages`, or `message`")
         })
     }
 }
@@ -113,14 +113,14 @@ impl fmt::Debug for ChatRequest {
 fn take<T: serde::de::DeserializeOwned + Default>(
     body: &mut Map<String, Value>,
     key: &str,
-) -> Result<T, Refusal> {
+) -> Result<T, Rejection> {
     let Some(value) = body.remove(key) else { return Ok(T::default()) };
     serde_json::from_value(value).map_err(|error| {
         let problem = without_value(&error.to_string());
-        Refusal::bad_request(format!("the body is not what a chat posts: `{key}`: {problem}"))
+        Rejection::bad_request(format!("the body is not what a chat posts: `{key}`: {problem}"))
     })
 }
 
-fn malformed(error: &serde_json::Error) -> Refusal {
-    Refusal::bad_request(format!("the body is not what a chat posts: {error}"))
+fn malformed(error: &serde_json::Error) -> Rejection {
+    Rejection::bad_request(format!("the body is not what a chat posts: {error}"))
 }

@@ -14,19 +14,19 @@ use axum::routing::{get, post};
 use futures::future::BoxFuture;
 use serde_json::json;
 
+use super::active::Events;
 use super::chats::Chats;
-use super::live::Events;
 use super::principal::Principal;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::sse::HEADERS;
 
 /// How large a body may be, in bytes; a layer of axum's can change it.
 const LARGEST_BODY: usize = 4 << 20;
 
-type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Refusal>> + Send + Sync;
+type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
 
 #[derive(Clone)]
-struct Server {
+struct RouterState {
     chats: Chats,
     authorize: Arc<Authorize>,
 }
@@ -41,16 +41,16 @@ struct Server {
 /// | `DELETE /{id}/stream` | stops the response that is being made: 204 |
 ///
 /// `authorize` says who talks, from the head of the request. What is posted has to be JSON, which no page of another
-/// origin can send unasked, and neither can it delete. Errors are `{"error": "…"}`, with the status of the [`Refusal`].
+/// origin can send unasked, and neither can it delete. Errors are `{"error": "…"}`, with the status of the [`Rejection`].
 ///
 /// ```no_run
 /// use axum::Router;
-/// use countersign::ai_sdk::{Chats, Principal, Refusal, router};
+/// use countersign::ai_sdk::{Chats, Principal, Rejection, router};
 /// # async fn example(agent: countersign::Agent) -> std::io::Result<()> {
 /// let chats = Chats::new(agent);
 /// let app = Router::new().nest("/api/chat", router(chats, async |parts| {
 ///     let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
-///     user.map(Principal::new).ok_or_else(|| Refusal::unauthorized("say who you are"))
+///     user.map(Principal::new).ok_or_else(|| Rejection::unauthorized("say who you are"))
 /// }));
 /// axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 /// # }
@@ -58,7 +58,7 @@ struct Server {
 pub fn router<F, Fut>(chats: Chats, authorize: F) -> Router
 where
     F: Fn(Parts) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Principal, Refusal>> + Send + 'static,
+    Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
 {
     let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
     Router::new()
@@ -66,23 +66,23 @@ where
         .route("/{id}/stream", get(resume).delete(stop))
         .route("/{id}/messages", get(messages))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .with_state(Server { chats, authorize })
+        .with_state(RouterState { chats, authorize })
 }
 
-async fn say(State(server): State<Server>, request: Request) -> Result<Response, Refusal> {
+async fn say(State(server): State<RouterState>, request: Request) -> Result<Response, Rejection> {
     let (parts, body) = request.into_parts();
     let principal = (server.authorize)(parts.clone()).await?;
     is_json(&parts.headers)?;
     let body = Bytes::from_request(Request::from_parts(parts, body), &()).await;
-    let body = body.map_err(|error| Refusal::new(error.status().as_u16(), error.body_text()))?;
+    let body = body.map_err(|error| Rejection::new(error.status().as_u16(), error.body_text()))?;
     Ok(events(server.chats.post(&principal, &body).await?))
 }
 
 async fn resume(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     Ok(match server.chats.resume(&principal, &id) {
         Some(it) => events(it),
@@ -91,21 +91,21 @@ async fn resume(
 }
 
 async fn messages(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     let messages = server.chats.messages(&principal, &id).await?;
-    let messages = messages.ok_or_else(Refusal::unknown_chat)?;
+    let messages = messages.ok_or_else(Rejection::unknown_chat)?;
     Ok(axum::Json(json!({"messages": messages})).into_response())
 }
 
 async fn stop(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     server.chats.stop(&principal, &id);
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -121,16 +121,16 @@ fn events(events: Events) -> Response {
 }
 
 /// A form, which pages of other origins can send, is no JSON.
-fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+fn is_json(headers: &HeaderMap) -> Result<(), Rejection> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Refusal::new(415, "the content type has to be `application/json`"))
+    Err(Rejection::new(415, "the content type has to be `application/json`"))
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
         let mut response = (status, axum::Json(json!({"error": self.message}))).into_response();

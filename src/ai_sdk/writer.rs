@@ -33,7 +33,7 @@ pub struct ChunkWriter {
     client: ClientVersion,
     /// The message as the client has it: every chunk that is written is applied to it.
     message: UiMessage,
-    step: Step,
+    step: StepState,
     /// The id of the text that is open.
     text: Option<String>,
     texts: usize,
@@ -45,7 +45,7 @@ pub struct ChunkWriter {
 
 /// Where the message stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum StepState {
     /// Nothing was told yet, or only what became of earlier calls.
     None,
     /// A step is open, and takes text and calls.
@@ -58,16 +58,16 @@ impl ChunkWriter {
     /// A writer for a new message.
     #[must_use]
     pub fn new(client: ClientVersion) -> Self {
-        Self::going_on(client, &UiMessage::new("", Role::Assistant))
+        Self::resume(client, &UiMessage::new("", Role::Assistant))
     }
 
     /// A writer for a message that goes on, as the client has it.
     #[must_use]
-    pub fn going_on(client: ClientVersion, message: &UiMessage) -> Self {
+    pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
             client,
             message: message.clone(),
-            step: Step::None,
+            step: StepState::None,
             text: None,
             texts: 0,
             unfinished: Vec::new(),
@@ -231,18 +231,18 @@ impl ChunkWriter {
             self.push(Chunk::ResetStep {}, out);
         } else {
             // Older clients keep it: what comes now stands in a step of its own.
-            self.step = Step::Full;
+            self.step = StepState::Full;
         }
     }
 
     /// A step that takes text and calls.
     fn open(&mut self, out: &mut Vec<Chunk>) {
-        if self.step == Step::Full {
+        if self.step == StepState::Full {
             self.close(out);
         }
-        if self.step == Step::None {
+        if self.step == StepState::None {
             self.push(Chunk::StartStep {}, out);
-            self.step = Step::Open;
+            self.step = StepState::Open;
         }
     }
 
@@ -250,9 +250,9 @@ impl ChunkWriter {
     pub(super) fn close(&mut self, out: &mut Vec<Chunk>) {
         self.end_text(out);
         self.show_rest(out);
-        if self.step != Step::None {
+        if self.step != StepState::None {
             self.push(Chunk::FinishStep {}, out);
-            self.step = Step::None;
+            self.step = StepState::None;
         }
     }
 
@@ -272,7 +272,7 @@ impl ChunkWriter {
         if self.calls_of_step().any(is_below) {
             self.close(out);
         }
-        if self.step == Step::None {
+        if self.step == StepState::None {
             self.open(out);
         }
         self.push(Chunk::tool_input_start(call), out);
@@ -329,8 +329,8 @@ impl ChunkWriter {
         self.end_text(out);
         self.available(part, None, out);
         self.push(chunk, out);
-        if self.step == Step::Open {
-            self.step = Step::Full;
+        if self.step == StepState::Open {
+            self.step = StepState::Full;
         }
     }
 

@@ -1,12 +1,12 @@
-//! What is told to the client, and the same message at the server.
+//! The stream of one message to the client, with the server's copy of the message.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::active::{ActiveStream, Replay};
 use super::answer::CallAnswer;
 use super::approval;
 use super::chunk::Chunk;
-use super::live::{Live, Replay};
 use super::message::{Role, ToolPart, UiMessage};
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
@@ -15,35 +15,45 @@ use crate::deferred::{ToolApproval, ToolApproved};
 use crate::outcome::{DENIED, Outcome, ToolDenied};
 use crate::turn::{Answered, CallReport, JOINT, RunEvent};
 
-/// What is told to the client, and the same message at the server.
-pub(super) struct Told {
-    live: Arc<Live>,
+/// The stream of one message to the client, with the server's copy of the message.
+///
+/// There are two copies: the writer has the message as this client has it, and [`message`](Self::message) is the one that
+/// the server keeps. They are changed by the same chunks, and differ only where a client had less of the message than the
+/// server when the stream began, or was never asked about a call that somebody else has denied.
+pub(super) struct MessageStream {
+    active: Arc<ActiveStream>,
     version: ClientVersion,
     writer: ChunkWriter,
     message: UiMessage,
-    /// The message as the client has it, where it has less.
+    /// The message as the client has posted it, until it has caught up.
     client: Option<UiMessage>,
 }
 
-pub(super) fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(stream: &Mutex<MessageStream>) -> MutexGuard<'_, MessageStream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Told {
-    /// A new message.
-    pub(super) fn new(live: Arc<Live>, version: ClientVersion, message: UiMessage) -> Self {
-        Self { live, version, writer: ChunkWriter::new(version), message, client: None }
+impl MessageStream {
+    /// A stream of a new message.
+    pub(super) fn new(
+        active: Arc<ActiveStream>,
+        version: ClientVersion,
+        message: UiMessage,
+    ) -> Self {
+        Self { active, version, writer: ChunkWriter::new(version), message, client: None }
     }
 
-    /// A message that goes on, of which the client has this much.
-    pub(super) fn going_on(
-        live: Arc<Live>,
+    /// A stream that goes on with a message, of which the client has this copy.
+    pub(super) fn resume(
+        active: Arc<ActiveStream>,
         version: ClientVersion,
         message: UiMessage,
         client: &UiMessage,
     ) -> Self {
         let ours: HashMap<&str, &ToolPart> =
             message.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
+        // What a client posts is not trusted: calls that the server does not have are left out, and of the others the
+        // tool and the arguments are the server's.
         let mut known = client.clone();
         known.parts.retain(|part| {
             part.tool().is_none_or(|tool| ours.contains_key(tool.tool_call_id.as_str()))
@@ -55,8 +65,8 @@ impl Told {
                 tool.dynamic = our.dynamic;
             }
         }
-        let writer = ChunkWriter::going_on(version, &known);
-        Self { live, version, writer, message, client: Some(client.clone()) }
+        let writer = ChunkWriter::resume(version, &known);
+        Self { active, version, writer, message, client: Some(client.clone()) }
     }
 
     pub(super) fn shared(self) -> Arc<Mutex<Self>> {
@@ -83,41 +93,34 @@ impl Told {
         self.writer.part(call).to_owned()
     }
 
-    /// Begins, and tells what the client has missed.
+    /// Starts the stream, with the chunks that the client has missed. A client that resumes the stream later has nothing
+    /// of the message, and gets all of it.
     pub(super) fn start(&mut self) {
         let id = self.message.id.clone();
-        self.live.makes(&id);
-        self.tell(|writer, out| writer.start(&id, out));
+        self.active.set_message(&id);
+        self.write(|writer, out| writer.start(&id, out));
         let Some(client) = self.client.take() else { return };
-        let mut out = Vec::new();
-        self.writer.catch_up(&self.message, &client, &mut out);
-        out.iter().for_each(|chunk| self.live.tell(chunk, &Replay::No));
-        let (nothing, mut whole) = (UiMessage::new(id, Role::Assistant), Vec::new());
-        ChunkWriter::new(self.version).catch_up(&self.message, &nothing, &mut whole);
-        whole.iter().for_each(|chunk| self.live.tell_again(chunk));
+        let mut missed = Vec::new();
+        self.writer.catch_up(&self.message, &client, &mut missed);
+        missed.iter().for_each(|chunk| self.active.send(chunk, &Replay::Skip));
+        let nothing = UiMessage::new(id, Role::Assistant);
+        let mut all = Vec::new();
+        ChunkWriter::new(self.version).catch_up(&self.message, &nothing, &mut all);
+        all.iter().for_each(|chunk| self.active.send_replay(chunk));
     }
 
-    /// Tells something, and keeps it.
-    pub(super) fn tell(&mut self, write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>)) {
-        for chunk in self.last(write) {
-            match self.to_whoever_was_not_asked(&chunk) {
-                Some(other) => self.live.tell(&chunk, &Replay::As(&other)),
-                None => self.live.tell(&chunk, &Replay::Same),
+    /// Writes chunks, applies them to the message and sends them.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>)) {
+        for chunk in self.write_unsent(write) {
+            match self.denial_to_others(&chunk) {
+                Some(other) => self.active.send(&chunk, &Replay::Instead(&other)),
+                None => self.active.send(&chunk, &Replay::Same),
             }
         }
     }
 
-    /// What a client is told of a denial that it does not know of.
-    fn to_whoever_was_not_asked(&self, chunk: &Chunk) -> Option<Chunk> {
-        let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
-        let denied = self.message.tool(tool_call_id);
-        let reason = denied.and_then(|tool| tool.approval.as_ref()?.reason.as_deref());
-        let reason = reason.filter(|it| !it.is_empty()).unwrap_or(DENIED);
-        Some(Chunk::tool_output_error(tool_call_id, reason))
-    }
-
-    /// Keeps something that is told later.
-    pub(super) fn last(
+    /// Writes chunks and applies them to the message. The caller sends them.
+    pub(super) fn write_unsent(
         &mut self,
         write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>),
     ) -> Vec<Chunk> {
@@ -127,9 +130,18 @@ impl Told {
         out
     }
 
-    /// Tells what happens in the run.
+    /// A denial for a client whose user has not denied the call: `tool-output-denied` would be taken as the user's own.
+    fn denial_to_others(&self, chunk: &Chunk) -> Option<Chunk> {
+        let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
+        let denied = self.message.tool(tool_call_id);
+        let reason = denied.and_then(|tool| tool.approval.as_ref()?.reason.as_deref());
+        let reason = reason.filter(|it| !it.is_empty()).unwrap_or(DENIED);
+        Some(Chunk::tool_output_error(tool_call_id, reason))
+    }
+
+    /// Writes what happens in the run.
     pub(super) fn event(&mut self, event: &RunEvent) {
-        self.tell(|writer, out| writer.event(event, out));
+        self.write(|writer, out| writer.event(event, out));
         let (prefix, event) = match event {
             RunEvent::SubAgent { tool_call_id, event, .. } => {
                 (format!("{tool_call_id}{JOINT}"), &**event)
@@ -141,7 +153,7 @@ impl Told {
         }
     }
 
-    /// Says how a call was answered, and by whom.
+    /// Writes how a call was decided, as the report of its turn says it.
     fn reported(&mut self, prefix: &str, report: &CallReport) {
         let call = &format!("{prefix}{}", report.call().id());
         match report.answered() {
@@ -161,16 +173,16 @@ impl Told {
             None if matches!(report.outcome(), Outcome::Denied(_)) => {
                 let (part, reason) = (self.part(call), report.outcome().text().unwrap_or_default());
                 let refused = approval::refused(report.call().name(), &part, &reason);
-                self.tell(|writer, out| writer.push(refused, out));
+                self.write(|writer, out| writer.push(refused, out));
             }
             _ => {}
         }
     }
 
-    /// Says how a call was answered, and by whom.
-    pub(super) fn answered(&mut self, call: &str, said: &CallAnswer, by: &str) {
-        let CallAnswer::Approval(said) = said else { return };
-        let (status, reason, ran) = match said {
+    /// Writes into the data part of an ask how it was answered, and by whom.
+    pub(super) fn answered(&mut self, call: &str, answer: &CallAnswer, by: &str) {
+        let CallAnswer::Approval(answer) = answer else { return };
+        let (status, reason, ran) = match answer {
             ToolApproval::Approved(ToolApproved { override_args: Some(args) }) => {
                 ("edited", None, Some(args))
             }
@@ -185,11 +197,12 @@ impl Told {
         });
         if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, (reason, ran)))
         {
-            self.tell(|writer, out| writer.push(chunk, out));
+            self.write(|writer, out| writer.push(chunk, out));
         }
     }
 
-    /// Nothing more becomes of calls that have no result, as far as the server's copy goes.
+    /// Ends the calls without a result in the server's copy only: the stream is over, and the client has its own way to
+    /// show calls of a stream that was stopped.
     pub(super) fn close_parts(&mut self, reason: &str) {
         self.message.close_parts(reason);
     }

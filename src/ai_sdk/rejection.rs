@@ -7,7 +7,7 @@ use std::time::Duration;
 /// of the inside of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct Rejection {
     /// The HTTP status.
     pub status: u16,
     /// What is wrong, and what to do.
@@ -16,8 +16,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal {
-    /// A refusal with this status.
+impl Rejection {
+    /// A rejection with this status.
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), retry_after: None }
     }
@@ -57,10 +57,10 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Rejection {}
