@@ -86,12 +86,13 @@ impl Chats {
     /// A state that was changed, forged or sealed too long ago, or that belongs to another chat or principal, is
     /// rejected. **A state that is posted twice is not**: without a ledger nothing tells the latest state of a chat from
     /// an earlier one, which a client can keep and go on from again. One approval can then run its call several times,
-    /// and a denial can be followed by an approval. Where that matters, use [`new`](Self::new) with a ledger.
+    /// and a denial can be followed by an approval. Hence the name (rule D5): where that matters, use
+    /// [`new`](Self::new) with a ledger.
     ///
     /// The client can read the state. It has to post all of its messages, as `useChat` does by default: one that posts
     /// only the last message begins a new chat.
     #[must_use]
-    pub fn sealed(agent: Agent, keys: SealKeys) -> Self {
+    pub fn danger_sealed(agent: Agent, keys: SealKeys) -> Self {
         Self::with_store(agent, ChatStore::Client(Sealed { keys, valid_for: SEALED_FOR }))
     }
 
@@ -187,7 +188,7 @@ impl Chats {
         self.set(|inner| inner.options.stop_on_disconnect = true)
     }
 
-    /// Sets for how long a [sealed](Self::sealed) state is valid; 7 days by default, and at most 100 years. Without
+    /// Sets for how long a [sealed](Self::danger_sealed) state is valid; 7 days by default, and at most 100 years. Without
     /// effect on chats in a ledger.
     #[must_use]
     pub fn sealed_for(self, time: Duration) -> Self {
@@ -251,7 +252,7 @@ impl Chats {
     }
 
     /// The messages of a chat, to begin a page with. `None` where there is no such chat, or it belongs to another
-    /// principal; always `None` for [sealed](Self::sealed) chats.
+    /// principal; always `None` for [sealed](Self::danger_sealed) chats.
     ///
     /// The message that this process is making is left out: [`resume`](Self::resume) has all of it.
     ///
