@@ -231,7 +231,10 @@ fn event(chunk: &Chunk) -> Bytes {
 impl Events {
     /// Waits for the next event. Gives `None` when the response is complete.
     ///
-    /// Cancel safe: an event is lost only when the future has returned it. Needs a tokio runtime with time enabled.
+    /// It is cancel safe: to drop the future loses no event.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, or in one without its timer.
     pub async fn next(&mut self) -> Option<Bytes> {
         let Self(it) = self;
         loop {

@@ -42,8 +42,8 @@ pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToo
 /// Copies an answer from the client's copy of a message to the server's. The client shows it already, so that no chunk
 /// would bring it there.
 pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
-    let (part, theirs) = (message.tool_mut(&answer.part), client.tool(&answer.part));
-    let (Some(part), Some(theirs)) = (part, theirs) else { return };
+    let Some(part) = message.tool_mut(&answer.part) else { return };
+    let Some(theirs) = client.tool(&answer.part) else { return };
     part.state.clone_from(&theirs.state);
     let CallAnswer::Approval(said) = &answer.answer else {
         part.output.clone_from(&theirs.output);
@@ -75,7 +75,8 @@ pub(super) fn merged(
     let mut results = requests.answer().unchecked();
     for call in requests.iter() {
         let id = call.id();
-        let (approval, result) = (recorded.approvals.remove(id), recorded.calls.remove(id));
+        let approval = recorded.approvals.remove(id);
+        let result = recorded.calls.remove(id);
         let by = recorded.answered_by.remove(id);
         results = match (approval, result, answers.get(id)) {
             (Some(approval), _, _) => results.approval(id, approval),

@@ -7,7 +7,7 @@ use super::storage::ChatStore;
 use super::version::ClientVersion;
 use crate::agent::{Agent, Run, RunError};
 
-/// The settings of chats that the making of a response needs.
+/// The settings of [`Chats`](super::Chats) that a response is made with.
 #[derive(Clone)]
 pub(super) struct ChatConfig {
     pub(super) agent: Agent,

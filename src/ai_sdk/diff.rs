@@ -5,10 +5,12 @@ use super::message::{ToolPart, UiMessage, UiPart};
 use super::writer::ChunkWriter;
 
 impl ChunkWriter {
-    /// Tells a client that has this much of a message what it has missed: what became of calls, and the parts behind the
-    /// ones it has.
+    /// Writes what a client has missed of a message: the outcomes of calls, and the parts behind the ones that it has.
+    ///
+    /// `theirs` is the message as the client has posted it. Parts are compared in order; from the first difference on,
+    /// everything is written again.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
-        // Steps are not compared: what is told again may stand in one more of them.
+        // Steps are not compared: a part that is written again may stand in a step of its own at the client.
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));
         let mut next = theirs.next();
         for part in &ours.parts {
@@ -23,7 +25,7 @@ impl ChunkWriter {
         self.close(out);
     }
 
-    /// What is new of a part to a client that has this much of it.
+    /// Writes what is new of a part to a client that has it in this form.
     fn part_of(&mut self, part: &UiPart, theirs: Option<&UiPart>, out: &mut Vec<Chunk>) {
         match part {
             UiPart::StepStart => self.close(out),
@@ -41,7 +43,7 @@ impl ChunkWriter {
         }
     }
 
-    /// A call that the client does not know, or not all of.
+    /// Writes a call up to its ask.
     fn call_of(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
         self.begin(tool, out);
@@ -57,7 +59,7 @@ impl ChunkWriter {
         }
     }
 
-    /// What became of a call, if anything has.
+    /// Writes the outcome of a call, if it has one.
     fn outcome_of(&mut self, tool: &ToolPart, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
         let text = tool.error_text.as_deref();
@@ -73,7 +75,7 @@ impl ChunkWriter {
     }
 }
 
-/// Whether a client that has their part has ours.
+/// Whether two parts are the same one, perhaps in different states.
 fn has(ours: &UiPart, theirs: &UiPart) -> bool {
     match (ours, theirs) {
         (UiPart::Text { text: ours, .. }, UiPart::Text { text: theirs, .. }) => ours == theirs,

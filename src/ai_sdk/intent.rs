@@ -199,11 +199,14 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
             let text = part.error_text.as_deref().unwrap_or("The call failed.");
             CallResult::Failed(ToolFailed::new(text))
         }
-        // The output is a value even where it looks like a result of ours, such as `{"kind": "denied"}`.
+        // The output is a value even where it looks like a result of ours, such as `{"kind": "tool-return"}`.
         _ => CallResult::from(part.output.clone().unwrap_or_default()),
     };
-    let (call, part) = (asked.call.clone(), asked.part.clone());
-    Ok(Some(PartAnswer { call, part, answer: CallAnswer::Result(result) }))
+    Ok(Some(PartAnswer {
+        call: asked.call.clone(),
+        part: asked.part.clone(),
+        answer: CallAnswer::Result(result),
+    }))
 }
 
 /// Whether a part is about the tool and the arguments that the client was shown.

@@ -19,7 +19,7 @@ use crate::turn::{Answered, CallReport, JOINT, RunEvent};
 ///
 /// There are two copies: the writer has the message as this client has it, and [`message`](Self::message) is the one that
 /// the server keeps. They are changed by the same chunks, and differ only where a client had less of the message than the
-/// server when the stream began, or was never asked about a call that somebody else has denied.
+/// server when the stream began, or was never asked about a call that another client has denied.
 pub(super) struct MessageStream {
     active: Arc<ActiveStream>,
     version: ClientVersion,
@@ -171,7 +171,8 @@ impl MessageStream {
                 );
             }
             None if matches!(report.outcome(), Outcome::Denied(_)) => {
-                let (part, reason) = (self.part(call), report.outcome().text().unwrap_or_default());
+                let part = self.part(call);
+                let reason = report.outcome().text().unwrap_or_default();
                 let refused = approval::refused(report.call().name(), &part, &reason);
                 self.write(|writer, out| writer.push(refused, out));
             }
@@ -195,8 +196,7 @@ impl MessageStream {
                 data.get("toolCallId").is_some_and(|id| *id == part.as_str())
             })
         });
-        if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, (reason, ran)))
-        {
+        if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, reason, ran)) {
             self.write(|writer, out| writer.push(chunk, out));
         }
     }

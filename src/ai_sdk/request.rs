@@ -1,4 +1,4 @@
-//! What a client posts.
+//! The requests that a client posts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,9 @@ use crate::args::{Args, unique, without_value};
 /// How long ids of chats and messages may be, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// What `useChat` posts: the chat, its messages or only the last one, and what it is about. Fields of an application
-/// beside these stay in [`rest`](Self::rest).
+/// The request that `useChat` posts: the id of the chat, its messages or only the last one, and the trigger.
+///
+/// Fields that an application adds are in [`rest`](Self::rest).
 ///
 /// ```
 /// use countersign::ai_sdk::ChatRequest;
@@ -27,37 +28,42 @@ const LONGEST_ID: usize = 256;
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// The chat.
+    /// The id of the chat: 1 to 256 bytes.
     pub id: String,
-    /// The messages as the client has them, or the last one. Nothing of them is executed, and only the last one is read.
+    /// The messages as the client has them, or only the last one. [`Chats`](super::Chats) reads the one that the request
+    /// is about, and executes nothing of it.
     pub messages: Vec<UiMessage>,
-    /// What the user did.
+    /// What the user did to cause the request.
     pub trigger: Trigger,
-    /// The message it is about: the assistant's that goes on, or the user's that was edited.
+    /// The id of the message that the request is about: one of the assistant's that goes on, or one of the user's that
+    /// was edited.
     pub message_id: Option<String>,
-    /// Arguments in place of the ones that were shown, by approval id: `overrideArgs`, which the AI SDK has nothing for.
+    /// Arguments to run instead of the ones that were shown, by approval id: `overrideArgs`. This field is not of the AI
+    /// SDK, which has no edits.
     pub override_args: BTreeMap<String, Args>,
-    /// What else the application posts.
+    /// The fields that the application adds.
     pub rest: Map<String, Value>,
 }
 
-/// What the user did.
+/// What the user did to cause a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Trigger {
-    /// Said something, or answered what waits.
+    /// Submitted a message, or answered pending calls.
     #[default]
     SubmitMessage,
-    /// Asked for another answer.
+    /// Asked for another response in place of the last one.
     RegenerateMessage,
 }
 
 impl ChatRequest {
-    /// Reads a body. No key may stand in an object twice: two readers would keep different values.
+    /// Reads the body of a request, which is strict JSON: no object may have a key twice, as two readers would keep
+    /// different values.
     ///
     /// # Errors
-    /// [`Rejection`] with status 400, which says what is wrong.
+    /// [`Rejection`] with status 400 for a body that is no such JSON, lacks a field, or has an id that is empty or longer
+    /// than 256 bytes.
     pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
         let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;

@@ -355,7 +355,7 @@ impl<'a> ResponseTask<'a> {
         if let Some(approval) = &approval {
             let reason = approval::reason(requests, id);
             stream.write(|writer, out| writer.ask(id, approval, reason, out));
-            if let Some(shown) = approval::shown(requests, id, (approval, &part)) {
+            if let Some(shown) = approval::shown(requests, id, approval, &part) {
                 stream.write(|writer, out| writer.push(shown, out));
             }
         }

@@ -1,4 +1,4 @@
-//! The handlers for axum.
+//! The routes for axum.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::principal::Principal;
 use super::rejection::Rejection;
 use super::sse::HEADERS;
 
-/// How large a body may be, in bytes; a layer of axum's can change it.
+/// The largest body, in bytes.
 const LARGEST_BODY: usize = 4 << 20;
 
 type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
@@ -31,17 +31,25 @@ struct RouterState {
     authorize: Arc<Authorize>,
 }
 
-/// The chats as routes, to nest where the client looks for them:
+/// The chats as routes of axum, to nest under the path that the client posts to:
 ///
 /// | route | does |
 /// |---|---|
-/// | `POST /` | what `useChat` posts: says something, or answers what waits. An event stream |
-/// | `GET /{id}/stream` | the response that is being made, from its first chunk on; 204 when there is none |
+/// | `POST /` | takes a request of `useChat`, and answers with an event stream |
+/// | `GET /{id}/stream` | resumes the stream in flight, from its first chunk on; 204 when there is none |
 /// | `GET /{id}/messages` | the messages of the chat, to begin a page with: `{"messages": […]}`, or 404 |
-/// | `DELETE /{id}/stream` | stops the response that is being made: 204 |
+/// | `DELETE /{id}/stream` | stops the response in flight; 204, also when there is none |
 ///
-/// `authorize` says who talks, from the head of the request. What is posted has to be JSON, which no page of another
-/// origin can send unasked, and neither can it delete. Errors are `{"error": "…"}`, with the status of the [`Rejection`].
+/// `authorize` gives the principal of each request, from its head. Bodies are at most 4 MiB, which a
+/// [`DefaultBodyLimit`] changes.
+///
+/// A post has to have the content type `application/json`. A page of another origin can send that, or `DELETE`, only
+/// after a preflight request that this router does not allow, so that no other page can act for a user who is logged in by
+/// a cookie.
+///
+/// # Errors
+/// `{"error": "…"}` with the status of the [`Rejection`]: those of `authorize`, those of [`Chats::post`], 413 for a body
+/// that is too large, and 415 for another content type.
 ///
 /// ```no_run
 /// use axum::Router;
@@ -62,14 +70,17 @@ where
 {
     let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
     Router::new()
-        .route("/", post(say))
+        .route("/", post(submit))
         .route("/{id}/stream", get(resume).delete(stop))
         .route("/{id}/messages", get(messages))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(RouterState { chats, authorize })
 }
 
-async fn say(State(server): State<RouterState>, request: Request) -> Result<Response, Rejection> {
+async fn submit(
+    State(server): State<RouterState>,
+    request: Request,
+) -> Result<Response, Rejection> {
     let (parts, body) = request.into_parts();
     let principal = (server.authorize)(parts.clone()).await?;
     is_json(&parts.headers)?;
@@ -120,7 +131,7 @@ fn events(events: Events) -> Response {
     response
 }
 
-/// A form, which pages of other origins can send, is no JSON.
+/// Rejects other content types: a form, which is not JSON, can be sent by pages of other origins.
 fn is_json(headers: &HeaderMap) -> Result<(), Rejection> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

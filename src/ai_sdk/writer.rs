@@ -1,4 +1,4 @@
-//! What happens in a run, as chunks.
+//! The writer: events of a run as chunks.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,12 @@ use crate::call::ToolCall;
 use crate::message::{RequestPart, ResponsePart, ReturnKind};
 use crate::turn::{JOINT, RunEvent};
 
-/// Turns what happens in a run into chunks, in the order that clients need: every step is opened and closed, a call is
+/// Writes the events of a run as chunks, in the order that clients need: every step is opened and closed, a call is
 /// announced before its result, and text behind a result begins a new step.
 ///
-/// This is the piece for a server of one's own; [`Chats`](super::Chats) is the whole.
+/// It has the message as the client has it, and applies every chunk to it. So it never announces a call twice, and writes
+/// no outcome that the client would refuse. This is the piece for a server that stores chats by itself;
+/// [`Chats`](super::Chats) does all of it.
 ///
 /// ```
 /// use countersign::RunEvent;
@@ -43,14 +45,14 @@ pub struct ChunkWriter {
     parts: HashMap<String, String>,
 }
 
-/// Where the message stands.
+/// The state of the latest step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepState {
-    /// Nothing was told yet, or only what became of earlier calls.
+    /// No step is open: the message begins, or only outcomes of earlier calls were written.
     None,
     /// A step is open, and takes text and calls.
     Open,
-    /// A step is open in which calls have their results: what the model says next begins a new one.
+    /// A step is open in which calls have their results: the next response of the model begins a new one.
     Full,
 }
 
@@ -61,7 +63,7 @@ impl ChunkWriter {
         Self::resume(client, &UiMessage::new("", Role::Assistant))
     }
 
-    /// A writer for a message that goes on, as the client has it.
+    /// A writer that goes on with a message, of which the client has this copy.
     #[must_use]
     pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
@@ -75,13 +77,13 @@ impl ChunkWriter {
         }
     }
 
-    /// The message as the client has it: what it had before, and all that was written since.
+    /// The message as the client has it, with every chunk that was written so far.
     #[must_use]
     pub fn message(&self) -> &UiMessage {
         &self.message
     }
 
-    /// The only way out: what was told and what the client has cannot differ.
+    /// Every chunk goes through here, so that what was sent and what the client has cannot differ.
     pub(super) fn push(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) {
         self.message.apply(&chunk);
         out.push(chunk);
@@ -93,23 +95,24 @@ impl ChunkWriter {
         self.message.parts.iter().rev().take_while(is_in_step).filter_map(UiPart::tool)
     }
 
-    /// Says that a call goes by the part with this id.
+    /// Shows a call in the part with this id from now on. A call that is asked about again needs a new part, as clients
+    /// take one answer for each.
     pub fn rename(&mut self, call: &str, part: &str) {
         self.parts.insert(call.to_owned(), part.to_owned());
     }
 
-    /// The part of a call.
+    /// The id of the part that shows a call: the id of the call, unless it was [renamed](Self::rename).
     pub fn part<'a>(&'a self, call: &'a str) -> &'a str {
         self.parts.get(call).map_or(call, String::as_str)
     }
 
-    /// Begins the message with this id, or goes on with it.
+    /// Starts the stream of the message with this id.
     pub fn start(&mut self, message: &str, out: &mut Vec<Chunk>) {
         let message_id = Some(message.to_owned());
         self.push(Chunk::Start { message_id, message_metadata: None }, out);
     }
 
-    /// Tells what has happened.
+    /// Writes an event. Events that no client shows write nothing.
     pub fn event(&mut self, event: &RunEvent, out: &mut Vec<Chunk>) {
         match event {
             RunEvent::TextDelta { text } => self.text_delta(text, out),
@@ -139,21 +142,23 @@ impl ChunkWriter {
         }
     }
 
-    /// Shows a call that waits, with the arguments that will run; `agent` says that a sub-agent makes it.
+    /// Shows a pending call with its final arguments. With `agent` the part is dynamic, as for the calls of sub-agents: the
+    /// page need not know the tool.
     pub fn show(&mut self, call: &ToolCall, agent: bool, out: &mut Vec<Chunk>) {
         let part = self.part(call.id()).to_owned();
         self.begin(&announced(&part, call, agent), out);
         self.available(&part, Some(call.args().to_value()), out);
     }
 
-    /// Shows the calls that were announced and go on: nothing changes their arguments any more.
+    /// Shows the announced calls with their arguments as final.
     pub fn show_rest(&mut self, out: &mut Vec<Chunk>) {
         for part in std::mem::take(&mut self.unfinished) {
             self.available(&part, None, out);
         }
     }
 
-    /// Asks about a call that was [shown](Self::show).
+    /// Asks for the approval of a call that was [shown](Self::show). `approval` is the id that the answer has to carry: it
+    /// should not be guessable. The reason is left out for clients that do not take it.
     pub fn ask(
         &mut self,
         call: &str,
@@ -173,7 +178,7 @@ impl ChunkWriter {
         self.push(request, out);
     }
 
-    /// Completes the message, for now.
+    /// Completes the stream. The message may go on in a later one.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
         self.close(out);
         let answered = |tool: &ToolPart| {
@@ -187,14 +192,14 @@ impl ChunkWriter {
         self.push(Chunk::Finish { finish_reason: Some(reason), message_metadata: None }, out);
     }
 
-    /// Ends the stream with an error.
+    /// Ends the stream with an error, which the client shows as this text.
     pub fn error(&mut self, text: String, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
         self.push(Chunk::Error { error_text: text }, out);
     }
 
-    /// Ends the stream, as it was stopped.
+    /// Ends the stream as one that the user has stopped.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
@@ -221,7 +226,7 @@ impl ChunkWriter {
         }
     }
 
-    /// What was told of the response is void.
+    /// Drops the text of a response that the model begins anew.
     fn restart(&mut self, out: &mut Vec<Chunk>) {
         if self.text.is_none() {
             return;
@@ -235,7 +240,7 @@ impl ChunkWriter {
         }
     }
 
-    /// A step that takes text and calls.
+    /// Makes sure that a step is open that takes text and calls.
     fn open(&mut self, out: &mut Vec<Chunk>) {
         if self.step == StepState::Full {
             self.close(out);
@@ -257,15 +262,15 @@ impl ChunkWriter {
     }
 
     /// Announces a call that the client does not know. Its arguments are not final yet: layers may change them before
-    /// somebody is asked.
+    /// the call is asked about.
     pub(super) fn begin(&mut self, call: &ToolPart, out: &mut Vec<Chunk>) {
         let id = &call.tool_call_id;
         if self.message.tool(id).is_some() {
             return;
         }
         self.end_text(out);
-        // An agent's call goes on while one below it waits. Clients send answers when every call of the last step has
-        // one, so they stand in steps of their own.
+        // The call of an agent has no outcome while one below it is pending. Clients send answers once every call of the
+        // last step has one, so that the two must stand in different steps.
         let is_below = |above: &ToolPart| {
             id.strip_prefix(&above.tool_call_id).is_some_and(|rest| rest.starts_with(JOINT))
         };
@@ -315,13 +320,13 @@ impl ChunkWriter {
         })
     }
 
-    /// A text that is complete.
+    /// Writes a text that is complete.
     pub(super) fn whole_text(&mut self, text: &str, out: &mut Vec<Chunk>) {
         self.text_delta(text, out);
         self.end_text(out);
     }
 
-    /// Says what became of a call that has no outcome yet, with its arguments before, if they are not final.
+    /// Writes the outcome of a call that has none yet, behind its arguments, if those are not final.
     fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
         if self.message.tool(part).is_none_or(ToolPart::is_over) {
             return;
@@ -334,7 +339,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Says that nothing more becomes of a call, for this reason. A call that has its result keeps it.
+    /// Ends a call without a result, for this reason. A call that has its outcome keeps it.
     pub fn fail(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
         self.outcome(part, Chunk::tool_output_error(part, reason), out);
     }
@@ -352,10 +357,10 @@ impl ChunkWriter {
         }
     }
 
-    /// A call has its result.
+    /// Writes the result of a call.
     pub(super) fn returned(&mut self, part: &str, output: Value, out: &mut Vec<Chunk>) {
         if self.was_denied(part) {
-            // A client that has said no takes no result of the call.
+            // A client whose user has denied the call refuses a result of it.
             return self.fail(part, "It was approved and has run, before it was denied here.", out);
         }
         let returned = Chunk::ToolOutputAvailable {
@@ -370,7 +375,8 @@ impl ChunkWriter {
         self.outcome(part, returned, out);
     }
 
-    /// A call was denied. A client whose user has not denied it is told why.
+    /// Writes the denial of a call. Clients take `tool-output-denied` only after a denial of their own user; to others it is
+    /// an error with the reason.
     pub(super) fn denied(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
         if self.was_denied(part) {
             let denied = Chunk::ToolOutputDenied { tool_call_id: part.to_owned() };
@@ -381,7 +387,7 @@ impl ChunkWriter {
     }
 }
 
-/// A call as it is announced, under the id of its part.
+/// The part of a call whose arguments are not final.
 fn announced(part: &str, call: &ToolCall, dynamic: bool) -> ToolPart {
     let tool = ToolPart::new(part, call.name(), Some(dynamic), "input-streaming");
     ToolPart { input: Some(call.args().to_value()), ..tool }
