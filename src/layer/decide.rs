@@ -116,7 +116,7 @@ fn is_heard(pass: &Pass) -> bool {
     LevelFilter::current() == LevelFilter::TRACE || pass.context().explains()
 }
 
-/// Records a decision other than a plain ALLOW that nothing reports. `#[cold]`, as that ALLOW is the fast path.
+/// Records a decision. Only a plain ALLOW that needs no report takes the fast path around this `#[cold]` function.
 #[cold]
 fn record(
     call: ToolCall,
