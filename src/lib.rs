@@ -11,7 +11,7 @@
 //!       ▼
 //!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
 //!               │ DENY: stops here                                  │ an open question: deferred, at once
-//!               │ ASK: recorded, the call goes on inward            ▼
+//!               │ ASK: recorded, the call continues inward          ▼
 //!               ▼                                        DeferredToolRequests ─► handler, or the caller
 //!  outcomes, in model order ◄── approved calls pass the SAME stack again ◄── DeferredToolResults
 //! ```

@@ -22,16 +22,16 @@ pub use question::{Question, QuestionId};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolDecision {
-    /// No objection: the call goes on inward. An ALLOW never overrides another layer.
+    /// No objection: the call continues inward. An ALLOW never overrides another layer.
     Allow,
-    /// The call needs an approval. It still goes on inward, and the gate defers it until an approval covers the
+    /// The call needs an approval. It still continues inward, and the gate defers it until an approval covers the
     /// question.
     Ask,
     /// The call stops here: nothing inside runs, and the model gets the reason.
     Deny,
 }
 
-/// The decision of a middleware about a call: its kind, its reason, and the arguments that the call goes on with.
+/// The decision of a middleware about a call: its kind, its reason, and the arguments that the call continues with.
 ///
 /// ```
 /// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
@@ -99,7 +99,7 @@ impl Denial {
 }
 
 impl Decision {
-    /// ALLOW: the call goes on inward.
+    /// ALLOW: the call continues inward.
     pub const fn allow() -> Self {
         Self { verdict: Verdict::Allow, args: None }
     }

@@ -90,8 +90,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     ///   from the approved pass; [`RunContext::is_repeat`] says whether this middleware has decided the call before.
     ///   Calls with an unknown tool or invalid arguments never reach the stack.
     /// - **Sees**: the call, with the arguments as the layers outside passed them on.
-    /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call go on inward; DENY ends the
-    ///   pass. Avoid side effects: a layer inside may still deny the call, and the hook may run again for it.
+    /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call continue inward; DENY ends
+    ///   the pass. Avoid side effects: a layer inside may still deny the call, and the hook may run again for it.
     /// - **On a panic**: the call is denied, naming this layer (rule D4).
     fn before_tool_call(
         &self,
@@ -125,8 +125,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     ///
     /// - **When**: the service inside returned an `Err`: a timeout, a limit, a fatal error of the tool.
     /// - **Sees**: the call as this layer passed it on, the error, and what is known about the execution.
-    /// - **May**: return an outcome for the model, or an error, which goes on outward.
-    /// - **On a panic**: an error that names this layer goes on outward.
+    /// - **May**: return an outcome for the model, or an error, which continues outward.
+    /// - **On a panic**: an error that names this layer continues outward.
     fn on_tool_error(
         &self,
         cx: &RunContext,

@@ -15,7 +15,7 @@ use crate::error::{BoxError, UserError};
 /// - [`ModelRetry`], [`ToolFailed`], [`ApprovalRequired`], [`CallDeferred`] and [`FatalError`] keep their meaning. They
 ///   are recognised by type, also inside of an `anyhow::Error` or a `BoxError`.
 /// - A [`UserError`] is fatal: it is a mistake in the host program, which the model cannot correct.
-/// - Every other error fails the call, and the run goes on. The model gets only the error's `Display`; the host gets
+/// - Every other error fails the call, and the run continues. The model gets only the error's `Display`; the host gets
 ///   the error with its sources from [`CallReport::error`](crate::CallReport::error).
 ///
 /// ```
@@ -45,7 +45,7 @@ use crate::error::{BoxError, UserError};
 pub enum ToolError {
     /// The model should try again.
     Retry(ModelRetry),
-    /// The call failed, with a text for the model; the run goes on.
+    /// The call failed, with a text for the model; the run continues.
     Failed(ToolFailed),
     /// The call needs an approval first.
     ApprovalRequired(ApprovalRequired),
@@ -53,7 +53,7 @@ pub enum ToolError {
     CallDeferred(CallDeferred),
     /// An error that is not for the model: the other calls of the response finish, then the run ends with it.
     Fatal(BoxError),
-    /// An ordinary error: the call failed, the model gets the error's `Display`, and the run goes on. With
+    /// An ordinary error: the call failed, the model gets the error's `Display`, and the run continues. With
     /// [`Turn::tool_errors_end_run`](crate::Turn::tool_errors_end_run) it is fatal.
     Other(BoxError),
 }

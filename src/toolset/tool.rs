@@ -128,7 +128,7 @@ impl fmt::Debug for Tool {
 /// }
 ///
 /// async fn balance(args: Pay) -> anyhow::Result<u32> {
-///     anyhow::ensure!(args.amount < 100, "the account holds 100"); // the model gets this text, and the run goes on
+///     anyhow::ensure!(args.amount < 100, "the account holds 100"); // the model gets this text, and the run continues
 ///     Ok(100 - args.amount)
 /// }
 ///
@@ -136,7 +136,7 @@ impl fmt::Debug for Tool {
 /// # let _ = tools;
 /// ```
 ///
-/// An error fails the call: the model gets the error's `Display`, and the run goes on. [`ToolError`] lists the errors
+/// An error fails the call: the model gets the error's `Display`, and the run continues. [`ToolError`] lists the errors
 /// with another meaning: to try again, to ask for an approval, to end the run.
 pub fn tool_fn<M, F>(
     name: impl Into<Arc<str>>,
@@ -162,8 +162,8 @@ where
 }
 
 /// Makes a tool of a blocking function: `fn(RunContext, Args) -> Result<T, E>`. The function runs on one of tokio's
-/// blocking threads, so that other calls go on. When its call is dropped (a timeout, a dropped run), the function still
-/// runs to its end, and the call is reported as "may have run". Results and errors are those of [`tool_fn`].
+/// blocking threads, so that other calls continue. When its call is dropped (a timeout, a dropped run), the function
+/// still runs to its end, and the call is reported as "may have run". Results and errors are those of [`tool_fn`].
 pub fn blocking_tool_fn<A, R, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
