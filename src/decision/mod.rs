@@ -307,7 +307,7 @@ pub struct ToolBlocked {
 }
 
 impl ToolBlocked {
-    /// Makes a denial; the model gets `reason` verbatim.
+    /// Creates a denial; the model gets `reason` verbatim.
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }

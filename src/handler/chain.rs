@@ -27,7 +27,7 @@ pub struct HandlerChain {
 }
 
 impl HandlerChain {
-    /// Makes an empty chain, which leaves every call.
+    /// Creates an empty chain, which leaves every call.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

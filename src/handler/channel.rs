@@ -7,7 +7,7 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
 
-/// Makes a handler that sends each batch over a channel and waits for the answers, for a surface in another task: an
+/// Creates a handler that sends each batch over a channel and waits for the answers, for a surface in another task: an
 /// editor, a bot, a web page. The channel holds up to `capacity` batches, at least one; while it is full, the handler
 /// waits.
 ///

@@ -11,7 +11,7 @@ use crate::decision::Question;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
-/// Makes a handler of an async closure over the whole batch.
+/// Creates a handler from an async closure over the whole batch.
 ///
 /// ```
 /// use countersign::{DeferredToolRequests, RunContext, handler_fn};
@@ -53,8 +53,8 @@ where
     }
 }
 
-/// Makes a handler of a sync closure over the whole batch. The closure runs on the task of the turn and blocks it: a
-/// closure that waits for a person belongs on a blocking thread, where the terminal handler waits.
+/// Creates a handler from a sync closure over the whole batch. The closure runs on the task of the turn and blocks it:
+/// a closure that waits for a person belongs on a blocking thread, where the terminal handler waits.
 ///
 /// ```
 /// use countersign::handler_fn_sync;
@@ -100,8 +100,8 @@ where
     }
 }
 
-/// Makes a handler of an async closure `(name, args, reason) -> bool`, which is asked about one call after the other.
-/// The reasons of several layers are joined into one text. Calls that are executed elsewhere are left.
+/// Creates a handler from an async closure `(name, args, reason) -> bool`, which is asked about one call after the
+/// other. The reasons of several layers are joined into one text. Calls that are executed elsewhere are left.
 ///
 /// After `false` the model gets a denial with the reason of the question: `The tool call was denied: delete a.log?`.
 ///

@@ -7,7 +7,7 @@
 //! | [`permission_handler`] | an async closure `(name, args, reason) -> bool`, asked call by call |
 //! | [`HandlerChain`] | several in sequence, each asked about the calls that the ones before it have left |
 //! | [`DenyAll`] | denies everything |
-//! | [`FailClosed`] | denies the calls that its inner handler leaves or forgets, and all if that fails |
+//! | [`FailClosed`] | denies the calls that its inner handler leaves or forgets, and all calls if that handler fails |
 //! | [`channel`] | sends batches to another task, for editors, bots and web pages |
 //! | [`danger_approve_all`] | approves every call that is not blocked |
 //!
@@ -42,8 +42,8 @@ use crate::error::BoxError;
 ///
 /// A handler is asked once per response, about every pending call, before any of them is executed (rule T2). It answers
 /// each call or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and no deferred call has been
-/// executed (rule A4). An error or a panic ends the run, and the error carries the state so far. [`Stopped`] is the
-/// error for a person who stops the run.
+/// executed (rule A4). An error or a panic ends the run, and the error carries the state so far. A handler returns
+/// [`Stopped`] when a person stops the run.
 ///
 /// ```
 /// use countersign::{BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext};

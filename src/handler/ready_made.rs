@@ -23,7 +23,7 @@ pub struct DenyAll {
 }
 
 impl DenyAll {
-    /// Makes a handler that denies with this message, which the model gets verbatim.
+    /// Creates a handler that denies with this message, which the model gets verbatim.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
@@ -90,7 +90,7 @@ pub struct FailClosed<H> {
 }
 
 impl<H: DeferredToolHandler> FailClosed<H> {
-    /// Makes a handler that fails closed of `inner`.
+    /// Wraps `inner`, so that it fails closed.
     pub fn new(inner: H) -> Self {
         Self { inner }
     }

@@ -20,7 +20,7 @@ use crate::middleware::{
 
 /// Methods of every [`ToolMiddleware`].
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
-    /// Makes a [`tower::Layer`] that runs this middleware around each call.
+    /// Creates a [`tower::Layer`] that runs this middleware around each call.
     fn into_layer(self) -> MiddlewareLayer<Self> {
         MiddlewareLayer::new(self)
     }
@@ -90,7 +90,8 @@ where
     }
 }
 
-/// Makes middleware types of the library layers themselves, where they are `Clone`; otherwise there is `into_layer`.
+/// Implements [`Layer`] for middleware types of the library that are `Clone`; other middleware becomes a layer with
+/// `into_layer`.
 macro_rules! layers {
     ($($middleware:ident<$($parameter:ident),*>),* $(,)?) => {$(
         impl<S, $($parameter),*> Layer<S> for $middleware<$($parameter),*>

@@ -24,7 +24,7 @@ pub struct MiddlewareLayer<M> {
 }
 
 impl<M> MiddlewareLayer<M> {
-    /// Makes a layer that runs `middleware`; clones of the layer share it.
+    /// Creates a layer that runs `middleware`; clones of the layer share it.
     pub fn new(middleware: M) -> Self {
         Self { middleware: Arc::new(middleware) }
     }

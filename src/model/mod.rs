@@ -52,13 +52,13 @@ pub struct ModelResponse {
 }
 
 impl ModelResponse {
-    /// Makes a response of text without calls: a final answer.
+    /// Creates a response of text without calls: a final answer.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { parts: vec![ResponsePart::Text(text.into())] }
     }
 
-    /// Makes a response of tool calls, in this order.
+    /// Creates a response of tool calls, in this order.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self { parts: calls.into_iter().map(ResponsePart::ToolCall).collect() }

@@ -89,7 +89,8 @@ impl Deltas {
 }
 
 impl ModelRequest {
-    /// Makes a request with this conversation. The agent makes its requests itself; this one is for tests of a model.
+    /// Creates a request with this conversation. An agent creates its requests itself; this constructor is for tests of
+    /// a model.
     ///
     /// ```
     /// use countersign::{Message, ModelRequest};

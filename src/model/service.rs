@@ -51,7 +51,7 @@ impl<M: Model> ModelExt for M {}
 pub struct ModelService(Arc<dyn ErasedModel>);
 
 impl ModelService {
-    /// Makes a service of this model.
+    /// Wraps a model as a service.
     pub fn new(model: impl Model) -> Self {
         Self(Arc::new(model))
     }

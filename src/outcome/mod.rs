@@ -43,31 +43,31 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Makes a [`Returned`](Self::Returned) with this value.
+    /// Creates a [`Returned`](Self::Returned) with this value.
     #[must_use]
     pub fn returned(value: impl Into<Value>) -> Self {
         Self::Returned(ToolReturn::new(value))
     }
 
-    /// Makes a [`Denied`](Self::Denied). The model gets `message` verbatim, or [`DENIED`] if it is empty.
+    /// Creates a [`Denied`](Self::Denied). The model gets `message` verbatim, or [`DENIED`] if it is empty.
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
         Self::Denied(ToolDenied::new(message))
     }
 
-    /// Makes a [`Failed`](Self::Failed) with this text for the model.
+    /// Creates a [`Failed`](Self::Failed) with this text for the model.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(ToolFailed::new(message))
     }
 
-    /// Makes a [`Retry`](Self::Retry) with this text for the model.
+    /// Creates a [`Retry`](Self::Retry) with this text for the model.
     #[must_use]
     pub fn retry(message: impl Into<String>) -> Self {
         Self::Retry(ModelRetry::new(message))
     }
 
-    /// Makes an [`Unknown`](Self::Unknown) with this text for the model.
+    /// Creates an [`Unknown`](Self::Unknown) with this text for the model.
     #[must_use]
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::Unknown(ToolUnknown { message: message.into() })
@@ -146,7 +146,7 @@ pub struct ToolReturn {
 }
 
 impl ToolReturn {
-    /// Makes a value without additional content or metadata.
+    /// Creates a return value without additional content or metadata.
     #[must_use]
     pub fn new(value: impl Into<Value>) -> Self {
         Self { return_value: value.into(), content: None, metadata: None }
@@ -169,7 +169,7 @@ pub struct ToolDenied {
 }
 
 impl ToolDenied {
-    /// Makes a denial. The model gets `message` verbatim, or [`DENIED`] if it is empty.
+    /// Creates a denial. The model gets `message` verbatim, or [`DENIED`] if it is empty.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         let message = message.into();
@@ -196,7 +196,7 @@ pub struct ToolFailed {
 }
 
 impl ToolFailed {
-    /// Makes a failure with a text for the model that says why.
+    /// Creates a failure with a text for the model that says why.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
@@ -212,7 +212,7 @@ pub struct ModelRetry {
 }
 
 impl ModelRetry {
-    /// Makes a request to try again, with a text for the model that says how.
+    /// Creates a request to try again, with a text for the model that says how.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }

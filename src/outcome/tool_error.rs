@@ -65,7 +65,7 @@ impl<E: Into<BoxError> + 'static> From<E> for ToolError {
 }
 
 impl ToolError {
-    /// Makes an error that ends the run: the other calls of the response finish first, and the model does not get the
+    /// Creates an error that ends the run: the other calls of the response finish first, and the model does not get the
     /// error.
     #[must_use]
     pub fn fatal(error: impl Into<BoxError>) -> Self {
@@ -144,7 +144,7 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
 pub struct FatalError(BoxError);
 
 impl FatalError {
-    /// Makes an error that ends the run with `error`.
+    /// Creates an error that ends the run with `error`.
     #[must_use]
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())

@@ -14,8 +14,8 @@ use crate::call::{Applied, Level, RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// In an `Arc`, as the definitions that are listed through it keep it: they say which levels their calls have to pass
-/// (rule D9).
+/// In an `Arc`, shared with the definitions that are listed through it: they name the levels that their calls have to
+/// pass (rule D9).
 pub(super) struct Layered<L: ToolLayer>(Arc<Shared<L>>);
 
 struct Shared<L: ToolLayer> {

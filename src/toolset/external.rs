@@ -22,7 +22,7 @@ pub struct ExternalToolset {
 }
 
 impl ExternalToolset {
-    /// Makes a set of these tools; each definition becomes [`ToolKind::External`].
+    /// Creates a set of these tools; each definition becomes [`ToolKind::External`].
     #[must_use]
     pub fn new(
         id: impl Into<String>,

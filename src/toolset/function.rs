@@ -38,7 +38,7 @@ pub struct FunctionToolset {
 }
 
 impl FunctionToolset {
-    /// Makes a set without tools, called `functions` unless it gets an [`id`](Self::id).
+    /// Creates a set without tools, called `functions` unless it gets an [`id`](Self::id).
     #[must_use]
     pub fn new() -> Self {
         Self {

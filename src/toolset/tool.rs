@@ -71,7 +71,7 @@ impl Tool {
         &self.definition
     }
 
-    /// Makes a tool of an agent. It has no body, because the turn runs the agent outside of the stack (rule T7).
+    /// Creates a tool from an agent. It has no body, because the turn runs the agent outside of the stack (rule T7).
     pub(crate) fn of_agent<A: ToolArgs>(
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,
@@ -110,7 +110,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Makes a tool of an async function: `async fn(Args) -> Result<T, E>`, or with the context as the first argument,
+/// Creates a tool from an async function: `async fn(Args) -> Result<T, E>`, or with the context as the first argument,
 /// `async fn(RunContext, Args) -> Result<T, E>`.
 ///
 /// `Args` implements `serde::Deserialize` and [`schemars::JsonSchema`]; `T` is anything that serialises; `E` is
@@ -161,7 +161,7 @@ where
     .of_function::<F>()
 }
 
-/// Makes a tool of a blocking function: `fn(RunContext, Args) -> Result<T, E>`. The function runs on one of tokio's
+/// Creates a tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. The function runs on one of tokio's
 /// blocking threads, so that other calls continue. When its call is dropped (a timeout, a dropped run), the function
 /// still runs to its end, and the call is reported as "may have run". Results and errors are those of [`tool_fn`].
 pub fn blocking_tool_fn<A, R, F>(
@@ -193,7 +193,7 @@ where
     .of_function::<F>()
 }
 
-/// Makes a tool of an async function over the raw arguments, for a tool that is described only by a JSON Schema.
+/// Creates a tool from an async function over the raw arguments, for a tool that is described only by a JSON Schema.
 ///
 /// # Errors
 /// Fails when the parameters of the definition are not a valid JSON Schema.
