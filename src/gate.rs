@@ -21,7 +21,7 @@ use crate::toolset::{Permit, Toolset};
 pub(crate) const MAY_HAVE_RUN: &str =
     "The tool was started and its end was not seen: it may have run.";
 
-/// Wraps a [`Toolset`] directly; there is one gate per leaf, made by `Tools::from`. Everything above the gate decides;
+/// Wraps a [`Toolset`] directly: one gate per toolset, made by `Tools::from`. Everything above the gate decides;
 /// only the gate executes, at most once per pass.
 ///
 /// The gate refuses a call without a call record or with a closed one, a call that was denied or that skipped a layer
