@@ -1,9 +1,9 @@
 //! `async fn(ToolCall) -> Outcome`, behind permission layers.
 //!
-//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. Each says ALLOW, DENY or ASK about a
-//! call, with changed arguments if need be. The ASKs of one model response are one batch, for a handler that answers
-//! inline, or for anybody who answers hours later, in another process. **What was approved is what runs: at most once,
-//! and never silently.**
+//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. For each call a layer decides ALLOW,
+//! DENY or ASK, and may change the arguments. The ASKs of one model response form one batch. A handler answers the
+//! batch inline, or the batch is stored and answered hours later, in another process. **What was approved is what runs:
+//! at most once, and never silently.**
 //!
 //! ```text
 //!  model response ── the calls of ONE response
@@ -11,7 +11,7 @@
 //!       ▼
 //!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
 //!               │ DENY: stops here                                  │ an open question: deferred, at once
-//!               │ ASK: noted, the call goes on inward               ▼
+//!               │ ASK: recorded, the call continues inward          ▼
 //!               ▼                                        DeferredToolRequests ─► handler, or the caller
 //!  outcomes, in model order ◄── approved calls pass the SAME stack again ◄── DeferredToolResults
 //! ```
@@ -62,7 +62,7 @@
 //! assert!(report.calls()[0].outcome().is_returned());
 //! assert!(report.calls()[1].outcome().is_deferred());
 //!
-//! // Nobody has answered: what waits is a value. Store it, ask whoever should know, and go on, here or elsewhere.
+//! // The pending call is part of a value: store it, ask a person, and resume here or in another process.
 //! let suspended = report.into_suspended().unwrap();
 //! let answers = suspended.requests().answer().approve("call_2").answered_by("ann").build()?;
 //! let report = turn.resume(suspended, answers).await?;
@@ -89,12 +89,10 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `genai` | real models, through the clients of the `genai` crate |
-//! | `schema` | tools that are known only by a JSON Schema |
-//! | `seal` | tokens for approvals that go through other hands |
-//! | `postgres` | a store of the ledger in PostgreSQL |
-//! | `sqlite` | a ledger in a file that many processes share |
-//! | `terminal` | a handler that asks a person in the terminal |
-//! | `testing` | checks for layers, middleware and stores of your own |
+//! | `schema` | tools that are described only by a JSON Schema |
+//! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
+//! | `postgres` | a store for the ledger in PostgreSQL |
+//! | `sqlite` | a store for the ledger in a file that several processes share |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
@@ -169,7 +167,7 @@ pub use deferred::{
 };
 pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
-// `self::`, as the crate behind it has the same name.
+// `self::` distinguishes the module from the crate `genai`.
 #[cfg(feature = "genai")]
 pub use self::genai::{GenaiError, GenaiModel};
 pub use handler::{
