@@ -1,4 +1,4 @@
-//! Reading arguments as a model wrote them, strictly.
+//! Strict parsing of arguments as a model wrote them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Args, depth};
 
-/// Why a text is not the arguments of a call. Written for the model, which is told to try again.
+/// Why a text is not valid as the arguments of a call. The message is for the model, which is told to try again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError(String);
 
@@ -44,7 +44,8 @@ pub(super) fn parse(text: &str) -> Result<Args, ArgsError> {
     if text.trim().is_empty() {
         return Ok(Args::new());
     }
-    // The scan comes first: under `arbitrary_precision` serde_json reads an object with its private key as a number.
+    // The scan has to come first: with its feature `arbitrary_precision`, serde_json reads an object with its private
+    // key as a number.
     Scan::default().run(text)?;
     let value: Value = serde_json::from_str(text)
         .map_err(|error| ArgsError(format!("the arguments are not valid JSON: {error}")))?;
@@ -55,12 +56,12 @@ pub(super) fn parse(text: &str) -> Result<Args, ArgsError> {
     }
 }
 
-/// Looks at the tokens of a JSON text for what a parser would quietly drop or change: repeated keys, digits of
-/// numbers, and serde_json's own key for numbers; and for nesting that is too deep. What is not JSON at all is left for
-/// the parser to refuse.
+/// Scans the tokens of a JSON text for what a parser would silently drop or change (repeated keys, digits of numbers,
+/// serde_json's private key for numbers) and for nesting that is too deep. Text that is not JSON at all is left for the
+/// parser to refuse.
 #[derive(Default)]
 struct Scan {
-    /// The keys seen so far of every object that is open; `None` for an array.
+    /// The keys seen so far in each open object; `None` for an array.
     open: Vec<Option<HashSet<String>>>,
 }
 
@@ -115,7 +116,8 @@ impl Scan {
     }
 }
 
-/// The end of the string that starts at `start`, behind its closing quote. Always on a character boundary.
+/// The index after the closing quote of the string that starts at `start`, or the end of the text. Always a character
+/// boundary.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -128,11 +130,11 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or has no end.
-/// Behind the point it is rounded, as every reader does.
+/// Refuses a number that a parser would change: one that loses digits before the decimal point, becomes zero, or
+/// overflows to infinity. Digits after the point are rounded, as in every parser.
 fn number(token: &str) -> Result<(), ArgsError> {
     let fits = if token.contains(['.', 'e', 'E']) {
-        // A token that is no number at all (`1-2`) gets the parser's own message.
+        // A token that is not a number (`1-2`) is left for the parser, which has the better error message.
         let Ok(value) = token.parse::<f64>() else { return Ok(()) };
         value.is_finite() && keeps_digits(token, value)
     } else {
@@ -145,7 +147,8 @@ fn number(token: &str) -> Result<(), ArgsError> {
     Err(ArgsError(format!("the number {token} cannot be kept exactly: send it as a string")))
 }
 
-/// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
+/// Whether a number with a decimal point or an exponent keeps all of its digits before the point, and does not become
+/// zero.
 fn keeps_digits(token: &str, value: f64) -> bool {
     let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -1,4 +1,4 @@
-//! Reading JSON objects where a repeated key is an error: two readers would keep different values.
+//! Deserialising JSON in which a repeated key is an error: two parsers would keep different values.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::UserError;
 
-/// Under `arbitrary_precision` serde_json hands a number over as an object with this key. Another build reads the
-/// same text as an object, so both take it for a number.
+/// With the feature `arbitrary_precision`, serde_json deserialises a number as an object with this key. A build without
+/// the feature reads the same text as an object, so both builds treat it as a number here.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// A JSON object in which no key is repeated at any depth. What it holds is taken out of it with [`take`].
+/// A JSON object in which no key is repeated at any depth. Its fields are removed with [`take`].
 pub(crate) fn object<'de, D>(deserializer: D) -> Result<Map<String, Value>, D::Error>
 where
     D: Deserializer<'de>,
@@ -24,7 +24,7 @@ where
     }
 }
 
-/// Takes the value under this key out of an object; what is not there has its default.
+/// Removes the value of this key from an object and deserialises it; a missing value has its default.
 pub(crate) fn take<T, E>(object: &mut Map<String, Value>, key: &str) -> Result<T, E>
 where
     T: DeserializeOwned + Default,
@@ -34,7 +34,7 @@ where
     serde_json::from_value(value).map_err(|error| E::custom(format_args!("`{key}`: {error}")))
 }
 
-/// A stored object, whose `version` is looked at before anything else: another one may look in any way (rule L7).
+/// A stored object, whose `version` is checked before anything else: the shape of another version is unknown (rule L7).
 pub(crate) fn of_version<'de, T, D>(deserializer: D, known: u32) -> Result<T, D::Error>
 where
     T: DeserializeOwned,
