@@ -156,7 +156,7 @@ fn keeps_digits(token: &str, value: f64) -> bool {
     if value == 0.0 {
         return digits.bytes().all(|digit| digit == b'0');
     }
-    // Within what a finite number can have, or the number is zero.
+    // The exponent of a finite number other than zero fits into an `i64`.
     let exponent = exponent.parse().unwrap_or(0_i64);
     let point = exponent.saturating_add_unsigned((digits.len() - fraction.len()) as u64);
     let read = value.abs().to_string();
