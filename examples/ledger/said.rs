@@ -1,4 +1,4 @@
-//! What each result prints, and its exit status.
+//! The output and the exit status of each result.
 
 use countersign::Question;
 use countersign::ledger::{Cancelled, Claimed, Decided, Record, Renewed, Settled, Verdict, Winner};
@@ -10,7 +10,7 @@ pub(crate) fn unknown() -> Said {
     Said::new(7, json!({"result": "unknown"}))
 }
 
-/// For results that this build does not know.
+/// The error for a result that this build does not know, as the enums are non-exhaustive.
 fn odd(result: &impl serde::Serialize) -> Failed {
     Failed::Store(format!("the ledger gave {}", json!(result)))
 }
@@ -79,7 +79,7 @@ pub(crate) fn cancelled(made: &Cancelled) -> Result<Said, Failed> {
     }
 }
 
-/// A name, or several.
+/// One name as a string, several as a list.
 fn people(by: &[String]) -> Value {
     match by {
         [one] => json!(one),
@@ -94,7 +94,7 @@ fn winner(winner: &Winner) -> Value {
     said
 }
 
-/// `decision`, one word, and what belongs to it.
+/// A verdict as JSON: the word `decision`, and its details.
 fn decision(verdict: &Verdict) -> Value {
     match verdict {
         Verdict::Approve { args: None } => json!({"decision": "approve"}),
@@ -105,7 +105,7 @@ fn decision(verdict: &Verdict) -> Value {
     }
 }
 
-/// As it was parked: a text, if that is all.
+/// A question as it was parked: a string if it has only a reason.
 fn question(question: &Question) -> Value {
     let bare = question.layer().is_empty()
         && question.key() == question.reason()
