@@ -179,7 +179,8 @@ impl Running<'_> {
         turn.calls().find_map(taken).map(RunOutput::Structured)
     }
 
-    /// Refuses answers that leave calls pending if the run may not end with deferred calls, before anything runs.
+    /// Refuses a resume that is certain to leave calls pending, if the run may not end with deferred calls, before
+    /// anything runs.
     fn check_deferred(&self, turn: &SuspendedTurn) -> Result<(), UserError> {
         let requests = turn.requests();
         let open = |id: &&str| {

@@ -104,9 +104,9 @@ impl GenaiError {
         self.0.retry_after
     }
 
-    /// Whether the same request may succeed later: after an overloaded or failing server, a timeout, a lost connection
-    /// or an incomplete response. False for a wrong key, a refused request, an exhausted quota, a withheld response,
-    /// and a response that was cut off at the token limit.
+    /// Whether the same request may succeed later: after an overloaded or failing server, a timeout, a lost connection,
+    /// or an incomplete, empty or unreadable response. False for a wrong key, a refused request, an exhausted quota, a
+    /// withheld response, and a response that was cut off at the token limit.
     ///
     /// ```no_run
     /// # fn example(error: &countersign::GenaiError) {

@@ -1,4 +1,4 @@
-//! A contract test for ledger stores: the rules L1 to L4 and L8, and the documentation of [`Store`].
+//! A contract test for ledger stores: the rules L1 to L4 and L8, and what [`Store`] documents.
 
 mod audit;
 mod changed;
