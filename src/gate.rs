@@ -141,7 +141,7 @@ impl<T: Toolset> Gate<T> {
     /// `Ok(true)` if an approval covers the call, `Ok(false)` if there is no question; `Err` is the deferral of a call
     /// with an open question (rule A1).
     fn open_questions(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
-        let questions = record.questions(pass.definition().declared_question());
+        let questions = record.questions(record.definition().declared_question());
         let changed = match record.approval() {
             None if questions.is_empty() => return Ok(false),
             None => None,

@@ -1,10 +1,10 @@
-//! The house rules, checked on the files themselves.
+//! Rules about the source itself (floors, lengths, references, versions), checked on the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A module uses only modules on lower floors (ARCHITECTURE has the picture).
+/// The floor of each module. A module uses only modules on lower floors (see ARCHITECTURE.md).
 const FLOORS: &[(&str, u32)] = &[
     ("error", 0),
     ("args", 1),
@@ -45,14 +45,14 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files below a folder with one of these endings, relative to the root, sorted.
+/// The files below a folder with one of these endings, as paths relative to the root, sorted.
 fn files(folder: &str, endings: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
     while let Some(path) = open.pop() {
         if path.is_dir() {
             let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-            // What npm has installed is not ours.
+            // Packages that npm installed are not part of the project.
             open.extend(
                 entries.filter(|path| !path.is_symlink() && !path.ends_with("node_modules")),
             );
@@ -64,7 +64,7 @@ fn files(folder: &str, endings: &[&str]) -> Vec<String> {
     found
 }
 
-/// The code of a file without the tests at its end.
+/// The text of a file before its tests.
 fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]").next().unwrap_or(text)
 }
@@ -78,12 +78,12 @@ fn floor(module: &str) -> u32 {
         .1
 }
 
-/// The module a file of `src` belongs to.
+/// The top-level module that a file of `src` belongs to.
 fn module(path: &str) -> &str {
     path.trim_start_matches("src/").split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
 
-/// The modules of this crate that a text names.
+/// The modules that a text names after `crate::`, outside of comments.
 fn uses(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     code.flat_map(|line| line.split("crate::").skip(1)).filter_map(|rest| {
@@ -100,7 +100,7 @@ fn a_module_uses_only_modules_on_lower_floors() {
         for used in uses(without_tests(&text)).filter(|used| *used != own) {
             assert!(floor(used) < floor(own), "{path}: `{own}` is not above `{used}`");
         }
-        // Names from the crate root would hide which floor they are from.
+        // Paths through the crate root would hide the floor that a name comes from.
         for line in without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"))
         {
             let upper =
@@ -279,7 +279,7 @@ fn no_test_is_forgotten() {
     }
 }
 
-/// The texts that make up the project, without the tests (which have to name what they forbid).
+/// All texts of the project except the tests, which have to name what they forbid.
 fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for folder in ["src", "examples", "benches", "docs", ".ci"] {
@@ -411,7 +411,7 @@ fn every_rule_named_in_the_code_is_on_the_rules_page() {
     }
 }
 
-/// The rows of PydanticAI's conformance table: how many there are in each of its groups.
+/// The groups of PydanticAI's conformance table, with the number of rows in each.
 const GROUPS: &[(char, usize)] = &[
     ('A', 19),
     ('B', 15),
@@ -438,7 +438,7 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// Why nothing holds a row where it says that it is held.
+/// The reason why a reference in the column `held` leads nowhere, or `None` if it is valid.
 fn missing(held: &str) -> Option<String> {
     if let Some(heading) = held.strip_prefix("difference: ") {
         let there = read("docs/pydantic.md").lines().any(|line| line == format!("## {heading}"));

@@ -1,4 +1,4 @@
-//! The one text of a JSON value: RFC 8785, except that integers keep every digit.
+//! The canonical text of a JSON value: RFC 8785, except that integers keep every digit.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
-/// The canonical text of a value: the same for every order of keys, and under every feature of serde_json.
+/// The canonical text of a value: independent of the order of keys and of the features of serde_json.
 pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
@@ -22,7 +22,7 @@ pub(crate) fn digest(value: &Value) -> String {
 pub(crate) fn keyed_digest(key: &[u8], value: &Value) -> String {
     match Hmac::<Sha256>::new_from_slice(key) {
         Ok(mac) => hex(&mac.chain_update(canonical(value).as_bytes()).finalize().into_bytes()),
-        // A key may have any length.
+        // Unreachable: HMAC accepts keys of any length.
         Err(_) => String::new(),
     }
 }
@@ -81,13 +81,13 @@ fn write_number(out: &mut String, number: &Number) {
     } else if let Some(float) = number.as_f64() {
         out.push_str(ryu_js::Buffer::new().format(float));
     } else {
-        // Only with serde_json's `arbitrary_precision`, for a number no other reader could keep.
+        // Reached only with serde_json's `arbitrary_precision`, for a number that other parsers cannot represent.
         let _ = write!(out, "{number}");
     }
 }
 
 fn write_string(out: &mut String, text: &str) {
-    // serde_json escapes exactly what RFC 8785 asks for, in the form it asks for.
+    // serde_json escapes exactly the characters that RFC 8785 requires, in the same form.
     out.push_str(&Value::from(text).to_string());
 }
 

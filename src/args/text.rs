@@ -1,4 +1,4 @@
-//! Reading arguments as a model wrote them, strictly.
+//! Strict parsing of arguments as a model wrote them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::strict::Strict;
 use super::{Args, depth};
 
-/// Why a text is not the arguments of a call. Written for the model, which is told to try again.
+/// Why a text is not valid as the arguments of a call. The message is for the model, which is told to try again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError(String);
 

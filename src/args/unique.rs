@@ -1,4 +1,4 @@
-//! Reading JSON objects where a repeated key is an error: two readers would keep different values.
+//! Deserialising JSON in which a repeated key is an error: two parsers would keep different values.
 
 use serde::de::{DeserializeOwned, DeserializeSeed as _, Deserializer, Error};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ where
     }
 }
 
-/// Takes the value under this key out of an object; what is not there has its default.
+/// Removes the value of this key from an object and deserialises it; a missing value has its default.
 pub(crate) fn take<T, E>(object: &mut Map<String, Value>, key: &str) -> Result<T, E>
 where
     T: DeserializeOwned + Default,
@@ -27,7 +27,7 @@ where
     serde_json::from_value(value).map_err(|error| E::custom(format_args!("`{key}`: {error}")))
 }
 
-/// A stored object, whose `version` is looked at before anything else: another one may look in any way (rule L7).
+/// A stored object, whose `version` is checked before anything else: the shape of another version is unknown (rule L7).
 pub(crate) fn of_version<'de, T, D>(deserializer: D, known: u32) -> Result<T, D::Error>
 where
     T: DeserializeOwned,

@@ -1,4 +1,4 @@
-//! Runs commands that were read, without a shell.
+//! Runs parsed commands without a shell.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
@@ -14,17 +14,18 @@ use super::commands::{
 };
 use super::word::Word;
 
-/// What a command printed, and how it ended.
+/// The output and the exit status of a command.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ShellOutput {
-    /// What it printed, errors among the rest. Bytes that are not UTF-8 are replaced.
+    /// Standard output and standard error, interleaved as they were written. Bytes that are not UTF-8 are replaced.
     pub output: String,
-    /// The exit status of the last program; 127 where there is no such program, 128 and more where a signal ended it.
+    /// The exit status of the last program: 127 if there is no such program, 126 if it could not be started, 124 if it
+    /// was stopped, and 128 plus the number of the signal if a signal ended it.
     pub status: i32,
-    /// How many bytes of output were left out.
+    /// The number of bytes beyond the output limit, which are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
-    /// Whether it was stopped because it took too long.
+    /// Whether the command was stopped at its time limit.
     #[serde(skip_serializing_if = "is_false")]
     pub timed_out: bool,
 }
@@ -45,7 +46,7 @@ pub(super) struct Limits {
     pub(super) output: usize,
 }
 
-/// Whether everything in the text can be run without a shell; else what cannot.
+/// Checks that every command can run without a shell; the error says which cannot.
 pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
     for pipeline in &commands.pipelines {
         for stage in &pipeline.stages {
@@ -75,7 +76,7 @@ pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs commands that are [`runnable`].
+/// Runs commands that passed [`runnable`], and blocks until they end or are stopped.
 pub(super) fn run(
     commands: &Commands,
     directory: PathBuf,
@@ -98,7 +99,7 @@ pub(super) fn run(
         }
     }
     let timed_out = running.stopped;
-    // The last writer of ours: what is read ends when the programs have ended, too.
+    // Closes the last writer of this process, so that the pipe ends when the programs have ended.
     drop(running);
     let Output { bytes, left_out } = collected.take();
     Ok(ShellOutput {
@@ -153,7 +154,7 @@ impl Collected {
     }
 }
 
-/// Where a descriptor of a program points to.
+/// The target of a program's standard output or error.
 enum Target {
     Pipe(PipeWriter),
     File(File),
@@ -218,7 +219,7 @@ impl Running<'_> {
         Ok(i32::from(found == negated))
     }
 
-    /// Starts a program, or says with which status it counts as ended.
+    /// Starts a program. The error is the exit status that counts in its place.
     fn start(
         &mut self,
         command: &SimpleCommand,
@@ -290,7 +291,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Waits for all programs; the status is that of the last.
+    /// Waits for all programs of a pipeline, and returns the exit status of the last. Kills them at the time limit or
+    /// when the call was dropped.
     fn wait(&mut self, children: &mut [Result<Child, i32>]) -> i32 {
         loop {
             let mut running = false;
@@ -328,7 +330,7 @@ fn created(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// A pipe that holds a text. A thread writes it, as it may be longer than what a pipe holds.
+/// A pipe from which a text is read. A thread writes the text, as it may exceed the capacity of the pipe.
 fn text_input(text: &str) -> io::Result<PipeReader> {
     let (reader, mut writer) = pipe()?;
     let text = text.to_owned();

@@ -1,4 +1,4 @@
-//! For tests of your own layers and middleware.
+//! Helpers for testing your own layers, middleware and ledger stores.
 //!
 //! | helper | finds |
 //! |---|---|
