@@ -88,6 +88,7 @@
 //! |---|---|
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
+//! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
@@ -99,7 +100,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 #![cfg_attr(
-    not(feature = "agent"),
+    not(feature = "agent"), // which needs `ledger`
     allow(
         dead_code,
         unused_imports,
@@ -123,6 +124,7 @@ pub mod gate;
 pub mod genai;
 pub mod handler;
 pub mod layer;
+#[cfg(feature = "ledger")]
 pub mod ledger;
 pub mod message;
 pub mod middleware;

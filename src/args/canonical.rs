@@ -1,12 +1,11 @@
-//! The canonical text of a JSON value: RFC 8785, except that integers keep every digit.
+//! The one text of a JSON value: RFC 8785, except that integers keep every digit.
 
 use std::fmt::Write as _;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
-/// The canonical text of a value: independent of the order of keys and of the features of serde_json.
+/// The canonical text of a value: the same for every order of keys, and under every feature of serde_json.
 pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
@@ -16,15 +15,6 @@ pub(crate) fn canonical(value: &Value) -> String {
 /// The SHA-256 of the canonical text, in hexadecimal.
 pub(crate) fn digest(value: &Value) -> String {
     hex(&Sha256::digest(canonical(value).as_bytes()))
-}
-
-/// The HMAC-SHA256 of the canonical text, in hexadecimal.
-pub(crate) fn keyed_digest(key: &[u8], value: &Value) -> String {
-    match Hmac::<Sha256>::new_from_slice(key) {
-        Ok(mac) => hex(&mac.chain_update(canonical(value).as_bytes()).finalize().into_bytes()),
-        // Unreachable: HMAC accepts keys of any length.
-        Err(_) => String::new(),
-    }
 }
 
 /// Bytes in hexadecimal.
@@ -81,13 +71,13 @@ fn write_number(out: &mut String, number: &Number) {
     } else if let Some(float) = number.as_f64() {
         out.push_str(ryu_js::Buffer::new().format(float));
     } else {
-        // Reached only with serde_json's `arbitrary_precision`, for a number that other parsers cannot represent.
+        // Only with serde_json's `arbitrary_precision`, for a number no other reader could keep.
         let _ = write!(out, "{number}");
     }
 }
 
 fn write_string(out: &mut String, text: &str) {
-    // serde_json escapes exactly the characters that RFC 8785 requires, in the same form.
+    // serde_json escapes exactly what RFC 8785 asks for, in the form it asks for.
     out.push_str(&Value::from(text).to_string());
 }
 

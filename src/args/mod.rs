@@ -14,7 +14,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub(crate) use canonical::{canonical, digest, hex, keyed_digest};
+pub(crate) use canonical::{canonical, digest, hex};
 pub use text::ArgsError;
 
 /// The arguments of a tool call: a JSON object that is cheap to clone, and copied when it is changed.
