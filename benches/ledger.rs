@@ -149,7 +149,7 @@ async fn listing(settled: usize) -> Duration {
     let mut times = Vec::new();
     for _ in 0..101 {
         let start = Instant::now();
-        let listed = ledger.list(Some(AskState::Pending), 50).await.unwrap();
+        let listed = ledger.list(Some(AskState::Pending), 50).await.unwrap().records;
         times.push(start.elapsed());
         assert_eq!(listed.len(), 50);
     }

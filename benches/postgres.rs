@@ -198,7 +198,7 @@ async fn inbox(server: &Server) {
         let mut times = Vec::new();
         for _ in 0..200 {
             let start = Instant::now();
-            let found = ledger.list(Some(AskState::Pending), 50).await.unwrap();
+            let found = ledger.list(Some(AskState::Pending), 50).await.unwrap().records;
             times.push(start.elapsed());
             assert_eq!(found.len(), 50);
         }

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use countersign::ledger::{AskState, Decided, Record, Verdict};
+use countersign::ledger::{AskState, Decided, Listed, Record, Verdict};
 use countersign::{Args, DeferralKind, RunOutput};
 use futures::{Stream, stream};
 use serde::Deserialize;
@@ -18,7 +18,8 @@ use crate::authorize::{Principal, login, logout};
 use crate::queue::{Place, queue};
 use crate::refused::Refused;
 use crate::sent::{MOST_BYTES, Sent};
-use crate::{App, demo, guard, page, view};
+use crate::view::{self, Looker};
+use crate::{App, demo, guard, page};
 
 /// How many entries a page has, when the request does not say.
 const PAGE: usize = 50;
@@ -59,7 +60,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 /// Whether the store answers.
 async fn healthz(State(app): State<Arc<App>>) -> Reply {
-    app.ledger.list(Some(AskState::Pending), 1).await?;
+    let _: Listed<Record> = app.ledger.list(Some(AskState::Pending), 1).await?;
     Ok(Json(json!({"status": "ok"})))
 }
 
@@ -81,7 +82,8 @@ struct Part {
     since: Option<i64>,
 }
 
-/// The open asks in the order of [`queue`], a page of them, and how many there are.
+/// The open asks in the order of [`queue`], a page of them, and how many there are; and those that nobody can decide, as
+/// their rows were changed outside of the ledger.
 async fn waiting(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -90,12 +92,12 @@ async fn waiting(
     let wrong = |problem: &str| Refused::bad("bad_request", format!("{problem}."));
     let Query(part) = part.map_err(|_| wrong("This list takes `limit`, `after` and `since`"))?;
     let after: Option<Place> = part.after.map(|it| it.parse().map_err(wrong)).transpose()?;
-    let records = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
+    let Listed { records, refused } = app.ledger.list(Some(AskState::Pending), u32::MAX).await?;
     let total = records.len();
     let latest = records.iter().map(|record| record.parked_at).max();
     let newer = |since| records.iter().filter(|record| record.parked_at > since).count();
     let newer = part.since.map_or(0, newer);
-    let mut entries = queue(records);
+    let mut entries = queue(&app.ledger, records);
     if let Some(after) = after {
         entries.retain(|entry| entry.place > after);
     }
@@ -103,24 +105,28 @@ async fn waiting(
     let more = entries.len() > limit;
     entries.truncate(limit);
     let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
-    let asks: Vec<_> = entries.iter().map(|entry| view::entry(entry, &who)).collect();
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let asks: Vec<_> = entries.iter().map(|entry| looker.entry(entry)).collect();
+    let refused: Vec<_> = refused.iter().map(view::refused).collect();
     Ok(Json(json!({
-        "me": who.0, "asks": asks, "next": next, "total": total, "newer": newer, "latest": latest,
-        "now": now(),
+        "me": who.0, "asks": asks, "refused": refused, "next": next, "total": total,
+        "newer": newer, "latest": latest, "now": looker.now(),
     })))
 }
 
 /// What was decided, the latest first.
 async fn history(State(app): State<Arc<App>>, who: Principal) -> Reply {
-    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?;
+    let mut asks = app.ledger.list(None, LOOK_THROUGH).await?.records;
     asks.retain(|record| record.state != AskState::Pending);
     asks.sort_by_key(|record| std::cmp::Reverse(record.changed_at));
-    let asks: Vec<_> = asks.iter().take(50).map(|record| view::ask(record, &who)).collect();
-    Ok(Json(json!({"asks": asks, "now": now()})))
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let asks: Vec<_> = asks.iter().take(50).map(|record| looker.ask(record)).collect();
+    Ok(Json(json!({"asks": asks, "now": looker.now()})))
 }
 
 async fn one(State(app): State<Arc<App>>, who: Principal, Path(id): Path<String>) -> Reply {
-    Ok(Json(view::whole(&find(&app, &id).await?, &who)))
+    let record = find(&app, &id).await?;
+    Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
 async fn find(app: &App, id: &str) -> Result<Record, Refused> {
@@ -157,7 +163,8 @@ pub(crate) async fn decide(
     Sent(decision): Sent<Decision>,
 ) -> Reply {
     let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
-    if by.as_ref().is_some_and(|by| *by != name) {
+    let is_else = |by: &String| app.ledger.canonical_name(by) != app.ledger.canonical_name(&name);
+    if by.as_ref().is_some_and(is_else) {
         let problem = format!("You are {name} by now: somebody has logged in beside this page.");
         return Err(Refused::forbidden("somebody_else", problem));
     }
@@ -264,9 +271,4 @@ async fn changes(
         Some((Ok(Event::default().data("changed")), (bell, stop)))
     });
     Sse::new(events).keep_alive(KeepAlive::default())
-}
-
-fn now() -> u128 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.unwrap_or_default().as_millis()
 }

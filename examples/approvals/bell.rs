@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use countersign::ledger::{AskState, Ledger, LedgerError};
+use countersign::ledger::{AskState, Ledger, LedgerError, RefusedRow};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
@@ -35,9 +35,13 @@ impl Bell {
         let mut watched: HashMap<String, AbortHandle> = HashMap::new();
         let mut known = HashSet::new();
         let mut waiting = JoinSet::new();
+        let mut told = HashSet::new();
         loop {
             match open(&ledger).await {
-                Ok(open) => {
+                Ok((open, refused)) => {
+                    for row in refused {
+                        tell(&mut told, &row);
+                    }
                     // Whatever became of the wait for it: a run that begins or ends rings.
                     if open != known {
                         self.ring();
@@ -89,11 +93,21 @@ async fn changed(ledger: Ledger, run: String, after: i64) -> (String, Result<i64
     (run, place)
 }
 
-/// The runs of which something is to be expected.
-async fn open(ledger: &Ledger) -> Result<HashSet<String>, LedgerError> {
-    ledger.expire().await?;
+/// The runs of which something is to be expected, and what is refused meanwhile.
+async fn open(ledger: &Ledger) -> Result<(HashSet<String>, Vec<RefusedRow>), LedgerError> {
+    let mut refused = ledger.expire().await?.refused;
     let asks = ledger.list(Some(AskState::Pending), OPEN).await?;
-    let mut open: HashSet<_> = asks.into_iter().map(|record| record.ask.run().to_owned()).collect();
-    open.extend(ledger.waiting_runs(OPEN).await?.into_iter().map(|run| run.run));
-    Ok(open)
+    let runs = ledger.waiting_runs(OPEN).await?;
+    let of_asks = asks.records.into_iter().map(|record| record.ask.run().to_owned());
+    let open = of_asks.chain(runs.records.into_iter().map(|run| run.run)).collect();
+    refused.extend(asks.refused.into_iter().chain(runs.refused));
+    Ok((open, refused))
+}
+
+/// Says once of each row that it is refused, for whoever runs the service.
+fn tell(told: &mut HashSet<String>, row: &RefusedRow) {
+    if told.insert(row.id.clone()) {
+        let error = &row.error as &dyn std::error::Error;
+        tracing::error!(row = row.id, error, "a row of the store is refused: restore a backup");
+    }
 }

@@ -9,7 +9,7 @@
 //! | request | does |
 //! |---|---|
 //! | `GET /` | the page: what waits, exactly what will run, who asks, who has agreed; below it what was decided |
-//! | `GET /api/asks?limit=&after=&since=` | the open asks, a page of `limit` entries behind the place `after`: the soonest due first, each requester's first ten before any other's eleventh, equal calls of a run as one entry (`same`); with the `total`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer |
+//! | `GET /api/asks?limit=&after=&since=` | the open asks, a page of `limit` entries behind the place `after`: the soonest due first, each requester's first ten before any other's eleventh, equal calls of a run as one entry (`same`); with the `total`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer; and those that are `refused`, as what the store has of them was changed outside of the ledger |
 //! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out |
 //! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `GET /api/history` | what was decided, by whom and when, and what came of it |

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use countersign::ledger::{Millis, Record};
+use countersign::ledger::{Ledger, Millis, Record};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -52,13 +52,14 @@ impl FromStr for Place {
 }
 
 /// All entries, in order.
-pub(crate) fn queue(records: Vec<Record>) -> Vec<Entry> {
-    let mut entries = grouped(records);
+pub(crate) fn queue(ledger: &Ledger, records: Vec<Record>) -> Vec<Entry> {
+    let mut entries = grouped(ledger, records);
     entries.sort_by(|a, b| a.place.cmp(&b.place));
+    // However each name is written, one person has one share.
     let mut of: HashMap<String, usize> = HashMap::new();
     for entry in &mut entries {
-        let requester = entry.record.ask.get_principal().unwrap_or_default();
-        let before = of.entry(requester.to_owned()).or_default();
+        let requester = ledger.canonical_name(entry.record.ask.get_principal().unwrap_or_default());
+        let before = of.entry(requester).or_default();
         entry.place.round = *before / SHARE;
         *before += 1;
     }
@@ -66,10 +67,10 @@ pub(crate) fn queue(records: Vec<Record>) -> Vec<Entry> {
     entries
 }
 
-fn grouped(records: Vec<Record>) -> Vec<Entry> {
+fn grouped(ledger: &Ledger, records: Vec<Record>) -> Vec<Entry> {
     let (mut entries, mut known): (Vec<Entry>, HashMap<String, usize>) = Default::default();
     for record in records {
-        let (key, place) = (key(&record), place(&record));
+        let (key, place) = (key(ledger, &record), place(&record));
         match known.get(&key).and_then(|at| entries.get_mut(*at)) {
             Some(entry) if place < entry.place => {
                 entry.place = place;
@@ -90,21 +91,19 @@ fn place(record: &Record) -> Place {
     Place { round: 0, due, id: record.ask.id().to_owned() }
 }
 
-/// Equal calls have equal keys: of the same run, agent and tool, with the same arguments, questions and notes. Where
+/// Equal calls have equal keys: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
 /// several people have to agree, each call is an entry of its own, as each has its own votes.
-fn key(record: &Record) -> String {
+///
+/// [`DeferredToolRequests::group_key`]: countersign::DeferredToolRequests::group_key
+fn key(ledger: &Ledger, record: &Record) -> String {
     let ask = &record.ask;
     if ask.get_quorum().approvals > 1 {
         return ask.id().to_owned();
     }
     let requests = ask.requests();
-    let (agents, id) = ask.path().rsplit_once('/').unwrap_or(("", ask.path()));
-    let who = (ask.get_principal(), ask.get_quorum().not_the_requester);
-    let denied = requests.denied_before(id);
-    let shown = (requests.kind(id), requests.changed(id), denied, requests.metadata.get(id));
-    // As text: what is masked looks alike and may differ.
-    let args = ask.get_args().to_string();
-    let all = json!([ask.run(), agents, ask.tool(), args, ask.get_questions(), who, shown]);
+    let group = requests.iter().next().and_then(|call| requests.group_key(call.id()));
+    let wants_it = ask.get_principal().map(|name| ledger.canonical_name(name));
+    let all = json!([ask.run(), group, wants_it, ask.get_quorum().not_the_requester]);
     let digest = Sha256::digest(all.to_string());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

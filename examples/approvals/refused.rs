@@ -59,6 +59,11 @@ impl From<LedgerError> for Refused {
         tracing::error!(error = &error as &dyn std::error::Error, "the ledger could not answer");
         match error {
             LedgerError::Unkeepable { problem, .. } => Self::bad("cannot_be_kept", problem),
+            LedgerError::Changed { .. } => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "changed",
+                "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is restored.",
+            ),
             _ => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store",

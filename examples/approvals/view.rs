@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ledger::{AskState, Millis, Record, Verdict, Vote};
+use countersign::ledger::{
+    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Verdict, Vote,
+};
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
@@ -14,87 +16,121 @@ use crate::queue::Entry;
 /// How much of a text is shown that is not about what will run.
 const MOST: usize = 600;
 
-/// An entry of the list: an ask, and those about equal calls.
-pub(crate) fn entry(entry: &Entry, who: &Principal) -> Value {
-    let mut value = ask(&entry.record, who);
-    let same = entry.same.iter();
-    let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
-    value["key"] = entry.key.as_str().into();
-    value["same"] = same.collect();
-    value
-}
-
-/// An ask, for people to look at.
-pub(crate) fn ask(record: &Record, who: &Principal) -> Value {
-    shown(record, who, Limits::default())
-}
-
-/// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
-pub(crate) fn whole(record: &Record, who: &Principal) -> Value {
-    let mut value = shown(record, who, Limits::none());
-    value["args"] = show::json(record.ask.get_args()).into();
-    value
-}
-
-fn shown(record: &Record, who: &Principal, limits: Limits) -> Value {
-    let ask = &record.ask;
-    let requests = ask.requests();
-    let view = CallView::all(&requests, limits).into_iter().next();
-    let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
-    json!({
-        "id": ask.id(),
-        "run": ask.run(),
-        "fingerprint": record.fingerprint,
-        "state": record.state,
-        "agent": show::escape_name(agents),
-        "wanted_by": ask.get_principal().map(show::escape_name),
-        "parked_at": record.parked_at,
-        "changed_at": record.changed_at,
-        "expires_at": record.expires_at,
-        "view": view,
-        "left_out": view.as_ref().is_some_and(|view| view.left_out),
-        "quorum": quorum(record, who),
-        "proposals": proposals(record, limits),
-        "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
-        "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
-        "ran": ran(record),
-        "outcome": outcome(record),
-        "worker": record.claim.as_ref().map(|claim| show::escape_name(&claim.worker)),
-    })
-}
-
-/// How many must agree, and whether this one may.
-fn quorum(record: &Record, who: &Principal) -> Value {
-    let quorum = record.ask.get_quorum();
-    let wants_it = record.ask.get_principal().is_none_or(|wants| wants == who.0);
-    json!({
-        "needed": quorum.approvals,
-        "may_approve": !(quorum.not_the_requester && wants_it),
-        "voted": record.votes.iter().any(|vote| vote.by == who.0 && vote.fingerprint == record.fingerprint),
-    })
-}
-
-/// What several have said so far, by what would run: an edit is a proposal of its own.
-fn proposals(record: &Record, limits: Limits) -> Vec<Value> {
-    let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
-    for vote in &record.votes {
-        by.entry(&vote.fingerprint).or_default().push(vote);
-    }
-    let mut out = Vec::new();
-    for votes in by.values() {
-        let Some(first) = votes.first() else { continue };
-        let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
-        let mut it = decision(&people, &first.verdict, first.at);
-        if let Verdict::Approve { args: Some(args) } = &first.verdict {
-            let call = ToolCall::new("", record.ask.tool(), args.to_value());
-            let view = CallView::of_call(&call, limits);
-            it["left_out"] = view.left_out.into();
-            it["view"] = json!(view);
-            it["args"] = show::json(args).into();
+/// An ask that cannot be decided, and why.
+pub(crate) fn refused(row: &RefusedRow) -> Value {
+    let why = match &row.error {
+        LedgerError::Changed { .. } => {
+            "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
+             restored."
         }
-        out.push(it);
+        _ => "It cannot be read: another version of this service has written it.",
+    };
+    json!({"id": show::escape_name(&row.id), "why": why})
+}
+
+/// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
+pub(crate) struct Looker<'a> {
+    ledger: &'a Ledger,
+    who: &'a Principal,
+    now: Millis,
+}
+
+impl<'a> Looker<'a> {
+    pub(crate) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+        Ok(Self { ledger, who, now: ledger.now().await? })
     }
-    out
+
+    /// The store's time.
+    pub(crate) fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// An entry of the list: an ask, and those about equal calls.
+    pub(crate) fn entry(&self, entry: &Entry) -> Value {
+        let mut value = self.ask(&entry.record);
+        let same = entry.same.iter();
+        let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
+        value["key"] = entry.key.as_str().into();
+        value["same"] = same.collect();
+        value
+    }
+
+    /// An ask, for people to look at.
+    pub(crate) fn ask(&self, record: &Record) -> Value {
+        self.shown(record, Limits::default())
+    }
+
+    /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
+    pub(crate) fn whole(&self, record: &Record) -> Value {
+        let mut value = self.shown(record, Limits::none());
+        value["args"] = show::json(record.ask.get_args()).into();
+        value
+    }
+
+    fn shown(&self, record: &Record, limits: Limits) -> Value {
+        let ask = &record.ask;
+        let requests = ask.requests();
+        let view = CallView::all(&requests, limits).into_iter().next();
+        let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
+        json!({
+            "id": ask.id(),
+            "run": ask.run(),
+            "fingerprint": record.fingerprint,
+            "state": record.state,
+            "agent": show::escape_name(agents),
+            "wanted_by": ask.get_principal().map(show::escape_name),
+            "parked_at": record.parked_at,
+            "changed_at": record.changed_at,
+            "expires_at": record.expires_at,
+            "view": view,
+            "left_out": view.as_ref().is_some_and(|view| view.left_out),
+            "quorum": self.quorum(record),
+            "proposals": self.proposals(record, limits),
+            "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.verdict, it.at)),
+            "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
+            "ran": ran(record),
+            "outcome": outcome(record),
+            "worker": record.claim.as_ref().map(|claim| show::escape_name(&claim.worker)),
+        })
+    }
+
+    /// How many must agree, and whether this one may.
+    fn quorum(&self, record: &Record) -> Value {
+        let mut votes = record.counting_votes(self.now);
+        json!({
+            "needed": record.ask.get_quorum().approvals,
+            "may_approve": self.ledger.may_approve(record, &self.who.0),
+            "voted": votes.any(|vote| self.is_own(vote) && vote.fingerprint == record.fingerprint),
+        })
+    }
+
+    fn is_own(&self, vote: &Vote) -> bool {
+        self.ledger.canonical_name(&vote.by) == self.ledger.canonical_name(&self.who.0)
+    }
+
+    /// What several have said so far, by what would run: an edit is a proposal of its own. Only what counts (rule A8).
+    fn proposals(&self, record: &Record, limits: Limits) -> Vec<Value> {
+        let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
+        for vote in record.counting_votes(self.now) {
+            by.entry(&vote.fingerprint).or_default().push(vote);
+        }
+        let mut out = Vec::new();
+        for votes in by.values() {
+            let Some(first) = votes.first() else { continue };
+            let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
+            let mut it = decision(&people, &first.verdict, first.at);
+            it["own"] = votes.iter().any(|vote| self.is_own(vote)).into();
+            if let Verdict::Approve { args: Some(args) } = &first.verdict {
+                let call = ToolCall::new("", record.ask.tool(), args.to_value());
+                let view = CallView::of_call(&call, limits);
+                it["left_out"] = view.left_out.into();
+                it["view"] = json!(view);
+                it["args"] = show::json(args).into();
+            }
+            out.push(it);
+        }
+        out
+    }
 }
 
 /// Who said what, and when.

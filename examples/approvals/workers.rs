@@ -67,7 +67,8 @@ struct Workers {
 impl Workers {
     /// Begins with whatever can be gone on with.
     async fn look(&mut self) -> Result<(), LedgerError> {
-        let waiting = self.ledger.waiting_runs(LOOK_THROUGH).await?;
+        // One that was changed outside of the ledger is left out; the bell tells of it.
+        let waiting = self.ledger.waiting_runs(LOOK_THROUGH).await?.records;
         self.left.retain(|run, _| waiting.iter().any(|record| record.run == *run));
         // Who has waited longest is first.
         for record in waiting.into_iter().rev() {
@@ -100,8 +101,12 @@ impl Workers {
         }
         // The agent works for whoever started the run: what it asks next is theirs too.
         let earlier = self.ledger.list_run(&record.run, u32::MAX).await?;
+        // Whose run it is cannot be told from what was changed.
+        if let Some(row) = earlier.refused.into_iter().next() {
+            return Err(row.error.into());
+        }
         let waiting = self.agent.asks(&suspended).await?;
-        let mut asks = waiting.iter().map(|(_, record)| record).chain(&earlier);
+        let mut asks = waiting.iter().map(|(_, record)| record).chain(&earlier.records);
         let who = asks.find_map(|record| record.ask.get_principal());
         let agent = self.agent.clone();
         Ok(Some(who.map_or(agent.clone(), |who| agent.deps(Principal(who.to_owned())))))

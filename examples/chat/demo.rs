@@ -40,6 +40,7 @@ impl Model for Demo {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let (said, since) = since_the_user_spoke(request.messages());
         let delete = |path: &str| call("delete_file", json!({"path": path}));
+        let moves = |to: &str| call("move_file", json!({"from": "a.txt", "to": to}));
         let (text, calls) = match said.trim() {
             "clean up" => return Tidy.respond(request).await,
             "insist on deleting a.txt" if responses(since) < 3 => {
@@ -52,10 +53,15 @@ impl Model for Demo {
             "delete a.txt and b.txt" => {
                 ("I delete both.".to_owned(), vec![delete("a.txt"), delete("b.txt")])
             }
-            "move a.txt onto b.txt" => {
-                let onto = call("move_file", json!({"from": "a.txt", "to": "b.txt"}));
-                ("I move it.".to_owned(), vec![onto])
-            }
+            "delete a.txt three times" => (
+                "I delete it, to be sure.".to_owned(),
+                vec![delete("a.txt"), delete("a.txt"), delete("a.txt")],
+            ),
+            "move a.txt onto b.txt" => ("I move it.".to_owned(), vec![moves("b.txt")]),
+            "move a.txt away three times" => (
+                "I move it, to be sure.".to_owned(),
+                vec![moves("away.txt"), moves("away.txt"), moves("away.txt")],
+            ),
             "read .env" => {
                 ("I look into .env.".to_owned(), vec![call("read_file", json!({"path": ".env"}))])
             }
@@ -84,7 +90,7 @@ fn responses(since: &[Message]) -> usize {
 }
 
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
-b.txt`, `move a.txt onto b.txt`, `read .env`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, \
+b.txt`, `delete a.txt three times`, `move a.txt onto b.txt`, `move a.txt away three times`, `read .env`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, \
 `write a long script and delete a.txt`, `insist on deleting a.txt`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.

@@ -11,7 +11,8 @@ use countersign::ledger::AskState;
 const STATUSES: &str = "\
 Prints one JSON object per line. Exit statuses:
   0  done: won, recorded (a quorum is short), claimed, renewed, settled, cancelled, verified
-  1  the store cannot be reached or read      2  bad usage
+  1  the store cannot be reached or read, or not all of it: what is refused has a line of its own
+  2  bad usage
   3  lost, held by another worker, stale token, too late to cancel
   4  expired      5  cancelled      6  made for something else than what waits      7  no such ask
   8  settled, with the recorded outcome      9  not decided      10  denied, or not allowed

@@ -112,8 +112,9 @@ fn verdict(args: VerdictArgs) -> Result<Verdict, Failed> {
 async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
     match command {
         Command::List { state, limit } => {
-            let records = ledger.list(state, limit).await?;
-            Ok(Said { lines: records.iter().map(said::ask).collect(), status: 0 })
+            let listed = ledger.list(state, limit).await?;
+            let lines = listed.records.iter().map(said::ask);
+            Ok(said::refused(lines.collect(), &listed.refused))
         }
         Command::Show { id } => {
             let record = ledger.get(&id).await?;
@@ -127,11 +128,13 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
         }
         Command::Expire => {
             let mut changed = Vec::new();
-            for id in ledger.expire().await? {
+            let expired = ledger.expire().await?;
+            for id in expired.changed {
                 let state = ledger.get(&id).await?.map(|record| record.state);
                 changed.push(json!({"id": id, "state": state}));
             }
-            Ok(Said::new(0, json!({"result": "expired", "changed": changed})))
+            let lines = vec![json!({"result": "expired", "changed": changed})];
+            Ok(said::refused(lines, &expired.refused))
         }
         Command::Cancel { id, who } => said::cancelled(&ledger.cancel(&id, &who).await?),
         Command::Checkpoint => checkpoint(ledger).await,

@@ -1,7 +1,9 @@
 //! What each result prints, and its exit status.
 
 use countersign::Question;
-use countersign::ledger::{Cancelled, Claimed, Decided, Record, Renewed, Settled, Verdict, Winner};
+use countersign::ledger::{
+    Cancelled, Claimed, Decided, Record, RefusedRow, Renewed, Settled, Verdict, Winner,
+};
 use serde_json::{Value, json};
 
 use crate::{Failed, Said};
@@ -103,6 +105,14 @@ fn decision(verdict: &Verdict) -> Value {
         Verdict::Answer { value } => json!({"decision": "answer", "answer": value}),
         _ => json!({"decision": verdict.word()}),
     }
+}
+
+/// With the rows that are refused, each on a line of its own: not everything could be read.
+pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Said {
+    let status = u8::from(!rows.is_empty());
+    let problem = |row: &RefusedRow| json!({"id": row.id, "refused": row.error.to_string()});
+    lines.extend(rows.iter().map(problem));
+    Said { lines, status }
 }
 
 /// As it was parked: a text, if that is all.

@@ -48,6 +48,7 @@ pub(super) fn shown(
         "canonical": show::json(args),
         "headline": view.headline,
         "questions": questions.collect::<Vec<_>>(),
+        "group": requests.group_key(call),
         "status": "pending",
     });
     for (field, text) in [("changed", &view.changed), ("deniedBefore", &view.denied_before)] {

@@ -35,6 +35,7 @@
 //! | `path` | the tool; a sub-agent's behind the agents that lead to it: `root/cleaner/delete_file` |
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
 //! | `headline`, `questions` | the call on one line; who asks, and why: `[{askedBy, reason}]` |
+//! | `group` | the same for equal calls of one response, which a page shows as one with their number (rule D11); each keeps its own `approvalId` |
 //! | `changed` | why a call is asked about again |
 //! | `deniedBefore` | how often a person has denied the same call before in its run: `denied twice before: keep it` |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |

@@ -114,8 +114,10 @@ impl AskHistory {
         }
     }
 
-    pub(crate) fn denied_before(&self, key: &str) -> Option<DeniedBefore> {
-        self.lock().denied.get(key).cloned()
+    /// The denials of the call with this key, which is made only where anything was denied: most runs deny nothing.
+    pub(crate) fn denied_before(&self, key: impl FnOnce() -> String) -> Option<DeniedBefore> {
+        let state = self.lock();
+        if state.denied.is_empty() { None } else { state.denied.get(&key()).cloned() }
     }
 
     /// Another batch is answered.
@@ -137,8 +139,11 @@ impl AskHistory {
     }
 
     /// The call was approved: what was denied before does not count any more.
-    pub(crate) fn approve(&self, key: &str) {
-        self.lock().denied.remove(key);
+    pub(crate) fn approve(&self, key: impl FnOnce() -> String) {
+        let mut state = self.lock();
+        if !state.denied.is_empty() {
+            state.denied.remove(&key());
+        }
     }
 
     /// So many calls are pending where a response begins, or is taken up.

@@ -158,7 +158,10 @@ impl RunContext {
     /// A dependency of the run, looked up by its type.
     ///
     /// # Errors
-    /// [`UserError::MissingDeps`] when the run was not given one. In a tool body `?` ends the run with it.
+    /// [`UserError::MissingDeps`] when the run was not given one. With `?` in a tool body the other calls of the response
+    /// finish, and the run ends with [`ErrorKind::Tool`](crate::ErrorKind::Tool), which names the call and has this error's
+    /// text as its source; the model is told of an internal error. With `?` in a middleware its call is denied, and the
+    /// others go on (rule D4).
     pub fn deps<T: Send + Sync + 'static>(&self) -> Result<&T, UserError> {
         self.run.deps.get().ok_or(UserError::MissingDeps { type_name: std::any::type_name::<T>() })
     }
@@ -188,11 +191,21 @@ impl RunContext {
         self.call.as_ref().map_or(Phase::First, |call| call.phase)
     }
 
-    /// Whether the middleware that is asked has decided this call before: the call comes again after an approval, or
-    /// because a layer inside has changed its arguments (rule D3).
+    /// Whether the call has been through the stack before, so that the middleware that is asked has decided it (rule D3).
+    /// What is counted once for each call (a rate limit, a budget, a metric) is counted where this is `false`.
     ///
-    /// What is counted once for each call (a rate limit, a budget, a metric) is counted where this is `false`. Attempts
-    /// that a retry layer outside makes are no repeats, as each of them may run the tool.
+    /// It is `true` for every middleware
+    /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
+    ///   arguments: what was counted in memory may be gone by then, and is not counted anew;
+    /// - when the call is walked again because a layer inside has changed its arguments; for a member of a
+    ///   [`Chain`](crate::Chain) also when another member has;
+    /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and goes on after an answer.
+    ///
+    /// It is `false` on the first walk of the first pass, as often as a layer outside (a tower `retry` or `hedge`) sends the
+    /// call there, as each of these attempts may run the tool; on the walks above such attempts are repeats like the first
+    /// one. It says nothing about other calls: a call that the model makes again, with the same arguments, is a new one. It
+    /// goes by the call and not by the layer: one that was put into the stack while the call waited, or that a layer outside
+    /// of it kept from being asked (as a cache does that answers itself), is told `true` where it decides for the first time.
     ///
     /// ```
     /// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
 use super::{Answers, DeferredToolResults, check};
-use crate::args::{canonical, unique};
+use crate::args::{canonical, digest, unique};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::error::UserError;
@@ -250,18 +250,7 @@ impl DeferredToolRequests {
         let mut at = HashMap::new();
         let mut groups: Vec<Vec<&ToolCall>> = Vec::new();
         for call in self.iter() {
-            let id = call.id();
-            let key = canonical(&json!([
-                self.kind(id),
-                self.agent(id),
-                call.name(),
-                call.sent(),
-                self.questions(id),
-                self.changed(id),
-                self.denied_before(id),
-                self.metadata.get(id),
-            ]));
-            match at.entry(key) {
+            match at.entry(canonical(&self.shown(call))) {
                 Entry::Vacant(new) => {
                     new.insert(groups.len());
                     groups.push(vec![call]);
@@ -272,6 +261,29 @@ impl DeferredToolRequests {
             }
         }
         groups
+    }
+
+    /// The same text for calls of one [group](Self::groups), and for no others: for a surface that has the calls of a batch
+    /// one by one, as from a store or over a wire. What is joined from several runs, or for
+    /// several people, needs those in its key too.
+    #[must_use]
+    pub fn group_key(&self, id: &str) -> Option<String> {
+        self.get(id).map(|call| digest(&self.shown(call)))
+    }
+
+    /// What equal calls have in common.
+    fn shown(&self, call: &ToolCall) -> Value {
+        let id = call.id();
+        json!([
+            self.kind(id),
+            self.agent(id),
+            call.name(),
+            call.sent(),
+            self.questions(id),
+            self.changed(id),
+            self.denied_before(id),
+            self.metadata.get(id),
+        ])
     }
 
     /// Starts the answers to this batch. What is built carries its fingerprints.

@@ -7,6 +7,14 @@
 /// asks stay open and the run is parked, so that it can be taken up. Without one the calls are cancelled: in the state
 /// that the error carries each of them has its result, so that the run can go on without them.
 ///
+/// A handler of an [agent behind a tool](crate::Agent::as_tool) stops the whole run: it ends with
+/// [`ErrorKind::Agent`](crate::ErrorKind::Agent) around this, and [`is_stopped`](crate::ErrorKind::is_stopped) finds it. A
+/// tool body that runs a [`Turn`](crate::Turn) or an agent of its own is outside of this: for it the error is an ordinary
+/// one. Returned with `?`, it fails the tool's call, the model is told that a person stopped the run, and the outer run goes
+/// on; the state of the inner run is in the error and is the body's to keep. A body that wants the outer run to end, too,
+/// returns [`ToolError::fatal`](crate::ToolError::fatal); the outer run then ends with
+/// [`ErrorKind::Tool`](crate::ErrorKind::Tool), which is not `is_stopped`.
+///
 /// ```
 /// use countersign::{DeferredToolResults, FunctionToolset, Stopped, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
 /// use serde_json::json;

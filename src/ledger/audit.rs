@@ -16,13 +16,21 @@ pub(super) const PAGE: u32 = 512;
 /// How often a run is read again that changes while it is read.
 const RETRIES: usize = 100;
 
-/// The last entry of a log, and the body of the last entry about each row.
-type Replayed = ((i64, String), BTreeMap<String, String>);
+/// A log that was read.
+#[derive(Default)]
+struct Replayed {
+    /// How many entries it has.
+    entries: u64,
+    /// Its last entry.
+    head: (i64, String),
+    /// The body of the last entry about each row.
+    about: BTreeMap<String, String>,
+}
 
 /// The log is whole: every entry is linked to the one before it, and every ask stands where its last entry says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// How many entries there are.
+    /// How many entries there are, without those that [`Ledger::prune`] has removed.
     pub entries: u64,
     /// The last hash of each run's log, and its place. Keep them elsewhere: a log that was cut, or written anew, no
     /// longer goes through them.
@@ -76,6 +84,11 @@ impl Ledger {
     /// elsewhere: the heads of an earlier check, or a [`Checkpoint`](super::Checkpoint). A service that wants to notice
     /// them writes a checkpoint to another machine from time to time, and verifies with it.
     ///
+    /// Without an [audit key](Self::audit_key), what can write to the store can also write a log that verifies. So it can
+    /// put an entry that says that a run was dropped ([`prune`](Self::prune)) in the place of the entries of its asks: the
+    /// ends that were noted are then compared with it as far as one is right before it, and those further back are of
+    /// entries that are gone. With a key, nobody else can make such an entry.
+    ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read. What does not fit is not an error of this method: it is the
     /// inner `Err`.
@@ -102,8 +115,8 @@ impl Ledger {
                 match self.verify_run(&run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
                     // A run may have rows that no log is about.
                     Ok((0, _)) => {}
-                    Ok(head) => {
-                        verified.entries += u64::try_from(head.0).unwrap_or_default();
+                    Ok((entries, head)) => {
+                        verified.entries += entries;
                         verified.heads.insert(run, head);
                     }
                     Err(broken) => return Ok(Err(broken)),
@@ -126,14 +139,16 @@ impl Ledger {
         &self,
         run: &str,
         earlier: &[(i64, String)],
-    ) -> Result<Result<(i64, String), Broken>, LedgerError> {
+    ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
         for _ in 0..RETRIES {
             let rows = self.rows_of(run).await?;
-            let (head, last) = match self.replay(run, earlier).await? {
+            let Replayed { entries, head, about } = match self.replay(run, earlier).await? {
                 Ok(replayed) => replayed,
                 Err(broken) => return Ok(Err(broken)),
             };
-            let Some(problem) = compare(&rows, last, &self.linker) else { return Ok(Ok(head)) };
+            let Some(problem) = compare(&rows, about, &self.linker) else {
+                return Ok(Ok((entries, head)));
+            };
             let settled = self.rows_of(run).await? == rows;
             if settled && self.store.log(run, head.0, 1).await?.is_empty() {
                 return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
@@ -147,8 +162,7 @@ impl Ledger {
         self.store.list(&Filter { run: Some(run.to_owned()), ..Filter::default() }).await
     }
 
-    /// The last entry of a run's log, and where each ask stands by it. The log goes through these ends, which it had
-    /// earlier, in the order of their places.
+    /// Reads a run's log. It goes through these ends, which it had earlier, in the order of their places.
     async fn replay(
         &self,
         run: &str,
@@ -157,25 +171,27 @@ impl Ledger {
         let broken = |seq: i64, problem: &str| {
             Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
         };
-        let mut last = (0, String::new());
-        let mut about = BTreeMap::new();
+        let mut read = Replayed::default();
         loop {
-            let page = self.store.log(run, last.0, PAGE).await?;
+            let page = self.store.log(run, read.head.0, PAGE).await?;
             if page.is_empty() {
                 break;
             }
             for entry in page {
                 let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-                if last.0 == 0 && is_dropped(&body) {
-                    // What came before it was removed with its asks.
-                    last = (entry.seq - 1, entry.prev.clone());
-                    while let [(seq, _), rest @ ..] = earlier
-                        && *seq < entry.seq
+                if read.head.0 == 0 && is_dropped(&body) {
+                    // What came before it was removed with its asks, and its hash is all that is left to compare.
+                    read.head = (entry.seq.saturating_sub(1), entry.prev.clone());
+                    while let [end, rest @ ..] = earlier
+                        && end.0 < entry.seq
                     {
+                        if end.0 == read.head.0 && *end != read.head {
+                            return broken(entry.seq, "it is not behind the entry that was there");
+                        }
                         earlier = rest;
                     }
                 }
-                if let Err(problem) = self.check(&entry, run, &last) {
+                if let Err(problem) = self.check(&entry, run, &read.head) {
                     return broken(entry.seq, problem);
                 }
                 while let [(seq, hash), rest @ ..] = earlier
@@ -186,26 +202,22 @@ impl Ledger {
                     }
                     earlier = rest;
                 }
-                let said = |key| body.get(key).and_then(Value::as_str);
-                let row = match (said("ask"), said("event")) {
-                    (Some(ask), _) => Some(ask.to_owned()),
-                    (None, Some(event)) => event.starts_with("run_").then(|| row_id(run)),
-                    (None, None) => None,
-                };
+                let row = about(run, &body);
                 // An ask is parked once: it is made anew only where its row was removed.
-                let parked = said("event") == Some("parked");
+                let parked = event(&body) == Some("parked");
                 if let Some(row) = row
-                    && about.insert(row, entry.body).is_some()
+                    && read.about.insert(row, entry.body).is_some()
                     && parked
                 {
                     return broken(entry.seq, "its ask was removed, and parked again");
                 }
-                last = (entry.seq, entry.hash);
+                read.entries += 1;
+                read.head = (entry.seq, entry.hash);
             }
         }
         match earlier.last() {
             Some((seq, _)) => broken(*seq, "the end of the log is gone"),
-            None => Ok(Ok((last, about))),
+            None => Ok(Ok(read)),
         }
     }
 
@@ -215,7 +227,7 @@ impl Ledger {
         run: &str,
         last: &(i64, String),
     ) -> Result<(), &'static str> {
-        if entry.run != run || entry.seq != last.0 + 1 {
+        if entry.run != run || Some(entry.seq) != last.0.checked_add(1) {
             return Err("an entry is missing before it");
         }
         if entry.prev != last.1 {
@@ -253,9 +265,21 @@ impl Ledger {
     }
 }
 
+/// The row that an entry of a run's log is about.
+fn about(run: &str, body: &Value) -> Option<String> {
+    match body.get("ask").and_then(Value::as_str) {
+        Some(ask) => Some(ask.to_owned()),
+        None => event(body)?.starts_with("run_").then(|| row_id(run)),
+    }
+}
+
+fn event(body: &Value) -> Option<&str> {
+    body.get("event").and_then(Value::as_str)
+}
+
 /// Whether an entry says that everything before it was removed.
 pub(super) fn is_dropped(body: &Value) -> bool {
-    body.get("event").and_then(Value::as_str) == Some(DROPPED)
+    event(body) == Some(DROPPED)
 }
 
 /// The event of an entry behind which a run's asks and the log before it are gone.

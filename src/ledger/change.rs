@@ -3,8 +3,8 @@
 use super::ask::{Ask, Millis};
 use super::record::Record;
 use super::runs::row_id;
-use super::store::{Found, RowKind, Writes};
-use super::stored::{Writing, check_run, read};
+use super::store::{Lookup, RowKind, Writes};
+use super::stored::{Writing, check_run, read, there};
 use super::{Ledger, LedgerError, rules, runs};
 
 /// Who changes, and what to begin with where there is nothing.
@@ -33,7 +33,7 @@ impl Ledger {
         let mut result = Ok(None);
         let mut ids = vec![id.to_owned()];
         ids.extend(how.new.as_ref().map(|ask| row_id(ask.run())));
-        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+        let mut work = |now: Millis, rows: Vec<Lookup>| {
             let made = found(rows, &how, self.valid_for, now).and_then(|found| {
                 let Some((mut record, new)) = found else { return Ok((None, Writes::default())) };
                 let mut writing = Writing::new(&self.linker, now);
@@ -70,19 +70,20 @@ impl Ledger {
 
 /// The ask in the store, or a new one.
 fn found(
-    rows: Vec<Option<Found>>,
+    rows: Vec<Lookup>,
     how: &Change<'_>,
     valid_for: Option<Millis>,
     now: Millis,
 ) -> Result<Option<(Record, bool)>, LedgerError> {
     let mut rows = rows.into_iter();
-    match rows.next().flatten() {
+    let mut next = || rows.next().map_or(Ok(None), there);
+    match next()? {
         Some(found) if found.row.kind == RowKind::Ask => return Ok(Some((read(&found)?, false))),
         Some(_) => return Ok(None),
         None => {}
     }
     let Some(ask) = how.new.clone() else { return Ok(None) };
-    if let Some(run) = rows.next().flatten()
+    if let Some(run) = next()?
         && runs::read(&run)?.is_dropped()
     {
         let problem =

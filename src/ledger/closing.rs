@@ -1,8 +1,8 @@
 //! Closing the asks of calls that have got their results (rule L5).
 
 use super::ask::Millis;
-use super::store::{Found, RowKind, Writes};
-use super::stored::{Writing, read};
+use super::store::{Lookup, RowKind, Writes};
+use super::stored::{Writing, read, there};
 use super::{Ledger, LedgerError, rules};
 
 impl Ledger {
@@ -17,7 +17,7 @@ impl Ledger {
     /// Closes these asks, all or none.
     pub(crate) async fn close_all(&self, asks: &[String]) -> Result<(), LedgerError> {
         let mut result = Ok(());
-        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+        let mut work = |now: Millis, rows: Vec<Lookup>| {
             let mut writing = Writing::new(&self.linker, now);
             let (made, writes) = match closed(&mut writing, rows, self.get_worker()) {
                 Ok(()) => (Ok(()), writing.finish()),
@@ -34,10 +34,12 @@ impl Ledger {
 /// Closes these asks, after the time that has passed has taken effect.
 pub(super) fn closed(
     writing: &mut Writing<'_>,
-    rows: impl IntoIterator<Item = Option<Found>>,
+    rows: impl IntoIterator<Item = Lookup>,
     by: &str,
 ) -> Result<(), LedgerError> {
-    for found in rows.into_iter().flatten().filter(|found| found.row.kind == RowKind::Ask) {
+    for lookup in rows {
+        let found = there(lookup)?.filter(|found| found.row.kind == RowKind::Ask);
+        let Some(found) = found else { continue };
         let mut record = read(&found)?;
         if let Some(event) = rules::pass_time(&mut record, writing.now) {
             writing.note(&record, event, None)?;

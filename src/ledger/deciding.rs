@@ -1,5 +1,6 @@
 //! Deciding about an ask, where more than its fingerprint has to fit.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use super::ask::Millis;
@@ -20,7 +21,35 @@ impl Ledger {
         verdict: Verdict,
         check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
     ) -> Result<Option<Result<Decided, E>>, LedgerError> {
-        let deciding = Deciding { fingerprint: fingerprint.to_owned(), by: by.to_owned(), verdict };
+        let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
+        let deciding = Deciding { fingerprint, by, verdict, is_policy: false };
+        self.decide_as(id, deciding, check).await
+    }
+
+    /// Decides as a rule does, and no person: its name is the library's own, so that
+    /// [`canonical_names`](Self::canonical_names) has no say about it.
+    pub(crate) async fn decide_by_policy(
+        &self,
+        id: &str,
+        fingerprint: &str,
+        by: &str,
+        verdict: Verdict,
+    ) -> Result<Decided, LedgerError> {
+        let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
+        let deciding = Deciding { fingerprint, by, verdict, is_policy: true };
+        let any = |_: &Record, _| Ok::<_, Infallible>(());
+        Ok(match self.decide_as(id, deciding, any).await? {
+            Some(Ok(decided)) => decided,
+            None => Decided::UnknownAsk,
+        })
+    }
+
+    async fn decide_as<E: Send>(
+        &self,
+        id: &str,
+        deciding: Deciding,
+        check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
+    ) -> Result<Option<Result<Decided, E>>, LedgerError> {
         let event = |result: &Result<Decided, E>| match result {
             Ok(Decided::Won { again: false }) => Some("decided"),
             Ok(Decided::Recorded { again: false, .. }) => Some("voted"),
@@ -29,7 +58,7 @@ impl Ledger {
         let decide = |record: &mut Record, now| {
             check(record, now).map(|()| rules::decide(record, &deciding, &self.names, now))
         };
-        let made = self.change(id, Change::by(by), decide, event).await?;
+        let made = self.change(id, Change::by(&deciding.by), decide, event).await?;
         Ok(made.map(|(decided, _)| decided))
     }
 }
@@ -39,7 +68,9 @@ impl Ledger {
     /// for both. A name for which it gives an empty text cannot decide. Without this, names are compared without the
     /// space around them, and without differences of case or of Unicode composition.
     ///
-    /// What is recorded is the name as it was said. All processes over one store need the same function.
+    /// What is recorded is the name as it was said. All processes over one store need the same function. It is asked about
+    /// people: not about the names under which the library decides by itself (`policy`), but about `unnamed`, where an
+    /// answer does not say whose it is.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -55,6 +86,30 @@ impl Ledger {
     ) -> Self {
         self.names = Names::new(canonical);
         self
+    }
+
+    /// The form of a name in which this ledger compares people: two names are of one person when their forms are equal
+    /// ([`canonical_names`](Self::canonical_names), rule L1). What shows who has voted, or counts by requester, compares
+    /// this, and not names as they are written.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert_eq!(ledger.canonical_name("ann"), ledger.canonical_name(" Ann "));
+    /// assert_ne!(ledger.canonical_name("ann"), ledger.canonical_name("anna"));
+    /// ```
+    #[must_use]
+    pub fn canonical_name(&self, name: &str) -> String {
+        self.names.canonical(name)
+    }
+
+    /// Whether this person may approve an ask: [`decide`](Self::decide) refuses an approval of anybody else with
+    /// [`Decided::NotAllowed`], or [`Decided::BlankName`] (rule L1).
+    #[must_use]
+    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
+        let (ask, names) = (&record.ask, &self.names);
+        !names.is_blank(who) && !ask.quorum.refuses(ask.get_principal(), who, names)
     }
 
     /// How long an approval holds, from its oldest vote to the claim, for asks that do not say so themselves

@@ -10,8 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures::future::{BoxFuture, ready};
 
 use super::ask::Millis;
+use super::record::AskState;
 use super::store::{
-    Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+    Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work, Writes,
 };
 
 /// Rows and logs in memory.
@@ -31,8 +32,12 @@ struct Rows {
 }
 
 impl Rows {
-    fn find(&self, id: &str) -> Option<Found> {
-        self.rows.get(id).cloned().map(|row| self.found(row))
+    fn find(&self, id: &str) -> Lookup {
+        match self.rows.get(id) {
+            Some(row) => Lookup::Found(self.found(row.clone())),
+            None if self.last.contains_key(id) => Lookup::Removed { id: id.to_owned() },
+            None => Lookup::Nothing,
+        }
     }
 
     fn found(&self, row: Row) -> Found {
@@ -50,6 +55,9 @@ impl Rows {
         if writes.drop.as_ref().is_some_and(|drop| !self.ends_at(drop)) {
             return;
         }
+        for row in writes.drop.iter().flat_map(|drop| &drop.rows) {
+            self.last.remove(row);
+        }
         for row in writes.rows {
             self.rows.insert(row.id.clone(), row);
         }
@@ -64,7 +72,6 @@ impl Rows {
         if let Some(drop) = writes.drop {
             for row in &drop.rows {
                 self.rows.remove(row);
-                self.last.remove(row);
             }
             if let Some(log) = self.logs.get_mut(&drop.run) {
                 log.retain(|entry| entry.seq > drop.end.0);
@@ -125,7 +132,7 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(())))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(ready(Ok(self.lock().find(id))))
     }
 
@@ -145,6 +152,21 @@ impl Store for MemoryStore {
         due.sort_by_key(|(due, _)| *due);
         let ids = due.into_iter().take(limit as usize).map(|(_, row)| row.id.clone()).collect();
         Box::pin(ready(Ok(ids)))
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        let now = (self.clock)();
+        let all = self.lock();
+        let mut counts = BTreeMap::<&str, u64>::new();
+        let is_pending = |row: &&Row| {
+            let pending = row.state == AskState::Pending.as_str();
+            row.kind == RowKind::Ask && pending && row.due_at.is_none_or(|due| due > now)
+        };
+        for row in all.rows.values().filter(is_pending) {
+            *counts.entry(&row.requester).or_default() += 1;
+        }
+        let counts = counts.into_iter().map(|(who, count)| (who.to_owned(), count)).collect();
+        Box::pin(ready(Ok(counts)))
     }
 
     fn log<'a>(

@@ -21,6 +21,7 @@ mod closing;
 mod deciding;
 mod executing;
 mod expiring;
+mod listing;
 mod memory;
 mod names;
 mod record;
@@ -45,16 +46,21 @@ pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
 pub use checkpoint::Checkpoint;
+pub use expiring::Expired;
+pub use listing::{Listed, RefusedRow};
 pub use memory::MemoryStore;
 use names::Names;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Verdict, Vote};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use requesters::requester_of;
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub(crate) use runs::RunWrite;
 pub use runs::{RunRecord, Saved, Taken};
 pub use store::{
-    Draft, Dropped, Entry, Filter, Found, Linker, Row, RowKind, Store, StoreError, Work, Writes,
+    Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
+    Writes,
 };
-use stored::read;
+use stored::{read, there};
 
 /// How long a claim of a turn lasts when its worker dies.
 const LEASE: Duration = Duration::from_secs(30);
@@ -115,8 +121,8 @@ pub enum LedgerError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A row is not what its log says: something else than a ledger has written it, or taken an older copy back. Nothing
-    /// is decided, claimed or resumed from it (rule L8).
+    /// A row is not what its log says: something else than a ledger has written or removed it, or taken an older copy
+    /// back. Nothing is decided, claimed or resumed from it, and it is not made anew (rule L8).
     #[error(
         "row `{}` was changed outside of the ledger: {problem}. Restore the store from a backup; `Ledger::verify` says what else differs",
         id.escape_debug()
@@ -275,7 +281,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        let found = self.store.get(id).await?.filter(|found| found.row.kind == RowKind::Ask);
+        let found = there(self.store.get(id).await?)?;
+        let found = found.filter(|found| found.row.kind == RowKind::Ask);
         found.map(|found| read(&found)).transpose()
     }
 
@@ -289,30 +296,6 @@ impl Ledger {
             }
             found => Ok(found),
         }
-    }
-
-    /// The asks in this state, or all, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn list(
-        &self,
-        state: Option<AskState>,
-        limit: u32,
-    ) -> Result<Vec<Record>, LedgerError> {
-        let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
-        let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
-        self.store.list(&filter).await?.iter().map(read).collect()
-    }
-
-    /// The asks of a run, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Vec<Record>, LedgerError> {
-        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
-        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
-        self.store.list(&filter).await?.iter().map(read).collect()
     }
 }
 

@@ -218,6 +218,35 @@ impl Record {
         }
     }
 
+    /// The votes that count towards a quorum at this time, by the store's clock ([`Ledger::now`](super::Ledger::now)):
+    /// one that is too old does not (rule A8). What shows how far a quorum has come counts these, as
+    /// [`votes`](Self::votes) keeps the others until the next person votes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore, Quorum, Verdict};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new()).approvals_valid_for(Duration::from_secs(3600));
+    /// let two = Quorum { approvals: 2, not_the_requester: false };
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "transfer").quorum(two)).await?;
+    /// ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Verdict::Approve { args: None }).await?;
+    ///
+    /// let ask = ledger.get(ask.ask.id()).await?.unwrap();
+    /// let now = ledger.now().await?;
+    /// assert_eq!(ask.counting_votes(now).count(), 1);
+    /// assert_eq!(ask.counting_votes(now + 3_600_000).count(), 0, "bob's yes alone is not enough then");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    pub fn counting_votes(&self, now: Millis) -> impl Iterator<Item = &Vote> {
+        self.votes.iter().filter(move |vote| !self.is_over(vote.at, now))
+    }
+
+    /// Whether what was said then has become too old (rule A8).
+    pub(super) fn is_over(&self, at: Millis, now: Millis) -> bool {
+        self.valid_for.is_some_and(|time| now >= at.saturating_add(time))
+    }
+
     /// The arguments that run, as far as it is decided.
     #[must_use]
     pub fn args_to_run(&self) -> &Args {

@@ -3,8 +3,8 @@
 use super::ask::{Ask, Millis};
 use super::record::{AskState, Record};
 use super::results::Claimed;
-use super::store::{Found, Writes};
-use super::stored::{Writing, read};
+use super::store::{Lookup, Writes};
+use super::stored::{Writing, read, there};
 use super::{Ledger, LedgerError, rules};
 use crate::call::repeated;
 
@@ -42,7 +42,7 @@ impl Ledger {
     ) -> Result<Claimed, LedgerError> {
         let ids: Vec<_> = std::iter::once(id.to_owned()).chain(earlier).collect();
         let mut result = Ok(Claimed::UnknownAsk);
-        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+        let mut work = |now: Millis, rows: Vec<Lookup>| {
             let mut writing = Writing::new(&self.linker, now);
             let (made, writes) = match again(&mut writing, rows, worker, lease) {
                 Ok(claimed) => (Ok(claimed), writing.finish()),
@@ -74,16 +74,17 @@ impl Ask {
 /// Claims the first of these asks, which repeats the others.
 fn again(
     writing: &mut Writing<'_>,
-    rows: Vec<Option<Found>>,
+    rows: Vec<Lookup>,
     worker: &str,
     lease: Millis,
 ) -> Result<Claimed, LedgerError> {
-    if rows.first().is_none_or(Option::is_none) {
+    if rows.first().is_none_or(|ask| *ask == Lookup::Nothing) {
         return Ok(Claimed::UnknownAsk);
     }
     let now = writing.now;
     let mut records = Vec::new();
-    for found in rows.into_iter().flatten() {
+    for lookup in rows {
+        let Some(found) = there(lookup)? else { continue };
         let mut record = read(&found)?;
         if let Some(event) = rules::pass_time(&mut record, now) {
             writing.note(&record, event, None)?;

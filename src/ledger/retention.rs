@@ -56,8 +56,12 @@ impl Ledger {
         }
     }
 
-    /// The store's time.
-    async fn now(&self) -> Result<Millis, LedgerError> {
+    /// The time by the store's clock, in milliseconds since 1970: what deadlines, leases and the age of approvals are
+    /// compared with (rule L4).
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn now(&self) -> Result<Millis, LedgerError> {
         let mut time = 0;
         let mut look = |now, _| {
             time = now;

@@ -16,6 +16,8 @@ pub(super) struct Deciding {
     pub(super) fingerprint: String,
     pub(super) by: String,
     pub(super) verdict: Verdict,
+    /// A rule decides, and no person.
+    pub(super) is_policy: bool,
 }
 
 /// What time has made of an ask.
@@ -40,7 +42,7 @@ pub(super) fn decide(
     names: &Names,
     now: Millis,
 ) -> Decided {
-    if names.is_blank(&deciding.by) {
+    if !deciding.is_policy && names.is_blank(&deciding.by) {
         return Decided::BlankName;
     }
     match record.state {
@@ -110,8 +112,7 @@ fn vote(
     names: &Names,
     now: Millis,
 ) -> bool {
-    let valid_for = record.valid_for;
-    record.votes.retain(|vote| !is_over(vote.at, valid_for, now));
+    record.votes = record.counting_votes(now).cloned().collect();
     let own = |vote: &Vote| names.are_one(&vote.by, &deciding.by);
     if record.votes.iter().any(|vote| own(vote) && vote.fingerprint == proposal) {
         return false;
@@ -123,11 +124,6 @@ fn vote(
     true
 }
 
-/// Whether what was said then has become too old (rule A8).
-fn is_over(at: Millis, valid_for: Option<Millis>, now: Millis) -> bool {
-    valid_for.is_some_and(|time| now >= at.saturating_add(time))
-}
-
 /// Since when an ask is approved: since the oldest vote that counted. `None` when it is not approved.
 fn approved_since(record: &Record) -> Option<Millis> {
     let decision = record.decision.as_ref()?;
@@ -137,6 +133,11 @@ fn approved_since(record: &Record) -> Option<Millis> {
     };
     let counted = record.votes.iter().filter(|vote| vote.fingerprint == proposal);
     counted.map(|vote| vote.at).chain([decision.at]).min()
+}
+
+/// When an approval may still be claimed.
+pub(super) fn approved_until(record: &Record) -> Option<Millis> {
+    Some(approved_since(record)?.saturating_add(record.valid_for?).saturating_sub(1))
 }
 
 fn count(people: &[String]) -> u32 {
@@ -170,7 +171,7 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         Some(Verdict::Answer { value }) => return Claimed::Settled { outcome: value.clone() },
         Some(Verdict::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
-    if let Some(since) = approved_since(record).filter(|at| is_over(*at, record.valid_for, now)) {
+    if let Some(since) = approved_since(record).filter(|at| record.is_over(*at, now)) {
         let may_have_run = record.state == AskState::Unknown;
         if !may_have_run {
             record.state = AskState::Expired;

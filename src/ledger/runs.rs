@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::ask::Millis;
 use super::audit::DROPPED;
 use super::record::ClaimRecord;
-use super::store::{Filter, Found, Linker, Row, RowKind, Writes};
+use super::store::{Found, Linker, Lookup, Row, RowKind, Writes};
 use super::stored::{
-    DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, value,
+    DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, there, value,
 };
 use super::{Ledger, LedgerError, checkpoint, closing, millis};
 
@@ -201,22 +201,12 @@ impl Ledger {
         .await
     }
 
-    /// The runs that are not over, newest first.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub async fn waiting_runs(&self, limit: u32) -> Result<Vec<RunRecord>, LedgerError> {
-        let states = vec!["waiting".to_owned()];
-        let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
-        self.store.list(&filter).await?.iter().map(read).collect()
-    }
-
     /// A run, as it stands.
     ///
     /// # Errors
     /// [`LedgerError`].
     pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
-        let found = self.store.get(&row_id(run)).await?;
+        let found = there(self.store.get(&row_id(run)).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Run);
         found.map(|found| read(&found)).transpose()
     }
@@ -258,9 +248,10 @@ impl Ledger {
         let mut result = None;
         let asks = closing.iter().flat_map(|closing| closing.asks).cloned();
         let ids: Vec<_> = std::iter::once(row_id(run)).chain(asks).collect();
-        let mut work = |now: Millis, rows: Vec<Option<Found>>| {
+        let mut work = |now: Millis, rows: Vec<Lookup>| {
             let mut rows = rows.into_iter();
-            let known = rows.next().flatten().map(|found| read(&found)).transpose();
+            let known = rows.next().map_or(Ok(None), there);
+            let known = known.and_then(|found| found.map(|found| read(&found)).transpose());
             let mut writing = Writing::new(&self.linker, now);
             let made = known.and_then(|known| {
                 let new = known.is_none();
@@ -326,6 +317,7 @@ fn row_of(record: &RunRecord, linker: &Linker) -> Row {
         state: standing(record).to_owned(),
         created_at: record.saved_at,
         due_at: None,
+        requester: String::new(),
         doc: document(json!(record), CLAIM, (&id, record.token), linker),
         id,
     }
@@ -337,7 +329,7 @@ pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
     let earlier = as_logged(found)?;
     let record: RunRecord = serde_json::from_value(value(row, CLAIM)?)
         .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
-    if row_id(&record.run) != row.id || row.due_at.is_some() {
+    if row_id(&record.run) != row.id || row.due_at.is_some() || !row.requester.is_empty() {
         return Err(LedgerError::changed(&row.id, "it holds another run"));
     }
     let Some(body) = earlier else { return Ok(record) };

@@ -1,5 +1,6 @@
 //! What a ledger needs of a store: rows by id, transactions over a few of them, and an appended log.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ask::Millis;
+use super::record::AskState;
 use crate::error::BoxError;
 
 /// One row: an ask or a run, as JSON, and what lists go by.
@@ -25,6 +27,9 @@ pub struct Row {
     pub created_at: Millis,
     /// When something becomes of it by itself.
     pub due_at: Option<Millis>,
+    /// Who wants an ask: its [`principal`](super::Ask::principal), or the first 512 bytes of it. Empty where it does not
+    /// say, and for runs.
+    pub requester: String,
     /// The whole of it, as JSON.
     pub doc: String,
 }
@@ -37,6 +42,32 @@ pub struct Found {
     /// The body of the last entry about it ([`Draft::row`]), read in the same snapshot. The ledger refuses a row that is
     /// not what this entry says (rule L8).
     pub entry: Option<String>,
+}
+
+/// What there is under an id, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// A row.
+    Found(Found),
+    /// No row, though the log has an entry about it ([`Draft::row`]). A ledger removes rows with their entries
+    /// ([`Dropped`]), so that something else has removed this one: the ledger refuses to make it anew (rule L8).
+    Removed {
+        /// The id.
+        id: String,
+    },
+    /// Neither a row nor an entry.
+    Nothing,
+}
+
+impl Lookup {
+    /// The row, if there is one.
+    #[must_use]
+    pub fn found(self) -> Option<Found> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::Removed { .. } | Self::Nothing => None,
+        }
+    }
 }
 
 /// What a row holds.
@@ -100,6 +131,9 @@ pub struct Writes {
     pub log: Vec<Draft>,
     /// What is removed after that.
     pub drop: Option<Dropped>,
+    /// When this may still be written, by the store's clock; at any time when there is none. A store that writes some time
+    /// after it has read does not write later than that: it runs the work again.
+    pub until: Option<Millis>,
 }
 
 /// Rows that are removed, with the part of their run's log that is about them.
@@ -114,10 +148,9 @@ pub struct Dropped {
     pub rows: Vec<String>,
 }
 
-/// What a transaction does: given the store's time and the rows of its ids (`None` where there is none), it says what
-/// to write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated
-/// stays.
-pub type Work<'w> = dyn FnMut(Millis, Vec<Option<Found>>) -> Writes + Send + 'w;
+/// What a transaction does: given the store's time and what there is under each of its ids, in order, it says what to
+/// write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated stays.
+pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,14 +179,36 @@ pub trait Store: Send + Sync + 'static {
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The row with this id.
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>>;
+    /// What there is under this id.
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>>;
 
     /// The rows that fit, newest first.
     fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>>;
 
     /// The ids of asks whose time is over by the store's clock, the longest over first, so many at most.
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
+    /// Each requester of pending asks, and how many of theirs there are whose time is not over by the store's clock, in
+    /// any order. Without this method, the pending asks are read.
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(async move {
+            let mut time = Millis::MIN;
+            let mut look = |now, _| {
+                time = now;
+                Writes::default()
+            };
+            self.transact(&[], &Linker::default(), &mut look).await?;
+            let states = vec![AskState::Pending.as_str().to_owned()];
+            let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: None };
+            let mut counts = BTreeMap::new();
+            for Found { row, .. } in self.list(&filter).await? {
+                if row.due_at.is_none_or(|due| due > time) {
+                    *counts.entry(row.requester).or_default() += 1;
+                }
+            }
+            Ok(counts.into_iter().collect())
+        })
+    }
 
     /// The log of a run behind this place, in order, so many at most.
     fn log<'a>(
@@ -224,7 +279,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         (**self).get(id)
     }
 
@@ -234,6 +289,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         (**self).due(limit)
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        (**self).requesters()
     }
 
     fn log<'a>(

@@ -4,10 +4,11 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::LedgerError;
 use super::ask::Millis;
 use super::record::{ClaimRecord, Record};
-use super::store::{Draft, Found, Linker, Row, RowKind, Writes};
+use super::requesters::counted;
+use super::store::{Draft, Found, Linker, Lookup, Row, RowKind, Writes};
+use super::{LedgerError, rules};
 use crate::args::depth;
 
 /// The version of the stored form that is written.
@@ -26,7 +27,7 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// How deep its values may be nested. serde_json reads 128 levels, so that whatever was read from a text fits, in here
 /// too.
-const MAX_DEPTH: usize = 160;
+pub(super) const MAX_DEPTH: usize = 160;
 
 /// How many bytes the id of a run may have. It is in indexes, of which PostgreSQL has the strictest: 2704 bytes for all
 /// columns, and a byte that it cannot keep takes two.
@@ -55,6 +56,9 @@ impl<'l> Writing<'l> {
         by: Option<&str>,
     ) -> Result<(), LedgerError> {
         let row = keepable(row_of(record, self.linker))?;
+        if event == "claimed" {
+            self.writes.until = rules::approved_until(record);
+        }
         let body = json!({
             "ask": record.ask.id(),
             "at": self.now,
@@ -107,6 +111,7 @@ fn row_of(record: &Record, linker: &Linker) -> Row {
         state: record.state.as_str().to_owned(),
         created_at: record.parked_at,
         due_at: record.due_at(),
+        requester: counted(record.ask.get_principal()).to_owned(),
         doc: document(doc, CLAIM, (record.ask.id(), record.token), linker),
     }
 }
@@ -141,9 +146,9 @@ fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
     split().map_or((doc, None), |(body, lease)| (body, Some(lease)))
 }
 
-/// A digest of a row: of everything but the end of its lease, and `due_at`, which follows from the rest.
+/// A digest of a row: of everything but the end of its lease, and what follows from the rest.
 pub(super) fn digest(row: &Row) -> String {
-    let Row { id, kind, run, state, created_at, due_at: _, doc } = row;
+    let Row { id, kind, run, state, created_at, due_at: _, requester: _, doc } = row;
     let (created_at, doc) = (created_at.to_string(), without_lease(doc).0);
     let mut hash = Sha256::new();
     for part in ["row 1", id, kind.as_str(), run, state, &created_at, doc] {
@@ -151,6 +156,18 @@ pub(super) fn digest(row: &Row) -> String {
         hash.update(part);
     }
     crate::args::hex(&hash.finalize())
+}
+
+/// The row under an id, if there is one. One that was removed while entries about it are left is not made anew: what was
+/// denied or executed would be asked about or run again (rule L8).
+pub(super) fn there(lookup: Lookup) -> Result<Option<Found>, LedgerError> {
+    match lookup {
+        Lookup::Found(found) => Ok(Some(found)),
+        Lookup::Removed { id } => {
+            Err(LedgerError::changed(&id, "it was removed, and the log still has entries about it"))
+        }
+        Lookup::Nothing => Ok(None),
+    }
 }
 
 /// Compares a row with the last entry about it (rule L8). Gives the entry when an earlier version wrote it, and what is in
@@ -221,6 +238,9 @@ pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
     // Lists go by what stands beside the document.
     if record.due_at() != row.due_at {
         return Err(LedgerError::changed(&row.id, "it is due at another time than it says"));
+    }
+    if counted(record.ask.get_principal()) != row.requester {
+        return Err(LedgerError::changed(&row.id, "it has another requester than it says"));
     }
     let Some(body) = earlier else { return Ok(record) };
     let said = body.get("record").and_then(Value::as_str);

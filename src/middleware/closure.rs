@@ -50,7 +50,7 @@ impl<F> DecideFn<F> {
     }
 
     pub(crate) fn layer_name(&self) -> Cow<'static, str> {
-        self.name.clone().unwrap_or_else(super::type_name::<F>)
+        layer_name::<F>(self.name.as_ref())
     }
 }
 
@@ -193,7 +193,7 @@ where
     Fut: Future<Output: IntoDecision> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
-        self.name.clone().unwrap_or_else(super::type_name::<F>)
+        layer_name::<F>(self.name.as_ref())
     }
 
     async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
@@ -203,8 +203,11 @@ where
 
 impl<F> fmt::Debug for FromFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FromFn")
-            .field(&self.name.clone().unwrap_or_else(super::type_name::<F>))
-            .finish()
+        f.debug_tuple("FromFn").field(&layer_name::<F>(self.name.as_ref())).finish()
     }
+}
+
+/// The name that a layer was given, or that of the function in which its closure is written.
+fn layer_name<F>(given: Option<&Cow<'static, str>>) -> Cow<'static, str> {
+    given.cloned().unwrap_or_else(super::type_name::<F>)
 }

@@ -16,10 +16,11 @@ use crate::decision::Decision;
 ///
 /// A call counts once, when this middleware first allows it, even if it is denied further inside, or not approved; a
 /// denied call does not count. A call that is decided again, after an approval or because a layer inside has changed its
-/// arguments, is [a repeat](RunContext::is_repeat): it is neither counted nor denied. What a retry layer outside sends
-/// again before an approval counts again, as it may run again.
+/// arguments, is [a repeat](RunContext::is_repeat): it is neither counted nor denied, also where the process was started
+/// again since it was counted. What a retry layer outside sends again on the first walk of a call counts again, and may be
+/// denied, as it may run again; what it sends again on an approved pass, or after the arguments have changed, does not.
 ///
-/// Clones share what they have counted. Unlike tower's `rate_limit` it needs no `buffer`, and no call waits.
+/// Clones share what they have counted, in memory: another process counts by itself. Unlike tower's `rate_limit` it needs no `buffer`, and no call waits.
 ///
 /// ```
 /// use std::time::Duration;

@@ -23,6 +23,7 @@ pub(super) struct RowColumns<'w> {
     pub(super) created: Vec<Millis>,
     pub(super) due: Vec<Option<Millis>>,
     pub(super) docs: Vec<Cow<'w, str>>,
+    pub(super) requesters: Vec<Cow<'w, str>>,
 }
 
 impl<'w> RowColumns<'w> {
@@ -38,6 +39,7 @@ impl<'w> RowColumns<'w> {
             created: rows().map(|row| row.created_at).collect(),
             due: rows().map(|row| row.due_at).collect(),
             docs: rows().map(|row| encode(&row.doc)).collect(),
+            requesters: rows().map(|row| encode(&row.requester)).collect(),
         }
     }
 }

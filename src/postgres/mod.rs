@@ -54,7 +54,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
-use crate::ledger::{Entry, Filter, Found, Linker, Store, StoreError, Work};
+use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Work};
 use connection::Address;
 use failure::{Attempts, Failure};
 use listen::Listener;
@@ -244,11 +244,11 @@ impl Store for PostgresStore {
         Box::pin(self.write(ids, linker, work))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         Box::pin(async move {
-            let id = rows::encode(id);
-            let found = self.read(schema::GET, &[&id]).await?;
-            found.first().map(|row| self.decoded(rows::found(row))).transpose()
+            let found = self.read(schema::GET, &[&rows::encode(id)]).await?;
+            let lookup = |row| self.decoded(rows::lookup(row, id));
+            found.first().map_or(Ok(Lookup::Nothing), lookup)
         })
     }
 
@@ -272,6 +272,17 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let found = self.read(schema::DUE, &[&i64::from(limit)]).await?;
             found.iter().map(|row| self.decoded(rows::text(row, 0))).collect()
+        })
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(async move {
+            let count = |row: &tokio_postgres::Row| {
+                let count: i64 = row.try_get(1)?;
+                Ok((rows::text(row, 0)?, u64::try_from(count).unwrap_or_default()))
+            };
+            let found = self.read(schema::REQUESTED, &[]).await?;
+            found.iter().map(|row| self.decoded(count(row))).collect()
         })
     }
 

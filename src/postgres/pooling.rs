@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deadpool_postgres::Object;
+use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, SimpleQueryMessage, Socket};
 
@@ -30,23 +31,16 @@ where
 {
     let name = uuid::Uuid::now_v7().to_string();
     client.batch_execute(&format!("SET countersign.session = '{name}'")).await?;
-    let Ok(Ok((other, connection))) = tokio::time::timeout(PATIENCE, config.connect(tls)).await
-    else {
+    let Ok(Ok((other, connection))) = timeout(PATIENCE, config.connect(tls)).await else {
         return Ok(());
     };
     let connection = tokio::spawn(connection);
-    let probed = tokio::time::timeout(PATIENCE, probe(client, &other)).await;
+    let shared = is_shared(client, &other, &name).await;
     connection.abort();
-    match probed {
-        Ok(Ok((ours, theirs)))
-            if ours.as_ref() == Some(&name) && theirs.as_ref() != Some(&name) =>
-        {
-            Ok(())
-        }
-        // No second session was free.
-        Err(_) => Ok(()),
-        Ok(Ok(_)) => Err(Failure::Refused(NEEDS_SESSIONS.to_owned())),
-        Ok(Err(error)) => {
+    match shared {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Failure::Refused(NEEDS_SESSIONS.to_owned())),
+        Err(error) => {
             // Where statements are shared out one by one, there are no transactions.
             let pooled = error.as_db_error().is_some_and(|it| it.message().contains("pooling"));
             Err(if pooled { Failure::Refused(NEEDS_SESSIONS.to_owned()) } else { error.into() })
@@ -54,15 +48,24 @@ where
     }
 }
 
-/// The names of both sessions while the other one is in a transaction.
-async fn probe(
+/// Whether the sessions are shared, as seen while the other one is in a transaction.
+async fn is_shared(
     client: &Object,
     other: &Client,
-) -> Result<(Option<String>, Option<String>), tokio_postgres::Error> {
-    other.batch_execute("BEGIN").await?;
-    let theirs = other.simple_query(READ).await?;
-    let ours = client.simple_query(READ).await?;
-    Ok((first(&ours), first(&theirs)))
+    name: &str,
+) -> Result<bool, tokio_postgres::Error> {
+    let theirs = async {
+        other.batch_execute("BEGIN").await?;
+        other.simple_query(READ).await
+    };
+    // Where no second session was free, nothing is known.
+    let Ok(theirs) = timeout(PATIENCE, theirs).await else { return Ok(false) };
+    if first(&theirs?).as_deref() == Some(name) {
+        return Ok(true);
+    }
+    // A session of our own answers at once. One that has to be waited for belongs to whoever is in a transaction.
+    let Ok(ours) = timeout(PATIENCE, client.simple_query(READ)).await else { return Ok(true) };
+    Ok(first(&ours?).as_deref() != Some(name))
 }
 
 fn first(messages: &[SimpleQueryMessage]) -> Option<String> {

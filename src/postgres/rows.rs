@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::failure::Failure;
-use crate::ledger::{Entry, Filter, Found, Row, RowKind};
+use crate::ledger::{Entry, Filter, Found, Lookup, Row, RowKind};
 
 /// PostgreSQL has no NUL in its texts. It becomes `\u{1}0`, and `\u{1}` itself `\u{1}1`, which keeps the order of texts.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
@@ -27,7 +27,7 @@ pub(super) fn text(row: &tokio_postgres::Row, column: usize) -> Result<String, F
     Ok(decode(row.try_get(column)?))
 }
 
-/// A row of `id, kind, run, state, created_at, due_at, doc`.
+/// A row of `id, kind, run, state, created_at, due_at, doc, requester`.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
     let kind: &str = row.try_get(1)?;
     Ok(Row {
@@ -39,13 +39,23 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
         created_at: row.try_get(4)?,
         due_at: row.try_get(5)?,
         doc: text(row, 6)?,
+        requester: text(row, 7)?,
     })
 }
 
-/// A row of `id, kind, run, state, created_at, due_at, doc`, and the body of the last entry about it.
+/// A row of `id, kind, run, state, created_at, due_at, doc, requester`, and the body of the last entry about it.
 pub(super) fn found(found: &tokio_postgres::Row) -> Result<Found, Failure> {
-    let entry = found.try_get::<_, Option<String>>(7)?.map(decode);
+    let entry = found.try_get::<_, Option<String>>(8)?.map(decode);
     Ok(Found { row: row(found)?, entry })
+}
+
+/// The same, with no row where there is none of this id.
+pub(super) fn lookup(row: &tokio_postgres::Row, id: &str) -> Result<Lookup, Failure> {
+    if row.try_get::<_, Option<&str>>(0)?.is_some() {
+        return Ok(Lookup::Found(found(row)?));
+    }
+    let is_logged = row.try_get::<_, Option<&str>>(8)?.is_some();
+    Ok(if is_logged { Lookup::Removed { id: id.to_owned() } } else { Lookup::Nothing })
 }
 
 /// An entry of `seq, prev, hash, body`.

@@ -4,6 +4,8 @@ use deadpool_postgres::Object;
 
 use super::connection::Open;
 use super::failure::Failure;
+use super::rows::{self, encode};
+use crate::ledger::requester_of;
 
 /// What made each version of the tables out of the one before it. Never changed, only added to (rule L7).
 const MIGRATIONS: &[&str] = &[
@@ -45,11 +47,24 @@ const MIGRATIONS: &[&str] = &[
         WHEN body ~ '^\{"at":-?[0-9]+,"event":"run_' THEN 'run:' || run END;
     CREATE INDEX countersign_log_by_row ON countersign_log (about, seq) WHERE about IS NOT NULL;
 "#,
+    r#"
+    -- What an earlier build would leave out is NOT NULL without a default, so that a process of one that is still
+    -- connected gets an error, in place of writing what this build refuses to read. An entry about no row is about ''.
+    UPDATE countersign_log SET about = '' WHERE about IS NULL;
+    ALTER TABLE countersign_log ALTER COLUMN about SET NOT NULL;
+    ALTER TABLE countersign_rows ADD COLUMN requester text COLLATE "C" NOT NULL DEFAULT '';
+    ALTER TABLE countersign_rows ALTER COLUMN requester DROP DEFAULT;
+    CREATE INDEX countersign_rows_requesters ON countersign_rows (requester, due_at)
+        WHERE kind = 'ask' AND state = 'pending';
+"#,
 ];
+
+/// The migration behind which the requesters are read from the documents.
+const REQUESTERS: usize = 2;
 
 /// Reads rows that are there, each with its version and the end of its run's log, and locks nothing.
 pub(super) const LOOK: &str = "
-    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc,
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
         (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1), h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.xmin::text
     FROM countersign_rows AS r JOIN countersign_heads AS h ON h.run = r.run WHERE r.id = ANY($1)";
@@ -109,14 +124,14 @@ pub(super) const LOCK: &str = "
     ), r AS MATERIALIZED (
         SELECT * FROM countersign_rows WHERE id = ANY($1) AND (SELECT count(*) FROM h) >= 0 ORDER BY id FOR UPDATE
     )
-    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, h.seq, h.hash,
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester, h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM r LEFT JOIN h ON h.run = r.run";
 
 /// The last entries about these rows. Read behind `LOCK`, as that may have waited for whoever wrote the newest.
 pub(super) const ENTRIES: &str = "
     SELECT i.id, l.body FROM unnest($1::text[]) AS i (id) CROSS JOIN LATERAL (
-        SELECT body FROM countersign_log WHERE about = i.id ORDER BY seq DESC LIMIT 1
+        SELECT body FROM countersign_log WHERE about = i.id AND i.id <> '' ORDER BY seq DESC LIMIT 1
     ) AS l";
 
 /// Keeps others from making rows of these ids that are not there yet.
@@ -140,10 +155,12 @@ pub(super) const LOCK_LOGS: &str = "
 /// Everything that a transaction writes.
 pub(super) const WRITE: &str = "
     WITH r AS (
-        INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[])
+        INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc, requester)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
+            $18::text[])
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
-            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc
+            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc,
+            requester = excluded.requester
     ), l AS (
         INSERT INTO countersign_log (run, seq, prev, hash, body, about, writer)
         SELECT n.*, $16 FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[], $17::text[]) AS n
@@ -171,15 +188,16 @@ pub(super) const LISTEN: [&str; 2] = [
 /// Which transaction wrote an entry.
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
 
+/// A row, and the last entry about it, also where there is no row.
 pub(super) const GET: &str = "
-    SELECT id, kind, run, state, created_at, due_at, doc,
-        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
-    FROM countersign_rows AS r WHERE id = $1";
+    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
+        (SELECT body FROM countersign_log WHERE about = i.id AND i.id <> '' ORDER BY seq DESC LIMIT 1)
+    FROM (SELECT $1::text AS id) AS i LEFT JOIN countersign_rows AS r ON r.id = i.id";
 
 pub(super) const HEAD: &str = "SELECT seq FROM countersign_heads WHERE run = $1";
 
 pub(super) const LIST_RUN: &str = "
-    SELECT id, kind, run, state, created_at, due_at, doc,
+    SELECT id, kind, run, state, created_at, due_at, doc, requester,
         (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
     FROM countersign_rows AS r WHERE kind = ANY($1) AND run = $2 AND ($3::text[] IS NULL OR state = ANY($3))
     ORDER BY created_at DESC, id DESC LIMIT $4";
@@ -188,7 +206,7 @@ pub(super) const LIST_RUN: &str = "
 pub(super) const LIST_ALL: &str = "
     SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
     FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
-        SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
+        SELECT id, kind, run, state, created_at, due_at, doc, requester FROM countersign_rows
         WHERE kind = k.kind ORDER BY created_at DESC, id DESC LIMIT $2
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $2";
 
@@ -196,7 +214,7 @@ pub(super) const LIST_ALL: &str = "
 pub(super) const LIST_STATES: &str = "
     SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
     FROM unnest($1::text[]) AS k (kind) CROSS JOIN unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
-        SELECT id, kind, run, state, created_at, due_at, doc FROM countersign_rows
+        SELECT id, kind, run, state, created_at, due_at, doc, requester FROM countersign_rows
         WHERE kind = k.kind AND state = s.state ORDER BY created_at DESC, id DESC LIMIT $3
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $3";
 
@@ -204,6 +222,12 @@ pub(super) const DUE: &str = "
     SELECT id FROM countersign_rows WHERE kind = 'ask' AND due_at IS NOT NULL
         AND due_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
     ORDER BY due_at LIMIT $1";
+
+/// How many pending asks of each requester there are whose time is not over.
+pub(super) const REQUESTED: &str = "
+    SELECT requester, count(*) FROM countersign_rows WHERE kind = 'ask' AND state = 'pending'
+        AND (due_at IS NULL OR due_at > floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint)
+    GROUP BY requester";
 
 pub(super) const LOG: &str = "
     SELECT seq, prev, hash, body FROM countersign_log WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -239,8 +263,11 @@ pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
         .await?;
     let version = version(client).await?;
     if !is_current(version)? {
-        for migration in MIGRATIONS.iter().skip(version) {
+        for (n, migration) in MIGRATIONS.iter().enumerate().skip(version) {
             client.batch_execute(migration).await?;
+            if n == REQUESTERS {
+                fill_requesters(client).await?;
+            }
         }
         let current = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
         client.batch_execute("DELETE FROM countersign_version").await?;
@@ -249,6 +276,26 @@ pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
     client.batch_execute("COMMIT").await?;
     open.finished();
     Ok(())
+}
+
+/// Fills in who wants each ask. A document that cannot be read, as something else has changed it, stops nothing here: its
+/// row is refused when it is read.
+async fn fill_requesters(client: &Object) -> Result<(), Failure> {
+    let next = "SELECT id, doc FROM countersign_rows
+        WHERE kind = 'ask' AND ($1::text IS NULL OR id > $1) ORDER BY id LIMIT 100";
+    let fill = "UPDATE countersign_rows AS r SET requester = n.requester
+        FROM unnest($1::text[], $2::text[]) AS n (id, requester) WHERE r.id = n.id";
+    let mut after: Option<String> = None;
+    loop {
+        let (mut ids, mut requesters) = (Vec::new(), Vec::new());
+        for row in client.query(next, &[&after]).await? {
+            ids.push(row.try_get::<_, String>(0)?);
+            requesters.push(encode(&requester_of(&rows::text(&row, 1)?)).into_owned());
+        }
+        let Some(last) = ids.last() else { return Ok(()) };
+        after = Some(last.clone());
+        client.execute(fill, &[&ids, &requesters]).await?;
+    }
 }
 
 async fn version(client: &Object) -> Result<usize, Failure> {

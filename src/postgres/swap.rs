@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::rows::{self, encode};
 use super::transaction::{Lost, append};
 use super::{PostgresStore, connection, schema};
-use crate::ledger::{Draft, Entry, Found, Linker, Millis, Row, Work, Writes};
+use crate::ledger::{Draft, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// A longer document goes the long way, alone.
 const LONGEST: usize = 256 << 10;
@@ -54,19 +54,21 @@ pub(super) enum Swapped {
 }
 
 impl Seen {
-    /// When the server may still write what was decided: its clock is no more than five seconds off, and what becomes of
-    /// the row by itself has not become of it meanwhile (rule L4).
-    fn holds(&self) -> (Millis, Millis) {
-        let due = self.found.row.due_at.filter(|due| *due > self.at);
+    /// When the server may still write what was decided: its clock is no more than five seconds off, what becomes of the
+    /// row by itself has not become of it meanwhile, and what was decided still holds (rule L4).
+    fn holds(&self, until: Option<Millis>) -> (Millis, Millis) {
+        let due = self.found.row.due_at.filter(|due| *due > self.at).map(|due| due - 1);
         let (from, to) = (self.at.saturating_sub(CLOCK), self.at.saturating_add(CLOCK));
-        (from, due.map_or(to, |due| to.min(due - 1)))
+        (from, due.into_iter().chain(until).fold(to, Millis::min))
     }
 
     /// `None` for what needs the long way.
     fn swap(self, writes: Writes, linker: &Linker) -> Option<Swap> {
         let [row] = &writes.rows[..] else { return None };
         let before = &self.found.row;
-        let same = row.id == before.id && row.run == before.run;
+        // What a statement of the short way does not write.
+        let same =
+            (&row.id, &row.run, &row.requester) == (&before.id, &before.run, &before.requester);
         let about = |draft: &Draft| draft.run == row.run && draft.row.as_ref() == Some(&row.id);
         let plain = writes.drop.is_none() && writes.log.iter().all(about);
         if !same || !plain || row.doc.len() > LONGEST {
@@ -76,6 +78,12 @@ impl Seen {
         let entries = writes.log.iter().map(|draft| append(&mut end, draft, linker)).collect();
         let writer = uuid::Uuid::now_v7().to_string();
         Some(Swap { seen: self, row, writes, entries, end, writer })
+    }
+}
+
+impl Swap {
+    fn holds(&self) -> (Millis, Millis) {
+        self.seen.holds(self.writes.until)
     }
 }
 
@@ -92,7 +100,7 @@ impl PostgresStore {
         let looked = self.looks.ask(id.clone()).await;
         let looked = looked.ok_or_else(|| Failure::Unreachable(ended.into()))?;
         let Some(seen) = looked? else { return Ok(false) };
-        let writes = work(seen.at, vec![Some(seen.found.clone())]);
+        let writes = work(seen.at, vec![Lookup::Found(seen.found.clone())]);
         if writes.rows.is_empty() && writes.log.is_empty() {
             return Ok(true);
         }
@@ -131,8 +139,8 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
     let mut all = BTreeMap::new();
     for found in client.query(&statement, &[&ids]).await? {
-        let end = (found.try_get(8)?, found.try_get(9)?);
-        let (at, version) = (found.try_get(10)?, found.try_get(11)?);
+        let end = (found.try_get(9)?, found.try_get(10)?);
+        let (at, version) = (found.try_get(11)?, found.try_get(12)?);
         let found = rows::found(&found)?;
         all.insert(found.row.id.clone(), Seen { found, version, end, at });
     }
@@ -212,13 +220,13 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
         &row.due,
         &row.docs,
         &text(|it| &it.seen.version),
-        &number(|it| it.seen.holds().0),
+        &number(|it| it.holds().0),
         &number(|it| it.seen.end.0),
         &text(|it| &it.seen.end.1),
         &number(|it| it.end.0),
         &text(|it| &it.end.1),
         &text(|it| &it.writer),
-        &number(|it| it.seen.holds().1),
+        &number(|it| it.holds().1),
         &log.runs,
         &log.seqs,
         &log.prevs,
@@ -234,7 +242,7 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
 async fn write_one(client: &Object, swap: &Swap, entry: &Entry) -> Result<Vec<String>, Failure> {
     let Swap { seen, row, end, writer, .. } = swap;
     let kind = row.kind.as_str();
-    let (from, to) = seen.holds();
+    let (from, to) = swap.holds();
     let values: [&(dyn ToSql + Sync); 16] = [
         &encode(&row.id),
         &kind,

@@ -10,7 +10,9 @@ use super::connection::Open;
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::{PostgresStore, schema};
-use crate::ledger::{Draft, Dropped, Entry, Found, Linker, Millis, Row, StoreError, Work, Writes};
+use crate::ledger::{
+    Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, StoreError, Work, Writes,
+};
 
 /// The last entry of the log of each run.
 type Heads = BTreeMap<String, (i64, String)>;
@@ -19,6 +21,8 @@ type Heads = BTreeMap<String, (i64, String)>;
 #[derive(Default)]
 struct Locked {
     rows: BTreeMap<String, Found>,
+    /// The ids that entries are about, and no rows.
+    removed: BTreeSet<String>,
     heads: Heads,
     /// The time.
     at: Option<Millis>,
@@ -29,10 +33,10 @@ impl Locked {
         let mut locked = Self::default();
         for found in found {
             let row = rows::row(found)?;
-            if let Some(seq) = found.try_get(7)? {
-                locked.heads.insert(row.run.clone(), (seq, found.try_get(8)?));
+            if let Some(seq) = found.try_get(8)? {
+                locked.heads.insert(row.run.clone(), (seq, found.try_get(9)?));
             }
-            let now: Millis = found.try_get(9)?;
+            let now: Millis = found.try_get(10)?;
             // The last of them is the one at which everything was locked.
             locked.at = locked.at.max(Some(now));
             locked.rows.insert(row.id.clone(), Found { row, entry: None });
@@ -46,11 +50,21 @@ impl Locked {
         self.rows.get(id).map(|found| &found.row)
     }
 
+    fn lookup(&self, id: &str) -> Lookup {
+        match self.rows.get(id) {
+            Some(found) => Lookup::Found(found.clone()),
+            None if self.removed.contains(id) => Lookup::Removed { id: id.to_owned() },
+            None => Lookup::Nothing,
+        }
+    }
+
     /// With the last entries about the rows.
     fn logged(mut self, entries: &[tokio_postgres::Row]) -> Result<Self, Failure> {
         for entry in entries {
-            if let Some(found) = self.rows.get_mut(&rows::text(entry, 0)?) {
-                found.entry = Some(rows::text(entry, 1)?);
+            let id = rows::text(entry, 0)?;
+            match self.rows.get_mut(&id) {
+                Some(found) => found.entry = Some(rows::text(entry, 1)?),
+                None => _ = self.removed.insert(id),
             }
         }
         Ok(self)
@@ -87,9 +101,10 @@ impl PostgresStore {
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
         let open = Open::new(self.client().await?);
-        let Locked { rows, mut heads, at } = lock(&open, ids).await?;
-        let writes =
-            work(at.unwrap_or_default(), ids.iter().map(|id| rows.get(id).cloned()).collect());
+        let locked = lock(&open, ids).await?;
+        let found = ids.iter().map(|id| locked.lookup(id)).collect();
+        let writes = work(locked.at.unwrap_or_default(), found);
+        let Locked { rows, mut heads, .. } = locked;
         if writes.rows.is_empty() && writes.log.is_empty() {
             // Nothing is written, so that it does not matter whether this arrives.
             if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
@@ -264,9 +279,9 @@ async fn commit(
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
     let notified = notified(&log.end_runs);
-    let about = writes.log.iter().map(|draft| draft.row.as_deref().map(encode));
+    let about = writes.log.iter().map(|draft| encode(draft.row.as_deref().unwrap_or_default()));
     let about: Vec<_> = about.collect();
-    let values: [&(dyn ToSql + Sync); 17] = [
+    let values: [&(dyn ToSql + Sync); 18] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -284,6 +299,7 @@ async fn commit(
         &log.end_hashes,
         writer,
         &about,
+        &row.requesters,
     ];
     let client = open.client()?;
     let (write, notify) =

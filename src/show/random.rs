@@ -1,7 +1,8 @@
 //! Whether a value looks like key material, and like nothing that a person decides about (rule S4).
 //!
-//! Words, names of programs, numbers, versions, paths and hosts have a shape that keys do not have: digits stand at
-//! their ends, capitals at the beginning of words, and blanks, slashes and dots between them. In doubt a value is
+//! Words, names of programs, numbers, versions, paths and hosts have a shape that keys do not have: capitals stand at the
+//! beginning of words, digits between words, and blanks, slashes and dots between those. What a key has between its digits,
+//! capitals and slashes is seldom longer than two letters, and of a name or a path most words are. In doubt a value is
 //! shown.
 
 use super::keys::words;
@@ -12,6 +13,8 @@ const TOKEN: usize = 8;
 const PASSWORD: usize = 6;
 /// From here on letters with some digits in one word are no name.
 const LONG: usize = 20;
+/// What is as long as this is no name of words and numbers.
+const NAME: usize = 32;
 /// The shortest base64 text with slashes that is not taken for a path.
 const BASE64: usize = 24;
 /// The shortest body of a private key in PEM: Ed25519, 64 characters.
@@ -109,13 +112,16 @@ fn is_base64_text(text: &str) -> bool {
         && body.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
 }
 
-/// Base64 that is no path.
+/// Base64 that is no path: with few slashes in it, no plain word between two of them, and not made of words.
 fn is_base64(text: &str) -> bool {
     let word = |part: &str| {
         part.len() > 2
             && (part.chars().all(|c| c.is_ascii_lowercase())
                 || part.chars().all(|c| c.is_ascii_uppercase()))
     };
+    let separators = text.matches(['/', '+']).count();
+    let words = lengths(text);
+    let short = words.iter().filter(|length| **length <= 2).count();
     // The secrets of AWS have 40 characters, and all others a number that four divides.
     text.len() >= BASE64
         && text.len().is_multiple_of(4)
@@ -123,6 +129,23 @@ fn is_base64(text: &str) -> bool {
         && has_all(text)
         && !text.starts_with('/')
         && !text.split(['/', '+']).any(word)
+        && separators * 8 <= text.len()
+        && short * 5 >= words.len() * 2
+}
+
+/// How long the words between digits, signs and capitals are.
+fn lengths(text: &str) -> Vec<usize> {
+    let runs = text.split(|c: char| !c.is_ascii_alphabetic());
+    runs.flat_map(words).map(|word| word.len()).collect()
+}
+
+/// Whether it is a name of words with small numbers between them: `Run2Wipe3Prod4`.
+fn is_name(part: &str) -> bool {
+    let small = |run: &str| run.len() <= 3;
+    part.len() < NAME
+        && part.contains(|c: char| c.is_ascii_uppercase())
+        && lengths(part).iter().all(|length| *length > 2)
+        && part.split(|c: char| !c.is_ascii_digit()).all(small)
 }
 
 /// A digest, an id or a key in hexadecimal.
@@ -153,6 +176,9 @@ fn is_mixed(part: &str) -> bool {
         // Words of `camelCase` are longer.
         return part.len() >= 12 && words(part).len() * 3 > part.len();
     }
+    if is_name(part) {
+        return false;
+    }
     let class = |c: u8| if c.is_ascii_digit() { 0 } else { 1 + u8::from(c.is_ascii_uppercase()) };
     let changes = part.as_bytes().windows(2).filter(|pair| match pair {
         // A capital begins a word.
@@ -165,6 +191,9 @@ fn is_mixed(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use prop::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     const TOKENS: &[&str] = &[
@@ -181,6 +210,13 @@ mod tests {
         "kX9Z-q2LmN4pR7",
         "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
         "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQ",
+        "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
+        "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "K7gNU3sdo+OL0wNhqoVWhr3g6s1xYv72ol/pe/Unols=",
+        "uC/LeRrOxXhZuYm0MKgmSIzi5Hn9+SMmvQoug3WkK6Q=",
+        "mK/2Rz9Xq4Tb+VdL1cNw7Hy8Jg3Pf5Ms6Ax0EuZoQi+B",
+        "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=",
     ];
     const PASSWORDS: &[&str] = &[
         "hunter2",
@@ -254,6 +290,11 @@ mod tests {
         "rm1 -rf ~",
         "授予admin1权限",
         "bin/Deploy2/Production3/eu4",
+        "Jobs/Run2/Wipe3/Prod4/Db",
+        "Production2Cluster/DatabaseBackup3Weekly",
+        "A1b2/C3d4/E5f6/G7h8/I9j0",
+        "S3Bucket7/Users42/HomeX1Y/Report2026Docs",
+        "Jobs7Nightly2Wipe.sql",
         "echo\\x41",
         "{\"a1\":2}",
         "f(x1)",
@@ -280,6 +321,7 @@ mod tests {
         }
         for text in [
             "oauth2",
+            "Run2Wipe3Prod4",
             "sha256sum",
             "base64url",
             "x86_64-linux",
@@ -289,6 +331,51 @@ mod tests {
             "python3",
         ] {
             assert!(!is_token(text), "{text}");
+        }
+    }
+
+    /// Words of three letters and more, each with a number or without, and a short one among them.
+    fn segment() -> impl Strategy<Value = String> {
+        let word = prop_oneof!["[A-Z][a-z]{2,9}", "[A-Z]{3,6}[0-9]", "[0-9]{1,3}[a-z]{3,10}"];
+        let numbered = (word, "[0-9]{0,3}").prop_map(|(word, number)| word + &number);
+        (vec(numbered, 2..5), prop::option::of("[A-Z][a-z]?[0-9]{0,2}"))
+            .prop_map(|(words, short)| words.concat() + &short.unwrap_or_default())
+    }
+
+    /// What a random generator makes, in base64.
+    fn base64() -> impl Strategy<Value = String> {
+        const ALPHABET: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        vec(0..64_usize, 44)
+            .prop_map(|all| all.iter().map(|at| char::from(ALPHABET[*at])).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// S4: "Masking never hides a … path".
+        #[test]
+        fn a_path_of_words_and_numbers_does_not_look_random(path in vec(segment(), 2..7)) {
+            let path = path.join("/");
+            prop_assert!(!is_token(&path) && !is_password(&path), "{}", path);
+        }
+
+        #[test]
+        fn hexadecimal_looks_random(digits in "[0-9a-f]{30}") {
+            let text = format!("{digits}0f");
+            prop_assert!(is_token(&text) && is_token(&text.to_uppercase()), "{}", text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        /// No shape tells every key from every path, and in doubt a value is shown: on average one of 25. More than three
+        /// times as many do not come by chance.
+        #[test]
+        fn keys_in_base64_look_random(keys in vec(base64(), 500)) {
+            let shown = keys.iter().filter(|key| !is_token(key)).count();
+            prop_assert!(shown < 65, "{} of {}", shown, keys.len());
         }
     }
 }

@@ -39,7 +39,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::ledger::{Entry, Filter, Found, Linker, Millis, Store, StoreError, Work, Writes};
+use crate::ledger::{
+    Entry, Filter, Found, Linker, Lookup, Millis, Store, StoreError, Work, Writes,
+};
 use database::Database;
 
 /// How long a transaction, which nobody else can write beside, waits for its task to go on. Then it is begun anew.
@@ -97,7 +99,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         let id = id.to_owned();
         Box::pin(self.inner.reader.read(move |connection| rows::get(connection, &id)))
     }
@@ -109,6 +111,10 @@ impl Store for SqliteStore {
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         Box::pin(self.inner.reader.read(move |it| rows::due(it, rows::now(), limit)))
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        Box::pin(self.inner.reader.read(|it| rows::requesters(it, rows::now())))
     }
 
     fn log<'a>(
@@ -142,14 +148,14 @@ impl Store for SqliteStore {
 
 impl SqliteStore {
     /// One transaction: the thread begins it and reads, the task that asked does its work, the thread writes. `None`
-    /// when the thread did not hear from the task in time, and has taken everything back.
+    /// when the thread did not hear from the task in time, or too late for what it says, and has taken everything back.
     async fn attempt(
         &self,
         ids: &[String],
         linker: &Linker,
         work: &mut Work<'_>,
     ) -> Option<Result<(), StoreError>> {
-        let (found, has_found) = oneshot::channel::<(Millis, Vec<Option<Found>>)>();
+        let (found, has_found) = oneshot::channel::<(Millis, Vec<Lookup>)>();
         let (answer, has_answer) = std::sync::mpsc::sync_channel::<Writes>(1);
         let (ids, linker) = (ids.to_vec(), linker.clone());
         let writing = self.inner.writer.run("write", move |connection, file| {
@@ -166,6 +172,9 @@ impl SqliteStore {
             else {
                 return Ok(false);
             };
+            if writes.until.is_some_and(|until| until < rows::now()) {
+                return Ok(false);
+            }
             rows::write(&transaction, &linker, &writes)?;
             transaction.commit()?;
             // What was written into a file that is gone meanwhile is on no disk.

@@ -7,12 +7,17 @@ use rusqlite::{
     Connection, OptionalExtension as _, Transaction, TransactionBehavior, params, params_from_iter,
 };
 
-use crate::ledger::{Dropped, Entry, Filter, Found, Linker, Millis, Row, RowKind, Writes};
+use crate::ledger::{Dropped, Entry, Filter, Found, Linker, Lookup, Millis, Row, RowKind, Writes};
 
 /// A row, and the last entry about it.
 const COLUMNS: &str =
-    "id, kind, run, state, created_at, due_at, doc, (SELECT body FROM countersign_log AS l
+    "id, kind, run, state, created_at, due_at, doc, requester, (SELECT body FROM countersign_log AS l
     WHERE l.about = countersign_rows.id ORDER BY l.seq DESC LIMIT 1)";
+
+/// The same, also where there is no row. One statement, as what is read by two is no snapshot.
+const GET: &str = "SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
+        (SELECT body FROM countersign_log AS l WHERE l.about = i.id AND i.id <> '' ORDER BY l.seq DESC LIMIT 1)
+    FROM (SELECT ?1 AS id) AS i LEFT JOIN countersign_rows AS r ON r.id = i.id";
 
 /// The store's time.
 pub(super) fn now() -> Millis {
@@ -25,9 +30,14 @@ pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Found>> {
-    let sql = format!("SELECT {COLUMNS} FROM countersign_rows WHERE id = ?1");
-    connection.prepare_cached(&sql)?.query_row([id], row).optional()
+pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Lookup> {
+    connection.prepare_cached(GET)?.query_row([id], |found| {
+        if found.get::<_, Option<String>>(0)?.is_some() {
+            return Ok(Lookup::Found(row(found)?));
+        }
+        let is_logged = found.get::<_, Option<String>>(8)?.is_some();
+        Ok(if is_logged { Lookup::Removed { id: id.to_owned() } } else { Lookup::Nothing })
+    })
 }
 
 fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
@@ -44,8 +54,9 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
         created_at: row.get(4)?,
         due_at: row.get(5)?,
         doc: row.get(6)?,
+        requester: row.get(7)?,
     };
-    Ok(Found { row: found, entry: row.get(7)? })
+    Ok(Found { row: found, entry: row.get(8)? })
 }
 
 /// Each state is read by itself, in the order of its index, so that what is listed is all that is read.
@@ -104,6 +115,18 @@ pub(super) fn due(
 ) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT id FROM countersign_rows WHERE kind = 'ask' AND due_at <= ?1 ORDER BY due_at LIMIT ?2";
     connection.prepare_cached(sql)?.query_map(params![now, limit], |row| row.get(0))?.collect()
+}
+
+pub(super) fn requesters(
+    connection: &Connection,
+    now: Millis,
+) -> rusqlite::Result<Vec<(String, u64)>> {
+    let sql = "SELECT requester, count(*) FROM countersign_rows INDEXED BY countersign_rows_by_requester
+        WHERE kind = 'ask' AND state = 'pending' AND (due_at IS NULL OR due_at > ?1) GROUP BY requester";
+    let count = |row: &rusqlite::Row<'_>| {
+        Ok((row.get(0)?, u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+    };
+    connection.prepare_cached(sql)?.query_map([now], count)?.collect()
 }
 
 pub(super) fn log(
@@ -171,13 +194,14 @@ pub(super) fn write(
     {
         return Ok(());
     }
-    let sql = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    let sql = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc, requester)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
-            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc";
+            created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc,
+            requester = excluded.requester";
     for row in &writes.rows {
-        let Row { id, kind, run, state, created_at, due_at, doc } = row;
-        let values = params![id, kind.as_str(), run, state, created_at, due_at, doc];
+        let Row { id, kind, run, state, created_at, due_at, requester, doc } = row;
+        let values = params![id, kind.as_str(), run, state, created_at, due_at, doc, requester];
         transaction.prepare_cached(sql)?.execute(values)?;
     }
     let append = "INSERT INTO countersign_log (run, seq, prev, hash, body, about) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -185,7 +209,8 @@ pub(super) fn write(
         let last = last(transaction, &draft.run)?;
         let entry = linker.link(last.as_ref().map(|(seq, hash)| (*seq, hash.as_str())), draft);
         let Entry { run, seq, prev, hash, body } = &entry;
-        let values = params![run, seq, prev, hash, body, draft.row];
+        let about = draft.row.as_deref().unwrap_or_default();
+        let values = params![run, seq, prev, hash, body, about];
         transaction.prepare_cached(append)?.execute(values)?;
     }
     if let Some(Dropped { run, end, rows }) = &writes.drop {

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params,
+};
 
 use super::file::File;
 use crate::error::BoxError;
+use crate::ledger::requester_of;
 
 /// What has to be done to come from one version to the next; the n-th makes version n + 1.
 const MIGRATIONS: &[&str] = &["
@@ -41,7 +44,47 @@ const MIGRATIONS: &[&str] = &["
         WHEN body GLOB '{\"ask\":\"*' THEN substr(body, 9, instr(substr(body, 9), '\"') - 1)
         WHEN body GLOB '{\"at\":*,\"event\":\"run_*' THEN 'run:' || run END;
     CREATE INDEX countersign_log_by_row ON countersign_log (about, seq) WHERE about IS NOT NULL;
+", "
+    -- What an earlier build would leave out is NOT NULL without a default, so that a process of one that still has the
+    -- file open gets an error, in place of writing what this build refuses to read. An entry about no row is about ''.
+    CREATE TABLE countersign_rows_new (
+        id TEXT PRIMARY KEY NOT NULL,
+        kind TEXT NOT NULL,
+        run TEXT NOT NULL,
+        state TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        due_at INTEGER,
+        doc TEXT NOT NULL,
+        requester TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO countersign_rows_new
+        SELECT id, kind, run, state, created_at, due_at, doc, '' FROM countersign_rows;
+    DROP TABLE countersign_rows;
+    ALTER TABLE countersign_rows_new RENAME TO countersign_rows;
+    CREATE INDEX countersign_rows_by_state
+        ON countersign_rows (kind, state, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_by_age ON countersign_rows (kind, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_by_run ON countersign_rows (run, created_at DESC, id DESC);
+    CREATE INDEX countersign_rows_due ON countersign_rows (kind, due_at) WHERE due_at IS NOT NULL;
+    CREATE INDEX countersign_rows_by_requester ON countersign_rows (requester, due_at)
+        WHERE kind = 'ask' AND state = 'pending';
+    CREATE TABLE countersign_log_new (
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        prev TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        body TEXT NOT NULL,
+        about TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO countersign_log_new SELECT run, seq, prev, hash, body, coalesce(about, '') FROM countersign_log;
+    DROP TABLE countersign_log;
+    ALTER TABLE countersign_log_new RENAME TO countersign_log;
+    CREATE INDEX countersign_log_by_row ON countersign_log (about, seq);
 "];
+
+/// The migration behind which the requesters are read from the documents.
+const REQUESTERS: usize = 2;
 
 /// How long somebody who also opens, or writes, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -107,8 +150,11 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
             return Err("it has the tables of a ledger, and its table `countersign_version` does not say of which version: \
                 something else than a ledger has changed it. Restore it from a backup".into());
         }
-        for migration in MIGRATIONS.iter().skip(usize::try_from(version)?) {
+        for (n, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(version)?) {
             transaction.execute_batch(migration)?;
+            if n == REQUESTERS {
+                fill_requesters(&transaction)?;
+            }
         }
         if version < known {
             transaction.execute("UPDATE countersign_version SET version = ?1", [known])?;
@@ -121,6 +167,26 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
             "it is of version {version}, and this build knows versions up to {known}: use the version that wrote it, or a newer one"
         )
         .into());
+    }
+    Ok(())
+}
+
+/// Fills in who wants each ask. A document that cannot be read, as something else has changed it, stops nothing here: its
+/// row is refused when it is read.
+fn fill_requesters(connection: &Connection) -> rusqlite::Result<()> {
+    let mut next = connection.prepare(
+        "SELECT rowid, doc FROM countersign_rows WHERE kind = 'ask' AND rowid > ?1 ORDER BY rowid LIMIT 1",
+    )?;
+    let mut fill =
+        connection.prepare("UPDATE countersign_rows SET requester = ?1 WHERE rowid = ?2")?;
+    let mut after = i64::MIN;
+    let read = |row: &rusqlite::Row<'_>| {
+        let doc = row.get_ref(1)?.as_str().unwrap_or_default();
+        Ok((row.get(0)?, requester_of(doc)))
+    };
+    while let Some((row, requester)) = next.query_row([after], read).optional()? {
+        fill.execute(params![requester, row])?;
+        after = row;
     }
     Ok(())
 }

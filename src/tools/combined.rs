@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures::future::{BoxFuture, try_join_all};
 
-use super::{Stack, Tools};
+use super::{Stack, Tools, unknown};
 use crate::call::{RunContext, SetId, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -60,10 +60,7 @@ impl Stack for Combined {
         };
         match member.and_then(|member| self.sets.get(member)) {
             Some(tools) => tools.0.call(call),
-            None => {
-                let unknown = Outcome::retry(format!("unknown tool `{}`", call.name()));
-                Box::pin(std::future::ready(Ok(unknown)))
-            }
+            None => unknown(&call),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-use super::{Stack, Tools};
+use super::{Stack, Tools, unknown};
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::error::{BoxError, UserError};
 use crate::outcome::Outcome;
@@ -99,10 +99,7 @@ impl Stack for Renamed {
         match self.naming.inner(call.name()) {
             Some(name) if name == call.name() => self.tools.0.call(call),
             Some(name) => self.tools.0.call(call.renamed(name.into())),
-            None => {
-                let unknown = Outcome::retry(format!("unknown tool `{}`", call.name()));
-                Box::pin(std::future::ready(Ok(unknown)))
-            }
+            None => unknown(&call),
         }
     }
 

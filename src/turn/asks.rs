@@ -151,7 +151,7 @@ fn limit_asking(
 ) -> Option<(&'static str, String)> {
     let State::Waiting(waiting) = &mut slot.state else { return None };
     if waiting.deferral.kind == DeferralKind::Approval {
-        let before = asks.denied_before(&call_key(&waiting.tool, &waiting.shown));
+        let before = asks.denied_before(|| call_key(&waiting.tool, &waiting.shown));
         if let Some(before) = before.as_ref().filter(|it| it.times() >= limits.max_repeats) {
             return Some(("max_repeats", format!("Denied without asking again: {before}")));
         }
@@ -202,7 +202,7 @@ fn note_answer(asks: &AskHistory, id: &str, waiting: &Waiting, answers: &Deferre
     let key = |args: &Args| call_key(&waiting.tool, args);
     match answers.approvals.get(id) {
         Some(ToolApproval::Approved(approved)) => {
-            asks.approve(&key(approved.override_args.as_ref().unwrap_or(&waiting.shown)));
+            asks.approve(|| key(approved.override_args.as_ref().unwrap_or(&waiting.shown)));
         }
         Some(ToolApproval::Denied(denied)) => {
             let by = answers.answered_by.get(id);

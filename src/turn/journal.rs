@@ -18,6 +18,7 @@ use crate::decision::Question;
 use crate::deferred::{DeferredToolResults, ToolApproval, ToolApproved};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::gate::MAY_HAVE_RUN;
+use crate::handler::is_policy;
 use crate::ledger::{
     Ask, AskState, AskedCall, Claimed, Decided, Ledger, LedgerError, Millis, Renewed, Settled,
     Verdict,
@@ -65,7 +66,11 @@ pub(super) async fn decide(
     let id = call.0;
     let Some(verdict) = verdict(id, answers) else { return Ok(()) };
     let by = answers.answered_by.get(id).map_or(NOBODY, String::as_str).to_owned();
-    match ledger.decide(ask, fingerprint, &by, verdict).await.map_err(failed)? {
+    let decided = match is_policy(Some(&by)) {
+        true => ledger.decide_by_policy(ask, fingerprint, &by, verdict).await,
+        false => ledger.decide(ask, fingerprint, &by, verdict).await,
+    };
+    match decided.map_err(failed)? {
         Decided::Won { .. } => {}
         Decided::Lost(winner) => {
             let by = winner.by.join(", ");
@@ -243,7 +248,16 @@ impl LedgerJournal {
         }
         let id = record.ask.id().to_owned();
         let yes = Verdict::Approve { args: None };
-        self.0.decide(&id, &record.fingerprint, POLICY, yes).await?;
+        match self.0.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
+            // Whatever came of it, claiming says so.
+            Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
+            other => {
+                let decided = format!("{other:?}");
+                tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
+                let why = "that the stack allows it could not be recorded.";
+                return Ok(Err(JournalClaim::Denied(why.to_owned())));
+            }
+        }
         Ok(Ok(id))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::AskState;
+use countersign::ledger::{Ask, AskState, Quorum, Verdict};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use crate::service::Place;
 
 /// How long anything may take that a server has to do.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+const TRUE: Value = Value::Bool(true);
 
 /// Somebody who speaks JSON, and is logged in.
 pub(crate) struct Client {
@@ -275,6 +277,54 @@ async fn whoever_wants_a_transfer_may_not_approve_it() {
     assert_eq!(place.ask("to", "DE02").await.state, AskState::Pending);
 }
 
+#[tokio::test]
+async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_not_shown() {
+    // L1: "People are compared by a canonical form of their names"; A8: "A vote that is too old does not count".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let two = Quorum { approvals: 2, not_the_requester: true };
+    let voted = async |run: &str, valid_for: Duration| {
+        let ask = Ask::new(run, "root/c1", "transfer").principal("Ann").quorum(two);
+        let ask = place.ledger().park(ask.valid_for(valid_for)).await.unwrap();
+        let yes = Verdict::Approve { args: None };
+        place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
+        format!("/api/asks/{}", ask.ask.id())
+    };
+    let new = voted("new", PATIENCE).await;
+    let old = voted("old", Duration::from_millis(1)).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+
+    let (ann, bob) = (Client::of(&server.url, "ANN").await, Client::of(&server.url, "Bob").await);
+    assert_eq!(ann.get(&new).await.1["quorum"]["may_approve"], false, "ANN wants it");
+    let seen = bob.get(&new).await.1;
+    assert_eq!((&seen["quorum"]["voted"], &seen["proposals"][0]["own"]), (&TRUE, &TRUE), "{seen}");
+    let seen = bob.get(&old).await.1;
+    assert_eq!((&seen["quorum"]["voted"], &seen["proposals"]), (&json!(false), &json!([])));
+    let body = json!({"verdict": "approve", "fingerprint": seen["fingerprint"], "by": "bob"});
+    let (status, said) = bob.post(&format!("{old}/decision"), &body).await;
+    assert_eq!((status, &said["approvals"], &said["again"]), (200, &json!(1), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_requester_has_one_share_however_the_name_is_written() {
+    // S6: "of each requester ten entries come before any other's eleventh".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let park = async |run: String, who: &str| {
+        let ask = Ask::new(run, "root/c1", "delete_file").principal(who);
+        place.ledger().park(ask).await.unwrap();
+    };
+    for n in 0..6 {
+        for who in ["mallory", "Mallory", "MALLORY"] {
+            park(format!("{n} of {who}"), who).await;
+        }
+    }
+    park("of ann".into(), "ann").await;
+    let asks = Client::of(&server.url, "ann").await.get("/api/asks").await.1["asks"].clone();
+    let at = asks.as_array().unwrap().iter().position(|ask| ask["wanted_by"] == "ann");
+    assert_eq!(at, Some(10), "{asks}");
+}
+
 async fn sql_is_text(place: Place) {
     const SQL: &str = "'; DROP TABLE countersign_rows; --\" OR 1=1 \u{0}\\";
     let server = place.server(&[]);
@@ -441,4 +491,34 @@ async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters
         let (status, refused) = ann.get(&format!("/api/asks?{wrong}")).await;
         assert_eq!((status, &refused["error"]), (422, &json!("bad_request")), "{wrong}");
     }
+}
+
+/// L8: "A row that was changed or removed outside of the ledger is refused", and keeps no other from being decided.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ask_that_was_changed_in_the_store_is_shown_as_one_that_cannot_be_decided() {
+    let place = Place::sqlite().await;
+    let (_server, ann, ask) = one_ask(&place).await;
+    let id = ask["id"].as_str().unwrap();
+    place.sql(&format!(
+        "UPDATE countersign_rows SET doc = replace(doc, 'a.log', 'b.log') WHERE id = '{id}'"
+    ));
+    ann.start(r#"delete_file {"path": "c.log"}"#).await;
+    let (status, list) = ann.get("/api/asks").await;
+    assert_eq!((status, list["total"].as_u64()), (200, Some(1)), "{list}");
+    assert_eq!(list["refused"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["refused"][0]["id"], id);
+    let why = list["refused"][0]["why"].as_str().unwrap();
+    assert!(why.contains("changed outside of the ledger"), "{why}");
+    let yes = |ask: &Value| json!({"verdict": "approve", "fingerprint": ask["fingerprint"]});
+    let (status, said) = ann.post(&path(&ask), &yes(&ask)).await;
+    assert_eq!((status, said["error"].as_str()), (500, Some("changed")), "{said}");
+    assert_eq!(ann.get("/healthz").await.0, 200);
+    assert_eq!(ann.get("/api/history").await.0, 200);
+
+    let other = &list["asks"][0];
+    let (status, said) = ann.post(&path(other), &yes(other)).await;
+    assert_eq!(status, 200, "{said}");
+    place.until(other["id"].as_str().unwrap(), AskState::Executed).await;
+    assert_eq!(place.times("path", "c.log"), 1, "its worker goes on");
+    assert!(place.ran().iter().all(|ran| ran["args"]["path"] == "c.log"), "nothing else runs");
 }

@@ -35,6 +35,12 @@ impl Place {
         Self { url, folder: TempDir::new().unwrap(), ledger }
     }
 
+    /// Runs SQL on the SQLite file, as something else than a ledger does.
+    pub(crate) fn sql(&self, sql: &str) {
+        let path = self.url.strip_prefix("sqlite:").expect("it is an SQLite file");
+        rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    }
+
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -110,7 +116,7 @@ impl Place {
     /// All asks, newest first. The log behind them is whole.
     pub(crate) async fn asks(&self) -> Vec<Record> {
         assert!(self.ledger.verify(&Default::default()).await.unwrap().is_ok());
-        self.ledger.list(None, u32::MAX).await.unwrap()
+        self.ledger.list(None, u32::MAX).await.unwrap().records
     }
 
     /// The one ask about a call with this argument.
@@ -142,7 +148,7 @@ impl Place {
     /// What the runs have come to: the model's last words. Waits until none of them waits any more.
     pub(crate) async fn over(&self, runs: &[String]) -> Vec<String> {
         let end = Instant::now() + Duration::from_secs(60);
-        while !self.ledger.waiting_runs(1).await.unwrap().is_empty() {
+        while !self.ledger.waiting_runs(1).await.unwrap().records.is_empty() {
             assert!(Instant::now() < end, "a run still waits\n{}", self.log());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -11,7 +11,7 @@ use crate::service::Place;
 /// Starts a run and approves its one ask. Gives the ask's id.
 async fn approved(place: &Place, url: &str, prompt: &str) -> String {
     Client::of(url, "ann").await.start(prompt).await;
-    let pending = place.ledger().list(Some(AskState::Pending), 2).await.unwrap();
+    let pending = place.ledger().list(Some(AskState::Pending), 2).await.unwrap().records;
     let [ask] = &pending[..] else { panic!("{pending:?}") };
     let yes = Verdict::Approve { args: None };
     place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
@@ -92,7 +92,7 @@ async fn what_is_asked_later_in_a_run_is_still_for_whoever_started_it() {
     let yes = Verdict::Approve { args: None };
     place.ledger().decide(first.ask.id(), &first.fingerprint, "bob", yes).await.unwrap();
     place.until(first.ask.id(), AskState::Executed).await;
-    while place.ledger().list(Some(AskState::Pending), 1).await.unwrap().is_empty() {
+    while place.ledger().list(Some(AskState::Pending), 1).await.unwrap().records.is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     drop(worker);

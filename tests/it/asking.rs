@@ -440,7 +440,7 @@ async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
     // A flood hides nobody else.
     let other = turn.clone().of_run("ann's", 0).run(calls(3)).await.unwrap();
     assert_eq!(words(&other), ["deferred"; 3]);
-    assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().len(), 6);
+    assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().records.len(), 6);
 
     // What was parked before a crash is no new ask.
     let again = turn.clone().of_run("one", 0).run(calls(2)).await.unwrap();
@@ -449,6 +449,27 @@ async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
     let report =
         turn.resume(suspended.clone(), suspended.requests().answer().leave_rest().build().unwrap());
     assert_eq!(words(&report.await.unwrap()), ["deferred"; 2]);
+}
+
+// D11: a call that nobody can decide about any more is not pending, also before somebody has looked at it.
+#[tokio::test]
+async fn calls_of_a_requester_whose_time_is_over_do_not_count() {
+    use std::sync::atomic::AtomicI64;
+    use std::time::Duration;
+
+    let time = Arc::new(AtomicI64::new(1));
+    let clock = Arc::clone(&time);
+    let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)))
+        .asks(|_, ask: Ask| ask.principal("eve").expires_in(Duration::from_secs(1)));
+    let turn = Turn::new(delete_tool().approval_required()).ledger(ledger).max_pending(2);
+    let calls = |count: usize| {
+        (0..count).map(|n| call(&format!("c{n}"), "delete", json!({"n": n}))).collect()
+    };
+    let run = async |run: &str, count| turn.clone().of_run(run, 0).run(calls(count)).await.unwrap();
+    assert_eq!(words(&run("one", 2).await), ["deferred"; 2]);
+    assert_eq!(words(&run("two", 1).await), ["denied"]);
+    time.store(1_001, Ordering::SeqCst);
+    assert_eq!(words(&run("three", 3).await), ["deferred", "deferred", "denied"]);
 }
 
 // D11 with a ledger: a person's no in it counts, its expiry does not, and an ask says what was denied before it.

@@ -9,8 +9,9 @@ use countersign::{
 };
 use proptest::prelude::*;
 use serde_json::json;
+use tower::retry::RetryLayer;
 
-use crate::support::{Recorder, call, content, stored, words};
+use crate::support::{Recorder, Retries, call, content, stored, words};
 
 /// Notes at each decision whether it is a repeat, by the context and by the call.
 #[derive(Clone, Default)]
@@ -67,6 +68,35 @@ async fn a_middleware_knows_whether_it_has_decided_the_call_before() {
     let answers = waits.requests().answer().approve("c1").build().unwrap();
     assert_eq!(words(&turn.resume(waits, answers).await.unwrap()), ["returned"]);
     assert_eq!(seen.take(), [repeat], "also in another process");
+}
+
+#[tokio::test]
+async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() {
+    // D3, as `RunContext::is_repeat` says of retries outside of a middleware.
+    let (new, repeat) = ((false, false), (true, true));
+    let seen = Repeats::default();
+    let twice = || RetryLayer::new(Retries::always(1));
+    let asks = Recorder::new(["read"])
+        .layered(decide_fn(|_| Decision::ask("sure?")))
+        .layered(seen.clone().into_layer())
+        .layered(twice());
+    let turn = Turn::new(asks).handler(danger_approve_all());
+    turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
+
+    let inside = Recorder::new(["read"]).layered(Audit.into_layer());
+    let turn = Turn::new(inside.layered(seen.clone().into_layer()).layered(twice()));
+    turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each walk");
+
+    let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?"))));
+    let waits =
+        late.run(vec![call("c1", "read", json!({}))]).await.unwrap().into_suspended().unwrap();
+    let answers = waits.requests().answer().approve("c1").build().unwrap();
+    let now = Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let turn = Turn::new(now.layered(seen.clone().into_layer()));
+    turn.resume(waits, answers).await.unwrap();
+    assert_eq!(seen.take(), [repeat], "it goes by the call: this layer is new");
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,7 +61,7 @@ impl Place {
     /// Everything that was ever written.
     async fn written(&self) -> (Vec<Record>, u64) {
         let entries = self.ledger.export(|_| ()).await.unwrap();
-        (self.ledger.list(None, 1000).await.unwrap(), entries)
+        (self.ledger.list(None, 1000).await.unwrap().records, entries)
     }
 }
 

@@ -116,7 +116,7 @@ async fn in_a_ledger() -> Value {
     let agent = Agent::new(Script::calls(calls), tools).ledger(ledger.clone());
     let run = agent.run("go").deferred_tool_handler(TerminalHandler::new()).await;
     let error = run.unwrap_err();
-    let open = ledger.list(Some(AskState::Pending), 10).await.unwrap();
+    let open = ledger.list(Some(AskState::Pending), 10).await.unwrap().records;
     let run_id = error.suspended().run_id().to_owned();
     for record in &open {
         let approve = Verdict::Approve { args: None };

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::{
-    Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, ErrorKind,
-    FatalError, FunctionToolset, ModelRetry, RunContext, Tool, ToolCall, ToolError, ToolFailed,
-    Tools, ToolsExt, Turn, blocking_tool_fn, schemars, tool_fn,
+    Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, DeferredToolResults,
+    ErrorKind, FatalError, FunctionToolset, ModelRetry, RunContext, Stopped, Tool, ToolCall,
+    ToolError, ToolFailed, Tools, ToolsExt, Turn, blocking_tool_fn, handler_fn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -334,6 +334,38 @@ async fn a_ledger_records_what_the_model_is_told_of_an_error() {
         let report = turn.resume(suspended.clone(), answers()).await.unwrap();
         assert_eq!(content(&report, 0), "the bank cannot be reached");
     }
-    let [record] = &ledger.list(None, 10).await.unwrap()[..] else { panic!("one ask") };
+    let [record] = &ledger.list(None, 10).await.unwrap().records[..] else { panic!("one ask") };
     assert_eq!(record.state, AskState::Executed);
+}
+
+#[tokio::test]
+async fn a_missing_dependency_of_a_tool_ends_the_run_about_that_tool_and_says_which_it_is() {
+    async fn needy(cx: RunContext, _: What) -> Result<Value, ToolError> {
+        Ok(json!(cx.deps::<u128>()?.to_string()))
+    }
+    let turn = Turn::new(FunctionToolset::new().tool(tool_fn("say", "", needy)));
+    let error = turn.run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap_err();
+    let ErrorKind::Tool { id, tool, source } = error.kind() else { panic!("{error:?}") };
+    assert_eq!((&**id, &**tool), ("c1", "say"));
+    assert!(source.to_string().contains("no dependency of type `u128`"), "{source}");
+}
+
+#[tokio::test]
+async fn a_turn_in_a_tool_that_a_person_stops_fails_the_call_of_the_tool_alone() {
+    // S8, as `Stopped` says of tools that run a turn of their own.
+    async fn stopped(args: What) -> Result<Value, ToolError> {
+        let stop = handler_fn(async |_, _| Err::<DeferredToolResults, _>(Stopped));
+        let inner = Turn::new(Recorder::new(["delete"]).approval_required()).handler(stop);
+        match inner.run(vec![call("i1", "delete", json!({}))]).await {
+            Err(error) if args.says == "fatal" => Err(ToolError::fatal(error)),
+            ended => Ok(ended.map(|_| json!("unreachable"))?),
+        }
+    }
+    let turn = Turn::new(FunctionToolset::new().tool(tool_fn("say", "", stopped)));
+    let report = turn.run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap();
+    assert_eq!(words(&report), ["failed"]);
+    assert!(content(&report, 0).as_str().unwrap().contains("stopped by a person"), "{report:?}");
+
+    let error = turn.run(vec![call("c1", "say", json!({"says": "fatal"}))]).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Tool { .. }) && !error.kind().is_stopped());
 }

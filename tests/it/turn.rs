@@ -174,7 +174,7 @@ async fn a_stop_in_a_ledger_leaves_the_asks_open() {
     let turn = Turn::new(kinds()).ledger(ledger.clone());
     let error = turn.clone().handler(stops).run(mixed()).await.unwrap_err();
     assert!(error.kind().is_stopped());
-    assert_eq!(ledger.list(Some(AskState::Pending), 10).await.unwrap().len(), 3);
+    assert_eq!(ledger.list(Some(AskState::Pending), 10).await.unwrap().records.len(), 3);
     let given = DeferredToolResults::new().approve("d1").approve("d2").result("s1", 1);
     let report = turn.resume(error.into_suspended().unwrap(), given).await.unwrap();
     assert_eq!(words(&report), ["returned"; 4]);

@@ -16,7 +16,7 @@ use countersign::{
 use serde_json::json;
 
 use crate::agent::Scripted;
-use crate::support::{Recorder, call, stored};
+use crate::support::{Recorder, call, results, stored};
 
 fn ledger() -> Ledger {
     Ledger::new(MemoryStore::new())
@@ -44,7 +44,7 @@ async fn an_approval_that_arrives_twice_runs_once_and_the_second_gets_the_record
         assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
     }
     assert_eq!(recorder.ids(), ["c1"]);
-    let [ask] = &ledger.list(None, 10).await.unwrap()[..] else { panic!("one ask") };
+    let [ask] = &ledger.list(None, 10).await.unwrap().records[..] else { panic!("one ask") };
     assert_eq!(ask.state, AskState::Executed);
     assert_eq!(ask.decision.as_ref().unwrap().by, ["ann"]);
     assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
@@ -75,7 +75,7 @@ async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is
     let handler = handler_fn(move |_: RunContext, requests: DeferredToolRequests| {
         let (inner, seen) = (inner.clone(), seen.clone());
         async move {
-            let parked = inner.list(Some(AskState::Pending), 10).await.unwrap();
+            let parked = inner.list(Some(AskState::Pending), 10).await.unwrap().records;
             seen.send(parked.len()).unwrap();
             requests.answer().approve("c1").answered_by("policy").build()
         }
@@ -85,7 +85,7 @@ async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is
     let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
     assert!(report.calls()[0].outcome().is_returned());
     assert_eq!(asks.recv().unwrap(), 1);
-    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    let ask = ledger.list(None, 10).await.unwrap().records.remove(0);
     assert_eq!(ask.decision.unwrap().by, ["policy"]);
 }
 
@@ -106,7 +106,7 @@ async fn a_decision_that_was_made_elsewhere_is_taken_up() {
     let suspended = run.into_suspended().unwrap();
 
     // An inbox decides one of them.
-    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap();
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records;
     let ask = ask.iter().find(|ask| ask.ask.get_args()["n"] == 1).unwrap();
     let edit = Verdict::Approve { args: Some(countersign::Args::new().with("n", 7)) };
     let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
@@ -136,7 +136,7 @@ async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
     let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::denied("Nobody decided in time."));
     assert!(recorder.ran().is_empty());
-    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    let ask = ledger.list(None, 10).await.unwrap().records.remove(0);
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
 }
 
@@ -214,7 +214,7 @@ async fn a_body_that_asks_again_is_another_ask() {
     let report = turn.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
     let mut states: Vec<_> =
-        ledger.list(None, 10).await.unwrap().iter().map(|ask| ask.state.as_str()).collect();
+        ledger.list(None, 10).await.unwrap().records.iter().map(|ask| ask.state.as_str()).collect();
     states.sort_unstable();
     assert_eq!(states, ["executed", "released"]);
 }
@@ -230,7 +230,7 @@ async fn sub_agents_are_written_down_by_the_ledger_of_their_parent() {
         Scripted::new([ModelResponse::calls([call("p1", "worker", json!({"prompt": "pay"}))])]);
     let root = Agent::new(model, tools).output(text().or_deferred()).ledger(ledger.clone());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Verdict::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let stored: SuspendedRun =
@@ -256,7 +256,7 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
     .handler(danger_approve_all());
     let report = strict.resume(stored(&suspended), yes(&suspended)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::denied("closed"));
-    assert_eq!(ledger.list(None, 10).await.unwrap()[0].state, AskState::Closed);
+    assert_eq!(ledger.list(None, 10).await.unwrap().records[0].state, AskState::Closed);
     assert!(recorder.ran().is_empty());
 }
 
@@ -290,9 +290,9 @@ async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
     let run = agent(Scripted::new([pay]), "front").run("go").await.unwrap();
     let run_id = run.run_id().to_owned();
     drop(run);
-    assert_eq!(ledger.waiting_runs(10).await.unwrap()[0].run, run_id);
+    assert_eq!(ledger.waiting_runs(10).await.unwrap().records[0].run, run_id);
 
-    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Verdict::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let workers = ["w1", "w2", "w3"].map(|name| agent(Scripted::default(), name));
@@ -314,7 +314,7 @@ async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
         matches!(workers[0].take_up(&run_id).await.unwrap(), TakeUp::Over(text) if text == "done")
     );
     assert!(matches!(workers[0].take_up("nowhere").await.unwrap(), TakeUp::UnknownRun));
-    assert!(ledger.waiting_runs(10).await.unwrap().is_empty());
+    assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
     assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
 }
 
@@ -342,6 +342,42 @@ async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
     );
     assert!(error.kind().is_conflict() && error.to_string().contains("`front`"), "{error}");
     assert_eq!((error.suspended(), recorder.ids()), (&suspended, vec!["c1".to_owned()]));
+}
+
+// L7: "a run that would wait with it ends with the error, and the state in it": the newest one, in which what has run is
+// settled (T9), and not the one that the ledger still has.
+#[tokio::test]
+async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_state_with_the_error()
+{
+    let nested = (0..150).fold(json!(0), |value, _| json!([value]));
+    let recorder = Recorder::new(["pay", "list"]).body(move |_, call| match call.name() {
+        "list" => Ok(nested.clone()),
+        _ => Ok(json!("paid")),
+    });
+    let tools = recorder.clone().approval_required_if(|_, call| call.name() == "pay");
+    let first = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
+    let calls = [call("c2", "list", json!({})), call("c3", "pay", json!({"n": 2}))];
+    let model = Scripted::new([first, ModelResponse::calls(calls)]);
+    let ledger = ledger();
+    let alone = Agent::new(model, tools).output(text().or_deferred());
+    let agent = alone.clone().ledger(ledger.clone());
+
+    let before = agent.run("go").await.unwrap().into_suspended().unwrap();
+    let yes = |run: &SuspendedRun, id: &str| run.requests().answer().approve(id).build().unwrap();
+    let error = agent.resume(stored(&before), yes(&before, "c1")).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Ledger(_)), "{error:?}");
+    let newest = error.into_suspended();
+    let told = |run: &SuspendedRun| {
+        results(run.history()).into_iter().map(|(id, ..)| id).collect::<Vec<_>>()
+    };
+    assert_eq!((told(&before), told(&newest)), (vec![], vec!["c2".to_owned()]));
+    let waits: Vec<_> = newest.requests().iter().map(|call| call.id().to_owned()).collect();
+    assert_eq!(waits, ["c3"]);
+    assert!(!ledger.get_run(before.run_id()).await.unwrap().unwrap().over);
+
+    let answers = yes(&newest, "c3");
+    assert_eq!(alone.resume(newest, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(recorder.ids(), ["c1", "c2", "c3"], "T9: what ran does not run again");
 }
 
 // L2: what a call that is being executed comes to is not known; the model is not told of another worker that is this one.
@@ -373,7 +409,7 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
             .ledger(ledger.clone())
     };
     let run = agent(Scripted::new([pay])).run("go").await.unwrap();
-    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Verdict::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
 
@@ -422,7 +458,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     };
     let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
     let run = agent(Scripted::new([calls]), &slow, "front").run("go").await.unwrap();
-    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().remove(0);
+    let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Verdict::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
     let dying = agent(Scripted::default(), &slow, "first");
@@ -450,7 +486,7 @@ async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
     let ledger = ledger();
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
-    let ask = ledger.list(None, 10).await.unwrap().remove(0);
+    let ask = ledger.list(None, 10).await.unwrap().records.remove(0);
     ledger.cancel(ask.ask.id(), "ann").await.unwrap();
     for answers in [turn.decisions(&suspended).await.unwrap(), yes(&suspended)] {
         let report = turn.resume(stored(&suspended), answers).await.unwrap();
@@ -513,12 +549,12 @@ async fn the_asks_of_one_run_are_listed_alone() {
         ledger.park(Ask::new(run, path, "pay")).await.unwrap();
     }
     let paths = async |limit| {
-        let asks = ledger.list_run("r1", limit).await.unwrap();
+        let asks = ledger.list_run("r1", limit).await.unwrap().records;
         let mut paths: Vec<_> = asks.iter().map(|it| it.ask.path().to_owned()).collect();
         paths.sort();
         paths
     };
     assert_eq!(paths(10).await, ["root/a", "root/b"]);
     assert_eq!(paths(1).await.len(), 1);
-    assert!(ledger.list_run("r3", 10).await.unwrap().is_empty());
+    assert!(ledger.list_run("r3", 10).await.unwrap().records.is_empty());
 }

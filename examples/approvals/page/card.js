@@ -60,7 +60,7 @@ function agreed(ask, host, approve, show) {
     const line = `${names(it.by)} ${it.past} (${time(it.at)})`;
     const edited = it.view && [
       el("div", { class: "runs" }, args(it.view), it.left_out && opener(show)),
-      may && !it.by.includes(host.me()) && el("button", { type: "button", disabled: it.left_out, on: { click: () => approve(it.args) } }, "Approve these arguments too"),
+      may && !it.own && el("button", { type: "button", disabled: it.left_out, on: { click: () => approve(it.args) } }, "Approve these arguments too"),
     ];
     return el("div", { class: "proposal" }, line, edited);
   });
@@ -171,7 +171,7 @@ export function card(first, host) {
     const left = members.filter((member) => open.has(member.id));
     if (left.length > 0) members = left;
     // What was opened stays open, as long as it is about the same proposals.
-    const about = (list) => JSON.stringify(list.map((proposal) => [proposal.by, proposal.at]));
+    const about = (list) => JSON.stringify(list.map((proposal) => [proposal.by, proposal.at, proposal.own]));
     const known = proposals && about(proposals) === about(ask.proposals) ? proposals : ask.proposals;
     const said = JSON.stringify([ask.quorum, known, host.me()]);
     if (said !== before) votes.replaceChildren(...agreed({ ...ask, proposals: known }, host, approve, showAll));

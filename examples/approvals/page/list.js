@@ -34,6 +34,16 @@ export function list(host) {
     });
   }
 
+  /** What nobody can decide, below the cards: nothing that can be pressed moves when one is found. */
+  function refuse(found) {
+    const ids = found.map(({ id }) => id).join();
+    if ($("refused").dataset.ids === ids) return;
+    $("refused").dataset.ids = ids;
+    $("refused").replaceChildren(...found.map(({ id, why }) =>
+      el("div", { class: "notice bad" }, el("p", {}, el("strong", {}, `Request ${id} cannot be decided. `), why))));
+    $("refused").hidden = found.length === 0;
+  }
+
   const shown = (which = () => true) => [...cards.values()].filter(which).reduce((sum, it) => sum + it.members().length, 0);
 
   function count() {
@@ -41,7 +51,7 @@ export function list(host) {
     const rest = Math.max(0, total - shown() - fresh);
     $("count").textContent = total || "";
     document.title = total ? `(${total}) Approvals` : "Approvals";
-    $("empty").hidden = cards.size > 0 || total > 0;
+    $("empty").hidden = cards.size > 0 || total > 0 || !$("refused").hidden;
     $("new").hidden = fresh === 0;
     $("new").textContent = `${fresh} new: show`;
     $("more").hidden = rest === 0;
@@ -81,6 +91,7 @@ export function list(host) {
     for (const it of cards.values()) if (!found.some((ask) => ask.key === it.key)) root.append(it.root);
     ({ total, latest, next } = reply.body);
     newer = 0;
+    refuse(reply.body.refused);
     count();
     host.unsettle();
     return { ...reply, first };
@@ -107,6 +118,7 @@ export function list(host) {
     const reply = await page(Math.max(PAGE, cards.size), latest === null ? "" : `&since=${latest}`);
     if (reply.status !== 200) return reply;
     ({ total, newer } = reply.body);
+    refuse(reply.body.refused);
     const found = new Map(entries(reply.body).map((ask) => [ask.key, ask]));
     for (const it of [...cards.values()]) {
       // What is just being decided here says itself what came of it.
@@ -118,16 +130,17 @@ export function list(host) {
     return cards.size === 0 && total > 0 ? layOut() : reply;
   }
 
-  /** A card that is not in the answer: it is further behind, or decided. */
+  /** A card that is not in the answer: it is further behind, decided, or refused. */
   async function ask(it) {
     const [{ id }] = it.members();
     const { status, body } = await host.api(`/api/asks/${id}`);
-    if (status !== 200) return;
+    const changed = body?.error === "changed";
+    if (status !== 200 && !changed) return;
     if (body.state === "pending") return void it.update({ ...body, key: it.key, same: it.members().slice(1) });
-    gone.add(id);
+    if (!changed) gone.add(id);
     const wasUsed = it.isUsed();
     if (!it.without(id)) return;
-    const why = decided(body);
+    const why = changed ? "it was changed outside of the ledger, and cannot be decided" : decided(body);
     if (wasUsed) host.kept(it.key, it.title.textContent, `${why}, while you were looking at it.`);
     bury(it, why);
   }
@@ -191,6 +204,7 @@ export function list(host) {
     cards.clear();
     tidy();
     [total, newer, latest, next] = [0, 0, null, null];
+    refuse([]);
     count();
   }
 

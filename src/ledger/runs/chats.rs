@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{RunRecord, RunWrite, Saved, Taken, read, row_id};
+use crate::ledger::stored::there;
 use crate::ledger::{Ledger, LedgerError, millis};
 
 /// A chat's name among the runs.
@@ -15,7 +16,7 @@ fn key(chat: &str) -> String {
 impl Ledger {
     /// A chat as it stands.
     pub(crate) async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
-        let found = self.store.get(&row_id(&key(chat))).await?;
+        let found = there(self.store.get(&row_id(&key(chat))).await?)?;
         Ok(found.map(|found| read(&found)).transpose()?.map(|record| record.state))
     }
 

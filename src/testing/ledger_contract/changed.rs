@@ -1,9 +1,14 @@
 //! What is changed outside of the ledger is refused (rule L8).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{LONG, Parked, Place, approve, ask, ok};
-use crate::ledger::{Ask, Claimed, Found, LedgerError, Linker, Quorum, Row, Saved, Taken, Writes};
+use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
+use crate::ledger::{
+    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row, Saved, Taken,
+    Writes,
+};
 
 pub(super) async fn check(place: &Place) {
     asks(place).await;
@@ -11,6 +16,10 @@ pub(super) async fn check(place: &Place) {
     runs(place).await;
     leases(place).await;
     without_an_entry(place).await;
+    removed_asks(place).await;
+    removed_runs(place).await;
+    lists(place).await;
+    expiring(place).await;
 }
 
 /// Writes a row as nothing of the library does: without an entry.
@@ -20,8 +29,29 @@ async fn overwrite(place: &Place, row: &Row) {
 }
 
 async fn stored(place: &Place, id: &str) -> Row {
-    let found: Option<Found> = ok(place.store(0).get(id).await);
+    let found = ok(place.store(0).get(id).await).found();
     found.unwrap_or_else(super::missing).row
+}
+
+/// Removes a row as nothing of the library does: an entry about it stays.
+async fn remove(place: &Place, row: &Row) {
+    let log = ok(place.store(0).log(&row.run, 0, 100).await);
+    let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
+    let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
+    let last = entry(ok(place.store(0).get(&row.id).await));
+    let body = ok(serde_json::from_str(&last));
+    let writes = Writes {
+        log: vec![Draft { run: row.run.clone(), row: Some(row.id.clone()), body }],
+        drop: Some(Dropped { run: row.run.clone(), end, rows: vec![row.id.clone()] }),
+        ..Writes::default()
+    };
+    let mut work = |_, _| writes.clone();
+    ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
+    assert_eq!(
+        ok(place.store(0).get(&row.id).await),
+        Lookup::Removed { id: row.id.clone() },
+        "L8: a row that was removed without its entries shows"
+    );
 }
 
 /// The row with another value at one place of its document.
@@ -40,6 +70,17 @@ fn refused<T>(result: Result<T, LedgerError>, what: &str) {
     let said = result.err().map(|error| error.to_string()).unwrap_or_default();
     let fits = said.contains("was changed outside of the ledger") && !said.contains("version");
     assert!(fits, "L8: {what} was changed, and is refused: `{said}`");
+}
+
+/// Of this list one row is refused.
+#[track_caller]
+fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
+    let refused_rows = ok(listed).refused;
+    let ids: Vec<_> = refused_rows.iter().map(|row| &*row.id).collect();
+    assert_eq!(ids, [id], "L8: {what} was changed, and its list says so");
+    for row in refused_rows {
+        refused(Err::<(), _>(row.error), what);
+    }
 }
 
 async fn broken(place: &Place, what: &str) {
@@ -85,8 +126,8 @@ async fn asks(place: &Place) {
     for (what, changed) in rows {
         overwrite(place, &changed).await;
         refused(it.ledger.get(&it.id).await, what);
-        refused(it.ledger.list(None, 10).await, what);
-        refused(it.ledger.list_run(it.record.ask.run(), 10).await, what);
+        left_out(it.ledger.list(None, 10).await, &it.id, what);
+        left_out(it.ledger.list_run(it.record.ask.run(), 10).await, &it.id, what);
         let (id, fingerprint) = (&*it.id, &it.record.fingerprint);
         refused(it.ledger.decide(id, fingerprint, "bob", approve()).await, what);
         refused(it.ledger.claim(id, "w", LONG).await, what);
@@ -108,6 +149,82 @@ async fn without_an_entry(place: &Place) {
     overwrite(place, &Row { id: id.clone(), run, doc, ..row }).await;
     refused(place.ledger(1).get(&id).await, "a row that no entry is about");
     refused(place.ledger(1).claim(&id, "w", LONG).await, "a row that no entry is about");
+}
+
+async fn removed_asks(place: &Place) {
+    let it = place.park(ask("removed")).await;
+    let _ = it.decide("ann", deny("never")).await;
+    let row = stored(place, &it.id).await;
+    remove(place, &row).await;
+    let (ledger, id, what) = (&it.ledger, &*it.id, "an ask that was removed");
+    refused(ledger.park(ask("removed")).await, what);
+    refused(ledger.get(id).await, what);
+    refused(ledger.decide(id, &it.record.fingerprint, "bob", approve()).await, what);
+    refused(ledger.claim(id, "w", LONG).await, what);
+    refused(ledger.renew(id, 1, LONG).await, what);
+    refused(ledger.settle(id, 1, json!(1)).await, what);
+    refused(ledger.cancel(id, "bob").await, what);
+    refused(ledger.close(id).await, what);
+    broken(place, what).await;
+    overwrite(place, &row).await;
+    assert!(it.now().await.decision.is_some(), "L8: as it was written, it is read again");
+}
+
+async fn removed_runs(place: &Place) {
+    let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
+    let _ = ok(ledger.save_run(run, json!(1), None).await);
+    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let row = stored(place, &format!("run:{run}")).await;
+    remove(place, &row).await;
+    refused(ledger.get_run(run).await, what);
+    refused(ledger.save_run(run, json!(1), None).await, what);
+    refused(ledger.save_run(run, json!(1), Some(1)).await, what);
+    refused(ledger.take_run(run, "v", LONG).await, what);
+    refused(ledger.renew_run(run, 1, LONG).await, what);
+    refused(ledger.end_run(run, 1, json!(1)).await, what);
+    // Whether the run was over and dropped is no longer known.
+    refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
+    overwrite(place, &row).await;
+    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
+}
+
+async fn lists(place: &Place) {
+    let run = "a run with one row that was changed";
+    let mut ids = Vec::new();
+    for call in ["root/c1", "root/c2", "root/c3"] {
+        ids.push(place.park(Ask::new(run, call, "delete_file")).await.id);
+    }
+    let Some(changed) = ids.get(1) else { return };
+    let row = stored(place, changed).await;
+    overwrite(place, &with(&row, "/ask/ask/tool", &json!("read_file"))).await;
+    let listed = place.ledger(1).list_run(run, 10).await;
+    let mut found: Vec<_> = ok(listed).records.iter().map(|it| it.ask.id().to_owned()).collect();
+    found.sort_unstable();
+    let mut others: Vec<_> = ids.iter().filter(|id| *id != changed).cloned().collect();
+    others.sort_unstable();
+    assert_eq!(found, others, "L8: one row that was changed keeps no other from being listed");
+    left_out(place.ledger(1).list_run(run, 10).await, changed, "one of three");
+}
+
+/// More than are worked through at once.
+const CROWD: usize = 300;
+
+async fn expiring(place: &Place) {
+    let mut rows = Vec::new();
+    for n in 0..CROWD {
+        let it = place.park(ask(&format!("due and changed {n}")).expires_in(OVER)).await;
+        let row = stored(place, &it.id).await;
+        rows.push(with(&row, "/ask/ask/tool", &json!("read_file")));
+    }
+    let mut work = |_, _| Writes { rows: rows.clone(), ..Writes::default() };
+    ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    let last = place.park(ask("due behind them").expires_in(OVER)).await;
+    let expired = ok(place.ledger(1).expire().await);
+    assert_eq!(expired.changed, [last.id], "L4: what is due behind rows that are refused expires");
+    let refused: BTreeSet<_> = expired.refused.iter().map(|row| &row.id).collect();
+    assert_eq!(refused.len(), CROWD, "L8: and each of these is told once");
+    assert_eq!(expired.refused.len(), CROWD, "L8: and each of these is told once");
 }
 
 async fn an_older_copy(place: &Place) {
@@ -138,7 +255,7 @@ async fn runs(place: &Place) {
     ] {
         overwrite(place, &with(&row, at, &value)).await;
         refused(ledger.get_run(run).await, at);
-        refused(ledger.waiting_runs(10).await, at);
+        left_out(ledger.waiting_runs(10).await, &id, at);
         refused(ledger.take_run(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);
         refused(ledger.save_run(run, json!(1), Some(1)).await, at);

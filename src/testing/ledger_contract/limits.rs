@@ -15,8 +15,8 @@ pub(super) async fn check(place: &Place) {
 /// Rows and entries that are there.
 async fn written(place: &Place) -> (usize, u64) {
     let ledger = place.ledger(0);
-    let asks = ok(ledger.list(None, 1000).await).len();
-    (asks + ok(ledger.waiting_runs(1000).await).len(), ok(ledger.export(|_| ()).await))
+    let asks = ok(ledger.list(None, 1000).await).records.len();
+    (asks + ok(ledger.waiting_runs(1000).await).records.len(), ok(ledger.export(|_| ()).await))
 }
 
 fn refused<T>(result: Result<T, LedgerError>, says: &str) {

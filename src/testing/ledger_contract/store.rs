@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{MANY, Place, ok};
-use crate::ledger::{Draft, Dropped, Filter, Found, Linker, Row, RowKind, Writes};
+use crate::ledger::{Draft, Dropped, Filter, Found, Linker, Lookup, Row, RowKind, Writes};
 
 pub(super) async fn check(place: &Place) {
     kept_as_it_is(place).await;
@@ -12,11 +12,14 @@ pub(super) async fn check(place: &Place) {
     lists(place).await;
     logs(place).await;
     dropping(place).await;
+    removed(place).await;
+    requesters(place).await;
 }
 
 fn row(id: &str, state: &str, created_at: i64) -> Row {
     let (id, run, state) = (id.to_owned(), "a run".to_owned(), state.to_owned());
-    Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc: "{}".to_owned() }
+    let (doc, requester) = ("{}".to_owned(), String::new());
+    Row { id, kind: RowKind::Ask, run, state, created_at, due_at: None, doc, requester }
 }
 
 fn draft(run: &str, row: Option<&str>, body: Value) -> Draft {
@@ -43,10 +46,11 @@ async fn kept_as_it_is(place: &Place) {
         (row.run, row.due_at) =
             (format!("run {}", &text.get(..20).unwrap_or(text)), Some(i64::MAX));
         row.doc = json!({"text": text, "nul": "\0"}).to_string();
+        row.requester = text.get(..20).unwrap_or(text).to_owned();
         let body = json!({"text": text, "number": u64::MAX});
         let about = Some(row.id.clone());
         let log = vec![Draft { run: row.run.clone(), row: about, body }];
-        let writes = Writes { rows: vec![row.clone()], log: log.clone(), drop: None };
+        let writes = Writes { rows: vec![row.clone()], log: log.clone(), ..Writes::default() };
         write(place, 0, writes).await;
         let stored = ok(place.store(1).get(&row.id).await);
         let expected: Vec<_> =
@@ -55,7 +59,7 @@ async fn kept_as_it_is(place: &Place) {
         let as_written = Found { row: row.clone(), entry };
         assert_eq!(
             stored,
-            Some(as_written),
+            Lookup::Found(as_written),
             "a row is given back as it was written, with its entry"
         );
         let entries = ok(place.store(1).log(&row.run, 0, 10).await);
@@ -64,11 +68,11 @@ async fn kept_as_it_is(place: &Place) {
         assert!(due.is_empty(), "what is due at the end of time is not due: {due:?}");
         row.due_at = None;
         write(place, 1, Writes { rows: vec![row.clone()], ..Writes::default() }).await;
-        let stored = ok(place.store(0).get(&row.id).await).map(|found| found.row);
+        let stored = ok(place.store(0).get(&row.id).await).found().map(|found| found.row);
         assert_eq!(stored, Some(row), "a row takes the place of the one before it");
     }
     let none = ok(place.store(0).get("not there").await);
-    assert_eq!(none, None, "a row that is not there is not there");
+    assert_eq!(none, Lookup::Nothing, "a row that is not there is not there");
 }
 
 /// Many count up one row, and each writes an entry about it.
@@ -80,10 +84,11 @@ async fn one_after_the_other(place: &Place) {
         tasks.spawn(async move {
             for _ in 0..TIMES {
                 let ids = ["counter".to_owned(), "not there".to_owned()];
-                let mut work = |_, rows: Vec<Option<Found>>| {
+                let mut work = |_, rows: Vec<Lookup>| {
                     assert_eq!(rows.len(), 2, "as many rows are read as were asked for");
-                    assert_eq!(rows.last(), Some(&None), "a row that is not there is `None`");
-                    let found = rows.into_iter().next().flatten();
+                    let last = rows.last();
+                    assert_eq!(last, Some(&Lookup::Nothing), "a row that is not there is nothing");
+                    let found = rows.into_iter().next().and_then(Lookup::found);
                     let entry = found.as_ref().map(|found| found.entry.clone());
                     let count: u32 =
                         found.map_or(0, |found| found.row.doc.parse().unwrap_or_default());
@@ -92,14 +97,14 @@ async fn one_after_the_other(place: &Place) {
                     let doc = (count + 1).to_string();
                     let log = vec![draft("count", Some("counter"), json!(count))];
                     let rows = vec![Row { doc, ..row("counter", "s", 0) }];
-                    Writes { rows, log, drop: None }
+                    Writes { rows, log, ..Writes::default() }
                 };
                 ok(store.transact(&ids, &Linker::default(), &mut work).await);
             }
         });
     }
     tasks.join_all().await;
-    let counted = ok(place.store(0).get("counter").await).map(|found| found.row.doc);
+    let counted = ok(place.store(0).get("counter").await).found().map(|found| found.row.doc);
     let all = MANY * TIMES;
     assert_eq!(counted, Some(all.to_string()), "two transactions over one row never interleave");
     let entries = ok(place.store(1).log("count", 0, u32::MAX).await);
@@ -166,12 +171,59 @@ async fn logs(place: &Place) {
     assert_eq!(log(3, 2).await, [0; 0], "there is none behind the last");
 }
 
+async fn requesters(place: &Place) {
+    let named = |id: &str, requester: &str, due_at| Row {
+        requester: requester.to_owned(),
+        due_at,
+        ..row(&format!("~ requested {id}"), "pending", 0)
+    };
+    let rows = vec![
+        named("1", "~ ann", None),
+        named("2", "~ ann", Some(i64::MAX)),
+        named("over", "~ ann", Some(1)),
+        named("3", "~ bob", None),
+        named("only over", "~ cid", Some(1)),
+        Row { state: "decided".to_owned(), ..named("decided", "~ ann", None) },
+        Row { kind: RowKind::Run, ..named("a run", "~ ann", None) },
+    ];
+    write(place, 0, Writes { rows, ..Writes::default() }).await;
+    let mut counts = ok(place.store(1).requesters().await);
+    counts.retain(|(who, _)| who.starts_with('~'));
+    counts.sort_unstable();
+    let expected = [("~ ann".to_owned(), 2), ("~ bob".to_owned(), 1)];
+    assert_eq!(counts, expected, "pending asks whose time is not over are counted by requester");
+}
+
+/// An entry about a row that is not there.
+async fn removed(place: &Place) {
+    let log = vec![draft("~ removed", Some("~ removed row"), json!(1))];
+    write(place, 0, Writes { log, ..Writes::default() }).await;
+    let id = "~ removed row".to_owned();
+    let removed = Lookup::Removed { id: id.clone() };
+    let says = "a row that is not there, with an entry that is, was removed";
+    assert_eq!(ok(place.store(1).get(&id).await), removed, "{says}");
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    let (linker, ids) = (Linker::default(), [id, "not there".to_owned()]);
+    let mut read = |_, rows| {
+        one = rows;
+        Writes::default()
+    };
+    ok(place.store(0).transact(ids.get(..1).unwrap_or_default(), &linker, &mut read).await);
+    let mut read = |_, rows| {
+        two = rows;
+        Writes::default()
+    };
+    ok(place.store(1).transact(&ids, &linker, &mut read).await);
+    assert_eq!(one, std::slice::from_ref(&removed), "{says}, in a transaction");
+    assert_eq!(two, [removed, Lookup::Nothing], "{says}, beside another one");
+}
+
 async fn dropping(place: &Place) {
     let named = |id: &str| Row { run: "~ dropped".to_owned(), ..row(id, "x", 0) };
     let entry = |row: &str, body| draft("~ dropped", Some(row), json!(body));
     let rows = ["gone", "stays"].map(named).to_vec();
     let log = vec![entry("gone", 1), entry("stays", 2)];
-    write(place, 0, Writes { rows, log, drop: None }).await;
+    write(place, 0, Writes { rows, log, ..Writes::default() }).await;
     let entries = async || ok(place.store(1).log("~ dropped", 0, 10).await);
     let before = entries().await;
     let end = |n: usize| before.get(n).map(|it| (it.seq, it.hash.clone())).unwrap_or_default();
@@ -179,6 +231,7 @@ async fn dropping(place: &Place) {
         rows: vec![named("tomb")],
         log: vec![entry("tomb", 3)],
         drop: Some(Dropped { run: "~ dropped".to_owned(), end, rows: vec!["gone".to_owned()] }),
+        ..Writes::default()
     };
     write(place, 0, dropping(end(0))).await;
     assert_eq!(
@@ -191,7 +244,8 @@ async fn dropping(place: &Place) {
     let seqs: Vec<_> = after.iter().map(|entry| (entry.seq, entry.prev.clone())).collect();
     assert_eq!(seqs, [(3, end(1).1)], "the log goes on from where it was cut");
     for (id, is_there) in [("gone", false), ("stays", true), ("tomb", true)] {
-        let found = ok(place.store(0).get(id).await);
-        assert_eq!(found.is_some(), is_there, "what is dropped is gone, and nothing else: {id}");
+        let lookup = ok(place.store(0).get(id).await);
+        let is_dropped = lookup == Lookup::Nothing;
+        assert_eq!(!is_dropped, is_there, "what is dropped is gone, and nothing else: {id}");
     }
 }

@@ -103,6 +103,67 @@ export const answering = {
     assert.equal(chat.posts.length, 2);
   },
 
+  async 'equal calls are one card, and its answer is given to each of them'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.moveThrice);
+    await chat.waits(1);
+    await chat.ready();
+    const card = chat.ask();
+    assert.match(await card.innerText(), /The same call 3 times/);
+    assert.match(await card.locator('.will-run').innerText(), /move_file\(from: "a.txt", to: "away.txt"\)/);
+    assert.equal(await chat.page.title(), '(3) Countersign');
+    assert.equal(await chat.page.locator('.wait-bar').count(), 0, 'there is one set of buttons');
+    await chat.page.reload();
+    await chat.waits(1);
+    await chat.button('Approve all 3', card).click();
+    await until('the answers are out', async () => chat.posts.length === 2);
+    await chat.ready();
+    assert.equal(given(chat.posts[1]).size, 3, 'each by its own approval');
+    const states = await chat.call('move_file').locator('.state').allInnerTexts();
+    assert.deepEqual(states.sort(), ['Approved, done', 'Failed', 'Failed'], 'all three have run');
+  },
+
+  async 'equal calls are denied and edited together, too'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.thrice);
+    await chat.waits(1);
+    await chat.button(/^Deny all 3/, chat.ask()).click();
+    await chat.ask().getByLabel(/Why not/).fill('once is enough');
+    await chat.button('Deny all 3 calls').click();
+    for (const at of [0, 1, 2]) assert.match(await (await chat.settled(ONE.tool, 'Denied', at)).innerText(), /once is enough/);
+    await chat.ready();
+
+    await chat.say(PROMPTS.thrice);
+    await chat.waits(1);
+    await chat.button(/^Edit all 3/, chat.ask()).click();
+    await chat.ask().getByRole('textbox').fill(JSON.stringify(ONE.edited));
+    await chat.button('Approve all 3 as edited').click();
+    await until('the answers are out', async () => chat.posts.length === 4);
+    assert.deepEqual(Object.values(chat.posts[3].overrideArgs), [ONE.edited, ONE.edited, ONE.edited]);
+    await chat.ready();
+  },
+
+  async 'equal calls can be answered one by one'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.thrice);
+    await chat.waits(1);
+    await chat.button('Answer one by one', chat.ask()).click();
+    await chat.waits(3);
+    assert.ok(await chat.ask().first().evaluate(it => it === document.activeElement), 'the focus stays');
+    await chat.approve(chat.ask().first());
+    await chat.waits(2);
+    await chat.deny(chat.ask().last(), 'not the third');
+    await chat.waits(1);
+    assert.equal(chat.posts.length, 1);
+    await chat.deny(chat.ask().first(), 'not the second');
+    await chat.settled(ONE.tool, 'Approved, done', 0);
+    for (const [at, why] of [[1, /not the second/], [2, /not the third/]]) {
+      assert.match(await (await chat.settled(ONE.tool, 'Denied', at)).innerText(), why);
+    }
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
   async 'what a policy denies is never asked about'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.forbidden);
@@ -184,6 +245,16 @@ export const answering = {
     await chat.waits(0);
   },
 };
+
+/** The approvals that a request answers. */
+function given(post) {
+  const found = new Set();
+  JSON.stringify(post, (_, value) => {
+    if (value?.state === 'approval-responded') found.add(value.approval.id);
+    return value;
+  });
+  return found;
+}
 
 function escaped(text) {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -4,6 +4,8 @@ export const PROMPTS = {
   cleanUp: 'clean up',
   one: 'delete a.txt',
   two: 'delete a.txt and b.txt',
+  thrice: 'delete a.txt three times',
+  moveThrice: 'move a.txt away three times',
   explode: 'move a.txt onto b.txt',
   forbidden: 'read .env',
   location: 'where am i',

@@ -132,7 +132,7 @@ impl World {
 
     /// The asks, oldest first.
     pub(super) async fn asks(&self) -> Vec<Record> {
-        let mut asks = self.ledger().list(None, 100).await.unwrap();
+        let mut asks = self.ledger().list(None, 100).await.unwrap().records;
         asks.reverse();
         asks
     }

@@ -79,7 +79,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     it.claimed(ask("unknown"), Duration::ZERO).await;
     it.claimed(ask("again").idempotent(true), Duration::ZERO).await;
     it.park(ask("expired").expires_in(Duration::ZERO)).await;
-    assert_eq!(ledger.expire().await.unwrap().len(), 3);
+    assert_eq!(ledger.expire().await.unwrap().changed.len(), 3);
     ledger.cancel(it.park(ask("cancelled")).await.ask.id(), "ann").await.unwrap();
     ledger.close(it.park(ask("closed")).await.ask.id()).await.unwrap();
 
@@ -97,11 +97,11 @@ pub(super) async fn fill(ledger: &Ledger) {
 
 /// How everything stands.
 pub(super) async fn standing(ledger: &Ledger, earlier: &Verified) -> Value {
-    let asks = ledger.list(None, 1000).await.unwrap();
+    let asks = ledger.list(None, 1000).await.unwrap().records;
     let states: BTreeSet<_> = asks.iter().map(|record| record.state.as_str()).collect();
     assert_eq!(states.len(), AskState::ALL.len(), "there is one in every state");
     let verified = ledger.verify(&earlier.heads).await.unwrap().expect("the log is whole");
-    let runs = ledger.waiting_runs(1000).await.unwrap();
+    let runs = ledger.waiting_runs(1000).await.unwrap().records;
     json!({"asks": asks, "runs": runs, "verified": verified})
 }
 
@@ -191,9 +191,9 @@ async fn runs(ledger: &Ledger) {
     assert_eq!(take(ODD).await, Taken::Taken { token: 1, state: json!(ODD) });
 
     // The run of the agent, with what is decided about its call meanwhile.
-    let waiting = ledger.waiting_runs(100).await.unwrap();
+    let waiting = ledger.waiting_runs(100).await.unwrap().records;
     let run = waiting.iter().find(|run| run.state["turn"].is_object()).unwrap();
-    let asks = ledger.list(Some(AskState::Pending), 100).await.unwrap();
+    let asks = ledger.list(Some(AskState::Pending), 100).await.unwrap().records;
     let of_run = asks.iter().find(|record| record.ask.run() == run.run).unwrap();
     let (id, fingerprint) = (of_run.ask.id(), &of_run.fingerprint);
     ledger.decide(id, fingerprint, "ann", yes()).await.unwrap();

@@ -41,10 +41,16 @@ pub(super) async fn write_all(to: &Path) {
     std::fs::write(to.join("ledger.sql"), sql).unwrap();
 }
 
-pub(super) async fn check_postgres(version: &Path) {
+/// A URL of the tables that a version has made.
+pub(super) async fn tables(version: &Path) -> String {
     let server = Server::shared();
     let url = server.url().await;
     let sql = read(version, "ledger.sql").replace(SCHEMA, &schema(&url));
     server.sql(&url, &sql).await;
+    url
+}
+
+pub(super) async fn check_postgres(version: &Path) {
+    let url = tables(version).await;
     goes_on(PostgresStore::connect(&url).await.unwrap(), version).await;
 }

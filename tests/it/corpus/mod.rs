@@ -3,6 +3,7 @@
 mod asks;
 #[cfg(feature = "postgres")]
 mod dump;
+mod earlier;
 mod future;
 mod runs;
 mod stack;

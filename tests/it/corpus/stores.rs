@@ -66,11 +66,18 @@ fn entries(version: &Path, file: &str) -> Vec<Entry> {
 }
 
 fn row_as_json(row: &Row) -> Value {
-    let Row { id, kind, run, state, created_at, due_at, doc } = row;
+    let Row { id, kind, run, state, created_at, due_at, doc, requester } = row;
     json!({
         "id": id, "kind": kind.as_str(), "run": run, "state": state,
-        "created_at": created_at, "due_at": due_at, "doc": doc,
+        "created_at": created_at, "due_at": due_at, "doc": doc, "requester": requester,
     })
+}
+
+/// Earlier versions had it in the document alone.
+fn requester(row: &Value) -> String {
+    let doc: Value = serde_json::from_str(row["doc"].as_str().unwrap()).unwrap();
+    let said = row["requester"].as_str().or(doc["ask"]["ask"]["principal"].as_str());
+    said.unwrap_or_default().to_owned()
 }
 
 fn row_of(json: &Value) -> Row {
@@ -83,6 +90,7 @@ fn row_of(json: &Value) -> Row {
         created_at: json["created_at"].as_i64().unwrap(),
         due_at: json["due_at"].as_i64(),
         doc: text("doc"),
+        requester: requester(json),
     }
 }
 
@@ -102,7 +110,7 @@ pub(super) async fn load(store: &impl Store, version: &Path) {
         Draft { run: entry.run.clone(), row: about(&entry.run, &body), body }
     });
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
-    let writes = Writes { rows, log: drafts.collect(), drop: None };
+    let writes = Writes { rows, log: drafts.collect(), ..Writes::default() };
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
     for entry in entries {

@@ -98,7 +98,15 @@ async fn the_age_runs_from_the_oldest_vote_that_counted() {
 
     let it = parked(&ledger, ask("voted too slowly").quorum(two)).await;
     decide(&ledger, &it, "ann").await;
-    hours(&world, 24);
+    let counting = async || {
+        let (ask, now) =
+            (ledger.get(it.ask.id()).await.unwrap().unwrap(), ledger.now().await.unwrap());
+        ask.counting_votes(now).count()
+    };
+    hours(&world, 23);
+    assert_eq!(counting().await, 1);
+    hours(&world, 1);
+    assert_eq!(counting().await, 0, "also before the next vote is given");
     let one = Decided::Recorded { approvals: 1, needed: 2, again: false };
     assert_eq!(decide(&ledger, &it, "bob").await, one, "a vote that is too old no longer counts");
     assert_eq!(

@@ -92,11 +92,11 @@ async fn what_was_changed_shows() {
         ),
         ("UPDATE countersign_rows SET run = 'r1' WHERE run = 'r2'", "is not in the log"),
         (
-            "INSERT INTO countersign_rows SELECT 'smuggled', kind, 'r3', state, created_at, due_at, doc FROM countersign_rows WHERE run = 'r2'",
+            "INSERT INTO countersign_rows SELECT 'smuggled', kind, 'r3', state, created_at, due_at, doc, requester FROM countersign_rows WHERE run = 'r2'",
             "is not in the log",
         ),
         (
-            "INSERT INTO countersign_rows SELECT 'smuggled', kind, run, state, created_at, due_at, doc FROM countersign_rows WHERE run = 'r2'",
+            "INSERT INTO countersign_rows SELECT 'smuggled', kind, run, state, created_at, due_at, doc, requester FROM countersign_rows WHERE run = 'r2'",
             "is not in the log",
         ),
     ] {
@@ -111,9 +111,14 @@ async fn an_ask_that_was_removed_and_parked_again_shows() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
     let ledger = ledger(&path).await;
+    let file = rusqlite::Connection::open(&path).unwrap();
     let removed = "DELETE FROM countersign_rows WHERE run = 'r2' AND kind = 'ask'";
-    assert_eq!(rusqlite::Connection::open(&path).unwrap().execute(removed, []).unwrap(), 1);
+    assert_eq!(file.execute(removed, []).unwrap(), 1);
     let ask = Ask::new("r2", "c1", "rm").args(Args::new().with("path", "MARKER"));
+    let error = ledger.park(ask.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("was changed outside of the ledger: it was removed"), "{error}");
+    // Where no entry is found either, it is made anew, and its log shows it.
+    file.execute("UPDATE countersign_log SET about = 'another' WHERE run = 'r2'", []).unwrap();
     ledger.park(ask).await.unwrap();
     let broken = verify(&ledger, &Heads::new()).await.unwrap_err().to_string();
     assert!(broken.contains("its ask was removed, and parked again"), "{broken}");
@@ -175,7 +180,7 @@ async fn the_log_says_who() {
     let place = TempDir::new().unwrap();
     let ledger = ledger(&place.path().join("asks.db")).await.worker("front");
     let lease = std::time::Duration::from_secs(60);
-    let asks = ledger.list(None, 10).await.unwrap();
+    let asks = ledger.list(None, 10).await.unwrap().records;
     let ids: Vec<_> = asks.iter().map(|ask| ask.ask.id()).collect();
     let claim = async |id: &str, worker: &str| match ledger.claim(id, worker, lease).await.unwrap()
     {

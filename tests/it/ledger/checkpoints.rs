@@ -111,6 +111,25 @@ async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_noted() {
+    // L1: what something without the key can write. The run of another file was dropped there.
+    let place = TempDir::new().unwrap();
+    let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
+    let eve = open(&other, None).await;
+    eve.cancel(park(&eve, "r2").await.ask.id(), "eve").await.unwrap();
+    assert_eq!(eve.prune(std::time::Duration::ZERO).await.unwrap(), 1);
+    let ledger = open(&path, None).await;
+    decide(&ledger, &park(&ledger, "r2").await, "ann").await;
+    checkpoint(&ledger).await;
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute("ATTACH ?1 AS other", [other.to_str().unwrap()]).unwrap();
+    file.execute_batch(WRITTEN_ANEW).unwrap();
+    let says =
+        "the log of run `r2` is broken at entry 3: it is not behind the entry that was there";
+    assert_eq!(verify(&ledger, None).await, says);
+}
+
+#[tokio::test]
 async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
     let key = Some(&b"a key"[..]);
     let [without, with, _] = after(WRITTEN_ANEW, key).await;
@@ -209,7 +228,7 @@ async fn no_run_has_the_name_of_the_checkpoints_or_none() {
         let saved = ledger.save_run(name, json!({}), None).await;
         assert!(matches!(saved, Err(LedgerError::Unkeepable { .. })), "{name}");
     }
-    assert!(ledger.list(None, 10).await.unwrap().is_empty());
+    assert!(ledger.list(None, 10).await.unwrap().records.is_empty());
     checkpoint(&ledger).await;
     assert_eq!(verify(&ledger, None).await, "whole");
 }

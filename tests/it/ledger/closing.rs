@@ -123,19 +123,19 @@ impl World {
 
     /// Approves what waits.
     pub(super) async fn approve_all(&self) {
-        for record in self.ledger().list(Some(AskState::Pending), 100).await.unwrap() {
+        for record in self.ledger().list(Some(AskState::Pending), 100).await.unwrap().records {
             let (yes, ask) = (Verdict::Approve { args: None }, record.ask.id());
             self.ledger().decide(ask, &record.fingerprint, "ann", yes).await.unwrap();
         }
     }
 
     pub(super) async fn asks(&self) -> Vec<Record> {
-        self.ledger().list(None, 100).await.unwrap()
+        self.ledger().list(None, 100).await.unwrap().records
     }
 
     /// The calls that have their results, as the ledger keeps the run.
     async fn settled(&self, run: &str) -> Settled {
-        let runs = self.ledger().waiting_runs(10).await.unwrap();
+        let runs = self.ledger().waiting_runs(10).await.unwrap().records;
         let Some(record) = runs.into_iter().find(|record| record.run == run) else {
             return Settled::All;
         };
@@ -263,7 +263,7 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
         let first = agent(world.ledger(), [outer, None]);
         let run = first.run("go").await.unwrap().run_id().to_owned();
         let decide = async |verdict: Verdict| {
-            for record in world.ledger().list(Some(AskState::Pending), 10).await.unwrap() {
+            for record in world.ledger().list(Some(AskState::Pending), 10).await.unwrap().records {
                 let (id, ledger) = (record.ask.id(), world.ledger());
                 ledger.decide(id, &record.fingerprint, "ann", verdict.clone()).await.unwrap();
             }
@@ -276,7 +276,7 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
         let failing = Failing::at(&world.store, Some((at, How::Fails)));
         let third = agent(Ledger::new(failing.clone()), [None, None]);
         let _ = third.take_up(&run).await;
-        let over = world.ledger().waiting_runs(10).await.unwrap().is_empty();
+        let over = world.ledger().waiting_runs(10).await.unwrap().records.is_empty();
         let mut states: Vec<_> = world.asks().await.iter().map(|ask| ask.state).collect();
         states.dedup();
         assert_eq!(states == [AskState::Closed], over, "transaction {at}: {states:?}");

@@ -55,6 +55,6 @@ async fn a_run_that_is_too_large_for_a_store_is_refused_and_nothing_is_written()
     let error = ledger.save_run("r", large, None).await.unwrap_err();
     assert!(matches!(error, LedgerError::Unkeepable { .. }));
     assert!(error.to_string().contains("at most 67108864 are kept"), "{error}");
-    assert_eq!(ledger.waiting_runs(10).await.unwrap(), []);
+    assert_eq!(ledger.waiting_runs(10).await.unwrap().records, []);
     assert_eq!(ledger.export(|_| ()).await.unwrap(), 0);
 }

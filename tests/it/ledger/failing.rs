@@ -4,7 +4,9 @@ use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use countersign::ledger::{Entry, Filter, Found, Linker, MemoryStore, Store, StoreError, Work};
+use countersign::ledger::{
+    Entry, Filter, Found, Linker, Lookup, MemoryStore, Store, StoreError, Work,
+};
 use futures::future::{BoxFuture, Either, select};
 use tokio::sync::Notify;
 
@@ -98,7 +100,7 @@ impl Store for Failing {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         self.inner.get(id)
     }
 

@@ -1,7 +1,13 @@
 //! L1: deciders are compared in a canonical form.
 
 use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record, Verdict};
+use countersign::{
+    DeferredToolRequests, DenyAll, Outcome, RunContext, Tools, ToolsExt as _, Turn, handler_fn_sync,
+};
 use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{Recorder, call, words};
 
 fn yes() -> Verdict {
     Verdict::Approve { args: None }
@@ -31,12 +37,14 @@ async fn one_person_is_one_person_however_the_name_is_written() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a transfer").await;
     for by in ["ann", "ANN", " Ann ", "\u{a0}aNN\n"] {
+        assert!(!ledger.may_approve(&ask, by), "{by:?}");
         assert_eq!(decide(&ledger, &ask, by, yes()).await, Decided::NotAllowed, "{by:?}");
     }
     assert_eq!(decide(&ledger, &ask, "Andr\u{e9}", yes()).await, voted(false));
     for by in ["andr\u{e9}", "Andre\u{301}", "ANDR\u{c9} "] {
         assert_eq!(decide(&ledger, &ask, by, yes()).await, voted(true), "{by:?}");
     }
+    assert!(ledger.may_approve(&ask, "bob"));
     assert_eq!(decide(&ledger, &ask, "bob", yes()).await, Decided::Won { again: false });
     assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
     let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
@@ -44,10 +52,35 @@ async fn one_person_is_one_person_however_the_name_is_written() {
 }
 
 #[tokio::test]
+async fn names_that_nobody_knows_keep_people_from_deciding_and_not_the_stack() {
+    // L1: `canonical_names` is about people. A stack that allows a call, and a rule that denies one, are none.
+    let known = |name: &str| if name == "ann" { "ann".to_owned() } else { String::new() };
+    let ledger = Ledger::new(MemoryStore::new()).canonical_names(known);
+    let recorder = Recorder::new(["pay"]).body(|_, _| Ok("paid".into()));
+    let turn = Turn::new(Tools::from(recorder.clone())).ledger(ledger.clone());
+    let report = turn.of_run("allowed", 0).run(vec![call("c1", "pay", json!({}))]).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
+
+    let asking = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
+    let denying = asking.clone().handler(DenyAll::default()).of_run("denied", 0);
+    let report = denying.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
+    assert_eq!(words(&report), ["denied"]);
+
+    let eve = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
+        requests.answer().approve("c1").answered_by("eve").build()
+    });
+    let report = asking.handler(eve).of_run("eve's", 0);
+    let report = report.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
+    assert_eq!(words(&report), ["deferred"], "a person that nobody knows decides nothing");
+    assert_eq!(recorder.ids(), ["c1"]);
+}
+
+#[tokio::test]
 async fn a_blank_name_decides_nothing() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a blank").await;
     for by in ["", " ", "\t\u{3000}"] {
+        assert!(!ledger.may_approve(&ask, by), "{by:?}");
         for verdict in [yes(), no()] {
             assert_eq!(decide(&ledger, &ask, by, verdict).await, Decided::BlankName, "{by:?}");
         }

@@ -66,7 +66,7 @@ impl World {
     }
 
     async fn pending(&self) -> Vec<Record> {
-        self.ledger().list(Some(AskState::Pending), 10).await.unwrap()
+        self.ledger().list(Some(AskState::Pending), 10).await.unwrap().records
     }
 
     /// What the model was told of the call.

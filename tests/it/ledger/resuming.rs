@@ -69,7 +69,7 @@ async fn a_run_that_has_gone_on_is_not_gone_on_with_from_where_it_stood() {
     let ended = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(ended.text(), Some("done"));
     assert_eq!(tools.ids(), ["c1", "c2"]);
-    assert!(ledger.waiting_runs(10).await.unwrap().is_empty());
+    assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
     // L3: once it is over, what was executed is told again, and not executed.
     let _ = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(tools.ids(), ["c1", "c2"]);

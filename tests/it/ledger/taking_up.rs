@@ -50,7 +50,7 @@ async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
             TakeUp::Resumed(Ok(_)) => {}
             other => panic!("transaction {at}: {other:?}"),
         }
-        let over = world.ledger().waiting_runs(10).await.unwrap().is_empty();
+        let over = world.ledger().waiting_runs(10).await.unwrap().records.is_empty();
         assert!(over, "transaction {at}: nobody comes back to it: {told:?}, {ended:?}");
         assert_eq!(world.recorder.ids(), ["c1"], "transaction {at}");
         world.check(&run, &format!("transaction {at}")).await;
@@ -243,7 +243,7 @@ async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
     let second = world.agent(world.ledger(), Scripted::default());
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let held = world.ledger().waiting_runs(1).await.unwrap().remove(0).claim.is_some();
+        let held = world.ledger().waiting_runs(1).await.unwrap().records.remove(0).claim.is_some();
         if held {
             break;
         }

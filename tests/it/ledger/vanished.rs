@@ -106,7 +106,7 @@ async fn what_belongs_to_sqlite_is_no_change() {
     other.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); VACUUM").unwrap();
     drop(other);
     drop(open(&path).await);
-    assert_eq!(ledger.list(None, 10).await.unwrap().len(), 1);
+    assert_eq!(ledger.list(None, 10).await.unwrap().records.len(), 1);
     ledger.park(Ask::new("another", "root/c1", "delete_file")).await.unwrap();
 }
 

@@ -1,11 +1,14 @@
 //! The server's clock steps (rule L4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup, Row,
+    RowKind, Store, StoreError, Verdict, Work, Writes,
 };
 use countersign::postgres::PostgresStore;
+use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -52,12 +55,12 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     let yes = || Verdict::Approve { args: None };
     step(-500).await;
-    assert_eq!(ledger.expire().await.unwrap(), [""; 0], "nothing expires early");
+    assert_eq!(ledger.expire().await.unwrap().changed, [""; 0], "nothing expires early");
     step(510).await;
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
     step(-510).await;
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
-    assert_eq!(ledger.expire().await.unwrap(), [""; 0]);
+    assert_eq!(ledger.expire().await.unwrap().changed, [""; 0]);
 
     let ask = ledger.park(Ask::new("r", "d", "rm").expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
@@ -75,70 +78,134 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
 
     let due = ledger.park(Ask::new("r", "e", "rm").expires_in(seconds(10))).await.unwrap();
     step(11).await;
-    assert_eq!(ledger.expire().await.unwrap(), [due.ask.id()]);
+    assert_eq!(ledger.expire().await.unwrap().changed, [due.ask.id()]);
     ledger.verify(&Default::default()).await.unwrap().expect("the log is whole");
+}
+
+/// What a transaction writes at this time.
+fn writes(at: i64, due_at: Option<i64>, until: Option<i64>) -> Writes {
+    let row = Row {
+        id: "row".into(),
+        kind: RowKind::Ask,
+        run: "run".into(),
+        state: "pending".into(),
+        created_at: 1,
+        due_at,
+        requester: String::new(),
+        doc: at.to_string(),
+    };
+    let log = vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(at) }];
+    Writes { rows: vec![row], log, until, ..Writes::default() }
+}
+
+/// Writes a row, and again while the clock steps between reading and writing. Gives the store, and the times that the second
+/// transaction was run at.
+async fn stopped_for(
+    by: i64,
+    writes: impl Fn(i64) -> Writes + Send + Sync,
+) -> (PostgresStore, Vec<i64>) {
+    let (store, step) = store().await;
+    let (linker, ids) = (Linker::default(), ["row".to_owned()]);
+    store.transact(&ids, &linker, &mut |at, _| writes(at)).await.unwrap();
+    let mut times = Vec::new();
+    let mut work = |at, _| {
+        times.push(at);
+        if times.len() == 1 {
+            block_in_place(|| Handle::current().block_on(step(by)));
+        }
+        writes(at)
+    };
+    store.transact(&ids, &linker, &mut work).await.unwrap();
+    (store, times)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
-    let (store, step) = store().await;
-    let (linker, ids) = (Linker::default(), ["row".to_owned()]);
-    let writes = |at: i64| Writes {
-        rows: vec![Row {
-            id: "row".into(),
-            kind: RowKind::Run,
-            run: "run".into(),
-            state: "made".into(),
-            created_at: 1,
-            due_at: None,
-            doc: at.to_string(),
-        }],
-        log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(at) }],
-        drop: None,
-    };
-    store.transact(&ids, &linker, &mut |at, _| writes(at)).await.unwrap();
-    let mut times = Vec::new();
-    let mut work = |at, _| {
-        times.push(at);
-        if times.len() == 1 {
-            block_in_place(|| Handle::current().block_on(step(3_600)));
-        }
-        writes(at)
-    };
-    store.transact(&ids, &linker, &mut work).await.unwrap();
+    let (store, times) = stopped_for(3_600, |at| writes(at, None, None)).await;
     assert_eq!(times, [1_000_000_000, 1_003_600_000]);
-    assert_eq!(store.get("row").await.unwrap().unwrap().row.doc, "1003600000");
+    assert_eq!(store.get("row").await.unwrap().found().unwrap().row.doc, "1003600000");
     assert_eq!(store.log("run", 0, 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_falls_due_between_reading_and_writing_is_read_again() {
-    // L4: "Deadlines are compared with the store's clock, within the transaction that decides or claims."
+async fn what_falls_due_or_ends_between_reading_and_writing_is_read_again() {
+    // L4: "Deadlines are compared with the store's clock, within the transaction that decides or claims." The clock steps by
+    // less than it may be off, and behind the deadline.
+    let again = [1_000_000_000, 1_000_002_000];
+    let end = Some(1_000_001_000);
+    assert_eq!(stopped_for(2, |at| writes(at, end, None)).await.1, again, "it falls due");
+    assert_eq!(stopped_for(2, |at| writes(at, None, end)).await.1, again, "it holds no longer");
+    assert_eq!(stopped_for(1, |at| writes(at, None, end)).await.1, again[..1], "it holds");
+}
+
+/// A store whose clock steps behind each reading of a transaction.
+struct Stepping<S, F> {
+    store: S,
+    step: F,
+}
+
+impl<S: Store, F: Fn() + Send + Sync + 'static> Store for Stepping<S, F> {
+    fn transact<'a>(
+        &'a self,
+        ids: &'a [String],
+        linker: &'a Linker,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let mut stopped = |at, rows| {
+                let writes = work(at, rows);
+                (self.step)();
+                writes
+            };
+            self.store.transact(ids, linker, &mut stopped).await
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
+        self.store.get(id)
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
+        self.store.list(filter)
+    }
+
+    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.store.due(limit)
+    }
+
+    fn log<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        self.store.log(run, after, limit)
+    }
+
+    fn logs<'a>(
+        &'a self,
+        after: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        self.store.logs(after, limit)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_ages_between_reading_and_writing_is_not_claimed() {
+    // A8: "An approval that is too old runs nothing", by the store's clock.
     let (store, step) = store().await;
-    let (linker, ids) = (Linker::default(), ["row".to_owned()]);
-    let writes = |at: i64| Writes {
-        rows: vec![Row {
-            id: "row".into(),
-            kind: RowKind::Ask,
-            run: "run".into(),
-            state: "pending".into(),
-            created_at: 1,
-            due_at: Some(1_000_001_000),
-            doc: at.to_string(),
-        }],
-        log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(at) }],
-        drop: None,
-    };
-    store.transact(&ids, &linker, &mut |at, _| writes(at)).await.unwrap();
-    let mut times = Vec::new();
-    let mut work = |at, _| {
-        times.push(at);
-        if times.len() == 1 {
-            // Less than the clock may be off, and behind the deadline.
-            block_in_place(|| Handle::current().block_on(step(2)));
-        }
-        writes(at)
-    };
-    store.transact(&ids, &linker, &mut work).await.unwrap();
-    assert_eq!(times, [1_000_000_000, 1_000_002_000]);
+    let store = Arc::new(store);
+    let ledger = Ledger::new(Arc::clone(&store)).approvals_valid_for(seconds(3));
+    let ask = ledger.park(Ask::new("r", "c", "rm")).await.unwrap();
+    let id = ask.ask.id();
+    let yes = Verdict::Approve { args: None };
+    ledger.decide(id, &ask.fingerprint, "ann", yes).await.unwrap();
+    let step = move || block_in_place(|| Handle::current().block_on(step(2)));
+    let slow = Ledger::new(Stepping { store, step });
+    // Read two seconds after the approval, and written four seconds after it.
+    assert_eq!(slow.get(id).await.unwrap().unwrap().state, AskState::Decided);
+    slow.cancel("none", "ann").await.unwrap();
+    let claimed = slow.claim(id, "w", seconds(60)).await.unwrap();
+    assert!(matches!(claimed, Claimed::Aged { may_have_run: false, .. }), "{claimed:?}");
 }

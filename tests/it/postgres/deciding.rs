@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Claimed, Decided, Draft, Found, Ledger, Linker, Row, RowKind, Store as _, Verdict, Writes,
+    Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Verdict, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
@@ -73,6 +73,7 @@ fn row(id: &str, by: usize) -> Row {
         state: "made".into(),
         created_at: 1,
         due_at: None,
+        requester: String::new(),
         doc: by.to_string(),
     }
 }
@@ -93,8 +94,8 @@ async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
             let (ids, linker) = (ids.clone(), &linker);
             async move {
                 let mut made = false;
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    made = rows.iter().flatten().next().is_none();
+                let mut work = |_, rows: Vec<Lookup>| {
+                    made = rows.iter().all(|row| *row == Lookup::Nothing);
                     let id = ids.iter().find(|id| id.starts_with("some")).unwrap();
                     let rows = made.then(|| row(id, n)).into_iter().collect();
                     let log = made.then(|| Draft {
@@ -102,7 +103,7 @@ async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
                         row: Some("row".into()),
                         body: json!(n),
                     });
-                    Writes { rows, log: log.into_iter().collect(), drop: None }
+                    Writes { rows, log: log.into_iter().collect(), ..Writes::default() }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
                 made
@@ -129,8 +130,8 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
         let linker = &linker;
         async move {
             for _ in 0..10 {
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    let count = |it: Option<Found>| it.map_or(0, |it| it.row.doc.parse().unwrap());
+                let mut work = |_, rows: Vec<Lookup>| {
+                    let count = |it: Lookup| it.found().map_or(0, |it| it.row.doc.parse().unwrap());
                     let counts = rows.into_iter().map(count).collect::<Vec<usize>>();
                     let rows = ids.iter().zip(counts).map(|(id, count)| row(id, count + 1));
                     let runs = ["one", "two"].map(|run| Draft {
@@ -138,7 +139,7 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
                         row: None,
                         body: json!(n),
                     });
-                    Writes { rows: rows.collect(), log: runs.into(), drop: None }
+                    Writes { rows: rows.collect(), log: runs.into(), ..Writes::default() }
                 };
                 store.transact(&ids, linker, &mut work).await.unwrap();
             }
@@ -146,7 +147,7 @@ async fn counting_over_many_rows_at_once_loses_nothing() {
     }))
     .await;
     for id in &ids {
-        assert_eq!(stores[0].get(id).await.unwrap().unwrap().row.doc, "80");
+        assert_eq!(stores[0].get(id).await.unwrap().found().unwrap().row.doc, "80");
     }
     for run in ["one", "two"] {
         let log = stores[0].log(run, 0, 1000).await.unwrap();
@@ -161,25 +162,25 @@ async fn counting_with_and_without_a_log_loses_nothing() {
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
     let (linker, ids) = (Linker::default(), ["row".to_owned()]);
     let log = |n: usize| vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(n) }];
-    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0), drop: None };
+    let mut first = |_, _| Writes { rows: vec![row("row", 0)], log: log(0), ..Writes::default() };
     stores[0].transact(&ids, &linker, &mut first).await.unwrap();
     // Two tasks on each store, so that some go to the server together.
     join_all((0..16).map(|n| {
         let (store, ids, linker) = (&stores[n / 2], &ids, &linker);
         async move {
             for round in 0..20 {
-                let mut work = |_, rows: Vec<Option<Found>>| {
-                    let count: usize = rows[0].as_ref().unwrap().row.doc.parse().unwrap();
+                let mut work = |_, rows: Vec<Lookup>| {
+                    let count: usize = rows[0].clone().found().unwrap().row.doc.parse().unwrap();
                     // A renewal changes a row and is not worth an entry.
                     let log = if (n + round) % 2 == 0 { log(n) } else { Vec::new() };
-                    Writes { rows: vec![row("row", count + 1)], log, drop: None }
+                    Writes { rows: vec![row("row", count + 1)], log, ..Writes::default() }
                 };
                 store.transact(ids, linker, &mut work).await.unwrap();
             }
         }
     }))
     .await;
-    assert_eq!(stores[0].get("row").await.unwrap().unwrap().row.doc, "320");
+    assert_eq!(stores[0].get("row").await.unwrap().found().unwrap().row.doc, "320");
     let log = stores[0].log("run", 0, 1000).await.unwrap();
     assert!(log.iter().map(|entry| entry.seq).eq(1..=161));
 }

@@ -85,7 +85,7 @@ async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing
         assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one was told that it won");
         assert_eq!(ran[n].load(Ordering::SeqCst), 1, "ask {n}: ran once");
     }
-    let all = ledger.list(Some(AskState::Executed), 1_000).await.unwrap();
+    let all = ledger.list(Some(AskState::Executed), 1_000).await.unwrap().records;
     assert_eq!(all.len(), ASKS);
     let verified = ledger.verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
     assert_eq!(verified.entries, 4 * ASKS as u64, "parked, decided, claimed, settled: each once");
@@ -206,7 +206,7 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
         let mut work = |_, _| Writes {
             rows: Vec::new(),
             log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!(polls) }],
-            drop: None,
+            ..Writes::default()
         };
         let mut transaction = store.transact(&ids, &linker, &mut work);
         for _ in 0..polls {
@@ -221,7 +221,7 @@ async fn whoever_stops_waiting_leaves_nothing_locked() {
     let mut work = |_, _| Writes {
         rows: Vec::new(),
         log: vec![Draft { run: "run".into(), row: Some("row".into()), body: json!("last") }],
-        drop: None,
+        ..Writes::default()
     };
     let last = store.transact(&ids, &linker, &mut work);
     tokio::time::timeout(Duration::from_secs(30), last).await.expect("nothing is locked").unwrap();

@@ -67,14 +67,19 @@ impl Server {
         self.tell("start");
     }
 
-    /// PgBouncer in front of the server, in each mode: a URL of it.
-    pub(crate) fn pooled(&self) -> [(&'static str, String); 3] {
+    /// PgBouncer in front of the server, in each mode, and with one connection for all: a URL of it.
+    pub(crate) fn pooled(&self) -> [(&'static str, String); 4] {
         self.tell("pool");
         let url = |port| {
             let host = self.folder.replace('/', "%2F");
             format!("postgres://postgres@{host}:{port}/postgres")
         };
-        [("transaction", url(6432)), ("statement", url(6433)), ("session", url(6434))]
+        [
+            ("transaction", url(6432)),
+            ("statement", url(6433)),
+            ("session", url(6434)),
+            ("transaction with one connection", url(6435)),
+        ]
     }
 
     fn tell(&self, word: &str) {

@@ -1,6 +1,6 @@
 # A throw-away PostgreSQL. Prints the folder of its socket, then does what it reads, a word a line: `start`, `kill`, and
 # `pool`, which starts PgBouncer in front of it: in transaction mode at port 6432, in statement mode at 6433, in session
-# mode at 6434.
+# mode at 6434, and in transaction mode with one connection at 6435.
 # When whoever writes is gone, however it ended, the server and its files go too.
 set -eu
 trap '' INT
@@ -37,8 +37,10 @@ halt() {
 pool() {
     PATH="$PATH:/usr/sbin"
     port=6432
-    for mode in transaction statement session; do
-        cat >"$mode.ini" <<END
+    for name in transaction statement session one; do
+        mode=$name size=20
+        if [ "$name" = one ]; then mode=transaction size=1; fi
+        cat >"$name.ini" <<END
 [databases]
 postgres = host=$folder dbname=postgres user=postgres
 [pgbouncer]
@@ -46,15 +48,16 @@ unix_socket_dir = $folder
 listen_port = $port
 auth_type = any
 pool_mode = $mode
+default_pool_size = $size
 END
-        pgbouncer -q "$mode.ini" >"$mode.log" 2>&1 </dev/null &
+        pgbouncer -q "$name.ini" >"$name.log" 2>&1 </dev/null &
         pools="${pools:-} $!"
         tries=0
         until [ -S ".s.PGSQL.$port" ]; do
             tries=$((tries + 1))
             if [ "$tries" -gt 250 ]; then
                 echo "the tests need PgBouncer (.ci/postgres installs it):" >&2
-                cat "$mode.log" >&2
+                cat "$name.log" >&2
                 exit 1
             fi
             sleep 0.02

@@ -2,7 +2,8 @@
 
 use countersign::Args;
 use countersign::ledger::{
-    Ask, Decided, Draft, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Verdict, Writes,
+    Ask, Decided, Draft, Filter, Ledger, Linker, Lookup, MemoryStore, Row, RowKind, Store, Verdict,
+    Writes,
 };
 use serde_json::json;
 
@@ -42,7 +43,7 @@ async fn every_text_comes_back_as_it_was() {
             Decided::UnknownAsk
         );
         assert_eq!(ledger.get(odd).await.unwrap(), None);
-        assert_eq!(ledger.list(None, 100).await.unwrap().len(), n + 1);
+        assert_eq!(ledger.list(None, 100).await.unwrap().records.len(), n + 1);
     }
     ledger.verify(&Default::default()).await.unwrap().expect("the log is whole");
 }
@@ -77,13 +78,14 @@ async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
         state: "pending".into(),
         created_at: 1,
         due_at: None,
+        requester: String::new(),
         doc: "{}".into(),
     };
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     let error = store.transact(&["id".into()], &Linker::default(), &mut work).await.unwrap_err();
     let source = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(source.contains("index row"), "{source}");
-    assert_eq!(store.get("id").await.unwrap(), None);
+    assert_eq!(store.get("id").await.unwrap(), Lookup::Nothing);
 }
 
 /// Writes rows that differ in all that lists go by.
@@ -95,7 +97,8 @@ async fn fill(store: &dyn Store) {
         run: format!("run-{}", n % 4),
         state: states[usize::try_from(n % 3).unwrap()].into(),
         created_at: n / 7,
-        due_at: (n % 2 == 0).then_some(n),
+        due_at: (n % 2 == 0).then_some(if n % 4 == 0 { i64::MAX } else { n }),
+        requester: ["", "ann", "a\0n"][usize::try_from(n % 9 / 3).unwrap()].into(),
         doc: format!("{{\"n\":{n}}}"),
     });
     let rows: Vec<_> = rows.collect();
@@ -104,7 +107,7 @@ async fn fill(store: &dyn Store) {
         row: Some(row.id.clone()),
         body: json!(row.id),
     });
-    let writes = Writes { log: log.collect(), rows, drop: None };
+    let writes = Writes { log: log.collect(), rows, ..Writes::default() };
     let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
     let mut work = |_, _| writes.clone();
     store.transact(&ids, &Linker::default(), &mut work).await.unwrap();
@@ -135,6 +138,13 @@ async fn lists_are_those_of_the_store_in_memory() {
     };
     assert_eq!(due(here.due(100).await.unwrap()), due(memory.due(100).await.unwrap()));
     assert_eq!(here.due(3).await.unwrap().len(), 3);
+    let counts = |mut counts: Vec<(String, u64)>| {
+        counts.sort();
+        counts
+    };
+    let (ours, theirs) = (here.requesters().await.unwrap(), memory.requesters().await.unwrap());
+    assert_eq!(counts(ours.clone()), counts(theirs));
+    assert_eq!(ours.len(), 3, "{ours:?}");
     assert_eq!(here.logs("", 10).await.unwrap(), memory.logs("", 10).await.unwrap());
     assert_eq!(here.logs("run-1", 1).await.unwrap(), ["run-2"]);
     for run in ["run-0", "run-3", "no"] {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, Entry, Filter, Found, Ledger, Linker, MemoryStore, Record, Store, StoreError, Verdict,
-    Work,
+    Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store, StoreError,
+    Verdict, Work,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -145,7 +145,7 @@ impl Store for Looking {
         self.0.transact(ids, linker, work)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
         self.0.get(id)
     }
 

@@ -17,10 +17,17 @@ const QUIET_MS = 600;
 /** Why a call is not approved together with others: something of it is not shown, or it is being answered. */
 export type Held = 'unseen' | 'open';
 
-type Props = { call: Call; onAnswer: (answer: Answer) => void; onHeld: (held: Held | undefined) => void };
+type Props = {
+  call: Call;
+  /** So many equal calls are answered here, each by its own approval. */
+  times: number;
+  onAnswer: (answer: Answer) => void;
+  onHeld: (held: Held | undefined) => void;
+  onApart: () => void;
+};
 
-/** A call that waits: what will run, who asks, and the three answers. */
-export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
+/** A call that waits, or several equal ones: what will run, who asks, and the three answers. */
+export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Props) {
   const ref = call.ask?.approvalId || call.part.approval?.id;
   const [draft, setBegun] = useState(() => getDraft(ref));
   const [open, setOpen] = useState<'edit' | 'deny' | undefined>(draft?.kind);
@@ -34,6 +41,7 @@ export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
   const editable = !isRounded(input);
   // Of a number that would be rounded only the server's text is shown, and that as a whole.
   const unseen = editable && !seen && isCut(input);
+  const all = times > 1 ? ` all ${times}` : '';
   const held = open ? 'open' : unseen ? 'unseen' : undefined;
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
@@ -74,6 +82,7 @@ export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
       data-stage="waiting"
       data-tool={call.name}
       data-ask={ask?.approvalId ?? part.approval?.id}
+      data-times={times}
       tabIndex={0}
       aria-labelledby={`${id}name ${id}state`}
       aria-keyshortcuts={armed ? 'a d e' : undefined}
@@ -88,6 +97,18 @@ export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
           <Visible text={ask?.headline || headline(call.name, input)} />
         </code>
       </p>
+      {times > 1 ? (
+        <p className="many">
+          <span>
+            <strong>The same call {times} times.</strong> One answer is given to each of them.
+          </span>
+          {open ? null : (
+            <button type="button" onClick={onApart}>
+              Answer one by one
+            </button>
+          )}
+        </p>
+      ) : null}
       {ask?.changed ? (
         <p className="changed">
           Asked again: <Line text={ask.changed} />
@@ -100,18 +121,18 @@ export function AskCard({ call, onAnswer: answered, onHeld }: Props) {
       ) : null}
       <Questions call={call} />
       {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
-      {open === 'edit' ? <EditForm name={call.name} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
-      {open === 'deny' ? <DenyForm draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
+      {open === 'edit' ? <EditForm name={call.name} times={times} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
+      {open === 'deny' ? <DenyForm times={times} draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
       {open ? null : (
         <div className="actions">
           <button type="button" className="primary" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => onAnswer({ approved: true })}>
-            Approve <kbd>A</kbd>
+            Approve{all} <kbd>A</kbd>
           </button>
           <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
-            Edit <kbd>E</kbd>
+            Edit{all} <kbd>E</kbd>
           </button>
           <button type="button" className="deny" onClick={() => setOpen('deny')}>
-            Deny <kbd>D</kbd>
+            Deny{all} <kbd>D</kbd>
           </button>
         </div>
       )}

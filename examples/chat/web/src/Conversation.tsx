@@ -1,5 +1,6 @@
 import { useChat } from '@ai-sdk/react';
 import { useMemo, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 
 import { again } from './again';
 import type { Answer, Held } from './AskCard';
@@ -27,6 +28,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [stopped, setStopped] = useState(false);
   const [draft, setDraft] = useState({ text: '' });
   const input = useRef<HTMLTextAreaElement>(null);
+  const [apart, setApart] = useState<ReadonlySet<string>>(new Set());
   const [held, setHeld] = useState<ReadonlyMap<string, Held>>(new Map());
   const [begun] = useState(() => withAnswers(id, initial, edits));
   const [restored, setRestored] = useState(begun.given > 0);
@@ -98,6 +100,13 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
       return next;
     });
   };
+  const split = (equal: readonly Call[]) => {
+    const ask = equal[0]?.ask;
+    if (!ask?.group) return;
+    const group = ask.group;
+    flushSync(() => setApart(now => new Set([...now, group])));
+    page.current?.querySelector<HTMLElement>(`[data-ask="${CSS.escape(ask.approvalId)}"]`)?.focus({ preventScroll: true });
+  };
   const answerAgain = () => {
     forgetAnswers(id);
     setRestored(false);
@@ -128,6 +137,8 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
               answer={answer}
               give={give}
               hold={hold}
+              apart={apart}
+              split={split}
             />
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
@@ -140,7 +151,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
         </div>
       </div>
       <footer>
-        <WaitBar open={open} held={held} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
+        <WaitBar open={open} apart={apart} held={held} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
         <Composer input={input} draft={draft} busy={busy} waits={open.length} onSend={send} onStop={stop} />
       </footer>
       <p className="sr-only" role="status" aria-live="polite">

@@ -2,7 +2,7 @@ import { isToolUIPart } from 'ai';
 import type { ReactNode } from 'react';
 
 import { AskCard, type Answer, type Held } from './AskCard';
-import { calls, type Call, type ChatMessage, type JsonObject } from './approval';
+import { calls, inGroups, type Call, type ChatMessage, type JsonObject } from './approval';
 import { CallCard } from './CallCard';
 import { GiveCard } from './GiveCard';
 import { Prose } from './Prose';
@@ -12,12 +12,31 @@ export type Answers = {
   answer: (call: Call, answer: Answer) => void;
   give: (call: Call, text: string | undefined) => void;
   hold: (call: Call, held: Held | undefined) => void;
+  /** Shows equal calls one by one. */
+  split: (calls: readonly Call[]) => void;
 };
 
-type Props = Answers & { message: ChatMessage; last: boolean; busy: boolean; edits: ReadonlyMap<string, JsonObject> };
+type Props = Answers & {
+  message: ChatMessage;
+  last: boolean;
+  busy: boolean;
+  edits: ReadonlyMap<string, JsonObject>;
+  apart: ReadonlySet<string>;
+};
 
-function Card({ call, answer, give, hold }: Answers & { call: Call }) {
-  if (call.stage === 'waiting') return <AskCard call={call} onAnswer={it => answer(call, it)} onHeld={held => hold(call, held)} />;
+/** `equal` are the calls that are answered with this one, itself among them. */
+function Card({ call, equal, answer, give, hold, split }: Answers & { call: Call; equal: readonly Call[] }) {
+  if (call.stage === 'waiting') {
+    return (
+      <AskCard
+        call={call}
+        times={equal.length}
+        onAnswer={given => equal.forEach(it => answer(it, given))}
+        onHeld={held => equal.forEach(it => hold(it, held))}
+        onApart={() => split(equal)}
+      />
+    );
+  }
   if (call.stage === 'yours') {
     return <GiveCard call={call} onGive={text => give(call, text)} onRefuse={() => give(call, undefined)} />;
   }
@@ -25,12 +44,15 @@ function Card({ call, answer, give, hold }: Answers & { call: Call }) {
 }
 
 /** One message: what was said, and the calls where they were made. */
-export function Message({ message, last, busy, edits, answer, give, hold }: Props) {
+export function Message({ message, last, busy, edits, apart, ...answers }: Props) {
   const found = calls(message, { last, busy }, edits);
+  const groups = new Map(inGroups(found.values(), apart).map(equal => [equal[0], equal]));
   const parts: ReactNode[] = [];
   message.parts.forEach((part, n) => {
     const call = isToolUIPart(part) ? found.get(part.toolCallId) : undefined;
-    if (call) parts.push(<Card key={call.part.toolCallId} call={call} answer={answer} give={give} hold={hold} />);
+    const equal = call && groups.get(call);
+    // A card for several is another one than a card for one of them: what is held back or opened there is not taken over.
+    if (call && equal) parts.push(<Card key={`${call.part.toolCallId} ×${equal.length}`} call={call} equal={equal} {...answers} />);
     else if (part.type === 'text' && part.text && message.role === 'user') {
       parts.push(
         <p key={n} className="said">

@@ -20,6 +20,8 @@ export type Approval = {
   canonical: string;
   headline: string;
   questions: Question[];
+  /** The same for equal calls of one response. */
+  group?: string;
   changed?: string;
   /** How often a person has denied the same call in this run, and their last words. */
   deniedBefore?: string;
@@ -92,6 +94,7 @@ export function readApproval(data: unknown): Approval | undefined {
     questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
     status,
     ...(isObject(data.input) && { input: data.input }),
+    ...(text(data.group) && { group: text(data.group) }),
     ...(text(data.changed) && { changed: text(data.changed) }),
     ...(text(data.deniedBefore) && { deniedBefore: text(data.deniedBefore) }),
     ...(text(data.by) && { by: text(data.by) }),
@@ -192,6 +195,22 @@ export function waiting(messages: readonly ChatMessage[]): Call[] {
   if (message?.role !== 'assistant') return [];
   const all = [...calls(message, { last: true, busy: false }).values()];
   return all.filter(call => call.stage === 'waiting' || call.stage === 'yours');
+}
+
+/**
+ * Calls that wait, with equal ones together (rule D11), in the order of the first of each. Those whose group is in `apart`
+ * are shown one by one.
+ */
+export function inGroups(open: Iterable<Call>, apart: ReadonlySet<string> = new Set()): Call[][] {
+  const found = new Map<string, Call[]>();
+  for (const call of open) {
+    const group = call.stage === 'waiting' && call.ask?.status === 'pending' ? call.ask.group : undefined;
+    const key = group && !apart.has(group) ? `group ${group}` : `call ${call.part.toolCallId}`;
+    const calls = found.get(key);
+    if (calls) calls.push(call);
+    else found.set(key, [call]);
+  }
+  return [...found.values()];
 }
 
 /** The edits that go with the answers of this message: only for calls whose answer the server does not have yet. */

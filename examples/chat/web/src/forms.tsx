@@ -23,8 +23,8 @@ function useSeen() {
 }
 
 /** Why not; it may stay empty. */
-export function DenyForm(props: { draft: string; onDraft: (text: string) => void; onDeny: (reason: string) => void; onCancel: () => void }) {
-  const { draft, onDraft, onDeny, onCancel } = props;
+export function DenyForm(props: { times: number; draft: string; onDraft: (text: string) => void; onDeny: (reason: string) => void; onCancel: () => void }) {
+  const { times, draft, onDraft, onDeny, onCancel } = props;
   const [reason, setReason] = useState(draft);
   const id = useId();
   return (
@@ -41,7 +41,7 @@ export function DenyForm(props: { draft: string; onDraft: (text: string) => void
       <input id={id} value={reason} onChange={event => (setReason(event.target.value), onDraft(event.target.value))} placeholder="optional" autoComplete="off" autoFocus={!draft} />
       <div className="actions">
         <button type="submit" className="deny filled">
-          Deny this call
+          {times > 1 ? `Deny all ${times} calls` : 'Deny this call'}
         </button>
         <button type="button" onClick={onCancel}>
           Cancel
@@ -54,6 +54,7 @@ export function DenyForm(props: { draft: string; onDraft: (text: string) => void
 /** The arguments as JSON, with what would run below them. */
 export function EditForm(props: {
   name: string;
+  times: number;
   input: JsonObject;
   draft: string;
   onDraft: (text: string) => void;
@@ -94,7 +95,7 @@ export function EditForm(props: {
       {changed ? <Args label="Will run with exactly these arguments" input={read.input} before={props.input} /> : null}
       <div className="actions">
         <button type="submit" className="primary" disabled={!changed}>
-          Approve as edited
+          {props.times > 1 ? `Approve all ${props.times} as edited` : 'Approve as edited'}
         </button>
         <button type="button" onClick={props.onCancel}>
           Cancel

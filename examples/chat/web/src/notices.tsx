@@ -1,4 +1,4 @@
-import type { Call } from './approval';
+import { inGroups, type Call } from './approval';
 import type { Held } from './AskCard';
 import { SUGGESTIONS } from './suggestions';
 import { Visible } from './Visible';
@@ -56,12 +56,12 @@ export function Notice({ text, action, onAction }: { text: string; action: strin
   );
 }
 
-type WaitProps = { open: readonly Call[]; held: ReadonlyMap<string, Held>; onApproveAll: (calls: Call[]) => void };
+type WaitProps = { open: readonly Call[]; apart: ReadonlySet<string>; held: ReadonlyMap<string, Held>; onApproveAll: (calls: Call[]) => void };
 
 /** How much waits, when it is more than one card. What is not shown whole, or is being answered, is left out of "all". */
-export function WaitBar({ open, held, onApproveAll }: WaitProps) {
+export function WaitBar({ open, apart, held, onApproveAll }: WaitProps) {
   const asks = open.filter(call => call.stage === 'waiting');
-  if (asks.length < 2) return null;
+  if (inGroups(asks, apart).length < 2) return null;
   const ready = asks.filter(call => !held.has(call.part.toolCallId));
   const unseen = asks.filter(call => held.get(call.part.toolCallId) === 'unseen').length;
   const answering = asks.length - ready.length - unseen;

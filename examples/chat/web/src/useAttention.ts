@@ -1,6 +1,6 @@
 import { useRef, useState, type RefObject } from 'react';
 
-import type { Call } from './approval';
+import { inGroups, type Call } from './approval';
 import { headline } from './args';
 import { useEffect } from './effect';
 import { hand } from './arming';
@@ -43,7 +43,10 @@ export function useAttention(
     before.current = ids;
     const fresh = open.filter(call => !known.includes(call.part.toolCallId));
     if (fresh.length > 0) {
-      const names = fresh.map(call => call.ask?.headline || headline(call.name, call.part.input)).join('; ');
+      const name = ({ ask, name, part }: Call) => ask?.headline || headline(name, part.input);
+      const names = inGroups(fresh)
+        .flatMap(equal => equal.slice(0, 1).map(call => name(call) + (equal.length > 1 ? `, ${equal.length} times` : '')))
+        .join('; ');
       setAnnounced(`${open.length === 1 ? 'A call waits' : `${open.length} calls wait`} for your answer: ${names}`);
     } else if (busy) {
       setAnnounced('');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { calls, readApproval, stage, unsent, waiting, type ChatMessage, type ToolPart } from '../src/approval';
+import { calls, inGroups, readApproval, stage, unsent, waiting, type ChatMessage, type ToolPart } from '../src/approval';
 
 const ask = (more: object = {}) => ({
   approvalId: 'ask-1',
@@ -94,4 +94,23 @@ test('a call that is asked about again says so, and is no failure', () => {
   const again = { type: 'data-approval', id: 'ask-2', data: ask({ approvalId: 'ask-2', toolCallId: 'call-1#2', changed: 'other arguments' }) };
   const found = calls(message([first, data({ status: 'edited', ranInput: { path: 'b.txt' } }), second, again]), now);
   expect([...found.values()].map(call => call.stage)).toEqual(['again', 'waiting']);
+});
+
+test('equal calls that wait are one group, and each keeps its own approval', () => {
+  const waits = (n: number, group?: string) => [
+    part('approval-requested', { toolCallId: `call-${n}`, approval: { id: `ask-${n}` } }),
+    { type: 'data-approval', id: `ask-${n}`, data: ask({ approvalId: `ask-${n}`, toolCallId: `call-${n}`, group }) },
+  ];
+  const shown = (parts: object[], apart?: Set<string>) =>
+    inGroups(calls(message(parts), now).values(), apart).map(equal => equal.map(call => call.ask?.approvalId));
+  const parts = [...waits(1, 'x'), ...waits(2, 'y'), ...waits(3, 'x'), ...waits(4), ...waits(5), ...waits(6, 'x')];
+  expect(shown(parts)).toEqual([['ask-1', 'ask-3', 'ask-6'], ['ask-2'], ['ask-4'], ['ask-5']]);
+  expect(shown(parts, new Set(['x']))).toEqual([['ask-1'], ['ask-2'], ['ask-3'], ['ask-4'], ['ask-5'], ['ask-6']]);
+});
+
+test('what is answered is not in the group of what waits', () => {
+  const one = part('approval-responded', { approval: { id: 'ask-1', approved: true } });
+  const two = part('approval-requested', { toolCallId: 'call-2', approval: { id: 'ask-2' } });
+  const parts = [one, data({ group: 'x' }), two, { type: 'data-approval', id: 'ask-2', data: ask({ approvalId: 'ask-2', toolCallId: 'call-2', group: 'x' }) }];
+  expect(inGroups(calls(message(parts), now).values()).map(equal => equal.length)).toEqual([1, 1]);
 });

@@ -1,0 +1,89 @@
+//! Lists of asks and runs. A row that was changed outside of the ledger is refused, and does not keep the others from being
+//! listed (rule L8).
+
+use super::record::{AskState, Record};
+use super::runs::{self, RunRecord};
+use super::store::{Filter, Found, RowKind};
+use super::stored::read;
+use super::{Ledger, LedgerError};
+
+/// What a list has found.
+#[derive(Debug)]
+#[must_use]
+pub struct Listed<T> {
+    /// What can be read, newest first.
+    pub records: Vec<T>,
+    /// What is refused: it was changed outside of the ledger, or another version wrote it. Each counts towards the limit of
+    /// the list. People should be told of it, as nothing of it is decided, executed or resumed.
+    pub refused: Vec<RefusedRow>,
+}
+
+/// A row that is refused, and why.
+#[derive(Debug)]
+pub struct RefusedRow {
+    /// The row: an ask by its id, a run as `run:` and its id.
+    pub id: String,
+    /// Why: [`LedgerError::Changed`] or [`LedgerError::Unreadable`].
+    pub error: LedgerError,
+}
+
+impl<T> Listed<T> {
+    fn of(rows: &[Found], read: impl Fn(&Found) -> Result<T, LedgerError>) -> Self {
+        let (mut records, mut refused) = (Vec::new(), Vec::new());
+        for found in rows {
+            match read(found) {
+                Ok(record) => records.push(record),
+                Err(error) => refused.push(RefusedRow { id: found.row.id.clone(), error }),
+            }
+        }
+        Self { records, refused }
+    }
+}
+
+impl Ledger {
+    /// The asks in this state, or all, newest first.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let pending = ledger.list(Some(AskState::Pending), 50).await?;
+    /// assert_eq!(pending.records, [ask]);
+    /// assert!(pending.refused.is_empty());
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError::Store`]. A row that cannot be read is not an error of the list: it is among the refused ones.
+    pub async fn list(
+        &self,
+        state: Option<AskState>,
+        limit: u32,
+    ) -> Result<Listed<Record>, LedgerError> {
+        let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
+        let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
+        Ok(Listed::of(&self.store.list(&filter).await?, read))
+    }
+
+    /// The asks of a run, newest first.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
+        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
+        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
+        Ok(Listed::of(&self.store.list(&filter).await?, read))
+    }
+
+    /// The runs that are not over, newest first.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn waiting_runs(&self, limit: u32) -> Result<Listed<RunRecord>, LedgerError> {
+        let states = vec!["waiting".to_owned()];
+        let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
+        Ok(Listed::of(&self.store.list(&filter).await?, runs::read))
+    }
+}

@@ -1,0 +1,65 @@
+//! Processes of earlier builds that go on writing after a newer one has brought the tables to its version.
+
+use countersign::SqliteStore;
+use countersign::ledger::Ledger;
+use tempfile::TempDir;
+
+use super::asks::ask;
+use super::versions;
+
+/// What a build wrote with a row, and with an entry that is about none or does not say which.
+const WRITES: [(&str, &str); 2] = [
+    (
+        "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
+            VALUES ('late', 'ask', 'asks', 'pending', 1, NULL, '{}')
+            ON CONFLICT (id) DO UPDATE SET doc = excluded.doc",
+        "requester",
+    ),
+    (
+        "INSERT INTO countersign_log (run, seq, prev, hash, body WRITER)
+            VALUES ('asks', 9999, 'x', 'y', '{}' AS_WRITER)",
+        "about",
+    ),
+];
+
+#[tokio::test]
+async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
+    for version in versions() {
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("ledger.db");
+        std::fs::copy(version.join("ledger.db"), &path).unwrap();
+        let earlier = rusqlite::Connection::open(&path).unwrap();
+        let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
+        for (sql, says) in WRITES {
+            let sql = sql.replace(" WRITER", "").replace(" AS_WRITER", "");
+            let error = earlier.execute_batch(&sql).unwrap_err().to_string();
+            assert!(error.contains("NOT NULL") && error.contains(says), "{error}");
+        }
+        assert!(ledger.get(ask("pending").id()).await.unwrap().is_some());
+        assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_build_that_goes_on_writing_to_postgresql_gets_an_error() {
+    use countersign::postgres::PostgresStore;
+
+    for version in versions() {
+        let url = super::dump::tables(&version).await;
+        let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
+        let (client, connection) =
+            tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        for (sql, says) in WRITES {
+            let sql = sql.replace(" WRITER", ", writer").replace(" AS_WRITER", ", 'w'");
+            let error = client.batch_execute(&sql).await.unwrap_err();
+            let error = error.as_db_error().unwrap().message().to_owned();
+            assert!(error.contains("not-null") && error.contains(says), "{error}");
+        }
+        drop(client);
+        connection.await.unwrap().unwrap();
+        assert!(ledger.get(ask("pending").id()).await.unwrap().is_some());
+        assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+    }
+}
