@@ -197,10 +197,9 @@ impl ActiveStream {
 
 /// The events of a response as the bytes of an HTTP body, from the first event on.
 ///
-/// Each item is one server-sent event, encoded as [`encode`](super::encode) does it; the last one is
-/// [`DONE`](super::DONE). While the response is idle, [`KEEP_ALIVE`](super::KEEP_ALIVE) comes at the interval of
-/// [`Chats::keep_alive`](super::Chats::keep_alive). To drop the events does not stop the response, except with
-/// [`Chats::stop_on_disconnect`](super::Chats::stop_on_disconnect).
+/// Each item is one server-sent event, encoded as [`encode`] does it; the last one is [`DONE`]. While the response is
+/// idle, [`KEEP_ALIVE`] comes at the interval of [`Chats::keep_alive`](super::Chats::keep_alive). To drop the events does
+/// not stop the response, except with [`Chats::stop_on_disconnect`](super::Chats::stop_on_disconnect).
 pub struct Events(Subscription);
 
 struct Subscription {
