@@ -39,9 +39,9 @@ pub use admit::admit;
 pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
-pub(crate) use durability::{
-    Durability, OpenAsk, ParkResult, Parking, Recorded, Shares, record_answer,
-};
+#[cfg(feature = "ai-sdk")]
+pub(crate) use durability::record_answer;
+pub(crate) use durability::{Durability, OpenAsk, ParkResult, Parking, Recorded, Shares};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub(crate) use heap::boxed;
