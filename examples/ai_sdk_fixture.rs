@@ -1,5 +1,5 @@
-//! A scripted chat for checking AI SDK clients and servers against each other: the user's text chooses what the model
-//! does, and no model is asked.
+//! A scripted chat for testing AI SDK clients and servers against each other: the user's text selects what the model
+//! does, and no real model is asked.
 //!
 //! ```text
 //! cargo run --example ai_sdk_fixture --features ai-sdk -- --port 8080 --sdk v7
@@ -7,9 +7,9 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | the chat, as an unmodified `useChat` talks to it |
-//! | `GET /fixture/executions` | what has really run: `[{tool, input, toolCallId}]` |
-//! | `POST /fixture/reset` | forgets what has run |
+//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | the chat, as an unmodified `useChat` uses it |
+//! | `GET /fixture/executions` | the executions of tools: `[{tool, input, toolCallId}]` |
+//! | `POST /fixture/reset` | clears the executions |
 //!
 //! | the user says | the model |
 //! |---|---|
@@ -17,14 +17,14 @@
 //! | `allow` | reads a file, which is allowed |
 //! | `ask`, `two`, `sequential` | deletes files, which is asked about |
 //! | `external` | calls a tool that the client executes |
-//! | `mixed` | does all three in one response |
+//! | `mixed` | makes one call of each of these three kinds in one response |
 //! | `deny-policy` | wipes the disk, which is denied |
 //! | `tool-error`, `bad-input` | calls a tool that fails, or with arguments that do not fit |
-//! | `sub-agent`, `sub-agents` | lets an agent below it delete a file, alone or beside its own call |
-//! | `slow`, `slow-ask` | takes a second to answer, at once or behind a call that is asked about |
+//! | `sub-agent`, `sub-agents` | lets a sub-agent delete a file, alone or beside its own call |
+//! | `slow`, `slow-ask` | takes a second for its text, at once or after a call that is asked about |
 //! | `stream-error` | fails in the middle of its answer |
 //!
-//! Then it says what it was told of its calls.
+//! Then the model repeats the results of its calls.
 
 #[path = "chat/spoken.rs"]
 mod spoken;
@@ -61,7 +61,7 @@ struct Options {
     sdk: ClientVersion,
 }
 
-/// What has really run.
+/// The executions of tools, in order.
 #[derive(Clone, Default)]
 struct Executions(Arc<Mutex<Vec<Executed>>>);
 
@@ -134,7 +134,7 @@ fn tools() -> Tools {
     Tools::combined([own, FunctionToolset::new().tool(cleaner).into(), browser.into()])
 }
 
-/// Deletes a file, and says what came of it.
+/// A model that deletes a file, and then repeats the result.
 struct Cleaner;
 
 impl Model for Cleaner {
@@ -148,7 +148,7 @@ impl Model for Cleaner {
     }
 }
 
-/// In the place of a real model. It knows nothing but the conversation.
+/// A scripted model. Its only state is the conversation.
 struct Script;
 
 impl Model for Script {
@@ -199,12 +199,12 @@ impl Model for Script {
     }
 }
 
-/// Every id is new.
+/// A call with an id that was never used before.
 fn call(tool: &str, args: Value) -> ResponsePart {
     ResponsePart::ToolCall(ToolCall::new(format!("call-{}", uuid::Uuid::now_v7()), tool, args))
 }
 
-/// Says a text in two pieces, as models do.
+/// Streams a text in two deltas, as models do.
 async fn stream(request: &ModelRequest, text: &str) -> ResponsePart {
     let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
     let (first, second) = text.split_at(middle);
@@ -214,7 +214,7 @@ async fn stream(request: &ModelRequest, text: &str) -> ResponsePart {
     ResponsePart::Text(text.to_owned())
 }
 
-/// What the model was told of the calls of its last response.
+/// A text that repeats the results of the calls of the last response.
 fn echo(history: &[Message]) -> String {
     let last = history.iter().rposition(|it| matches!(it, Message::Response { .. }));
     let Some((response, behind)) = last.and_then(|at| history.get(at..)?.split_first()) else {
@@ -250,7 +250,8 @@ fn echo(history: &[Message]) -> String {
     format!("model saw: {}", seen.collect::<Vec<_>>().join("; "))
 }
 
-/// The model's own error is what these clients are to see; a real server says less.
+/// The text of an error for the client, with the model's own message, which these clients are tested with. A real
+/// server says less.
 fn error_text(error: &RunError) -> String {
     match error.kind() {
         ErrorKind::Model(error) => error.to_string(),

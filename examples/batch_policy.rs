@@ -1,17 +1,18 @@
-//! Batch approval by policy: one handler sees all calls of a response and answers them by rules.
+//! Batch approval by policy: one handler receives all pending calls of a response and answers them by rules.
 //!
 //! ```text
 //! cargo run --example batch_policy
 //! ```
 //!
-//! An assistant stocks a fruit stall. Its first response makes seven calls. Looking at a price asks nobody, so it runs
-//! at once. The other six wait, and the handler is asked about them **once**, before any of them runs. It approves all
-//! reads, denies all writes, decides about purchases by their arguments (approved, approved for less, denied), and
-//! gives the count that the warehouse made, as that tool is executed elsewhere. Each answer says which rule gave it.
+//! An assistant stocks a fruit stall. Its first response makes seven calls. Looking up a price needs no approval and
+//! runs at once. The other six are deferred, and the handler is asked about them **once**, before any of them runs. It
+//! approves all reads, denies all writes, decides about purchases by their arguments (approved, approved for less,
+//! denied), and gives the count of the warehouse as the result of the tool that is executed elsewhere. Each answer
+//! names the rule that gave it.
 //!
-//! The model is told what became of each call, and tries something smaller. That is a new response, so the handler is
-//! asked again, about that one call. What is printed: the batches as the handler sees them, then call by call the
-//! answer, who gave it, and what the model was told.
+//! The model receives a result for each call and tries a smaller purchase. That is a new response, so the handler is
+//! asked again, about that one call. The output shows the batches as the handler receives them, and for each call the
+//! answer, the rule that gave it, and the result for the model.
 
 use std::error::Error;
 
@@ -23,14 +24,16 @@ use countersign::{
 };
 use serde_json::json;
 
-/// Up to here a purchase needs nobody.
+/// The highest amount, in euros, that is approved as requested.
 const SMALL: u64 = 20;
-/// Beyond this there is no purchase, not even a smaller one.
+/// The highest amount, in euros, that is approved at all, for at most [`SMALL`].
 const LARGE: u64 = 500;
 
-/// The policy. It sees the whole batch, and every call gets exactly one answer: `build` names those that have none.
+/// The policy. It receives the whole batch, and has to answer every call exactly once: `build` returns an error that
+/// names the calls without an answer.
 ///
-/// `answered_by` signs what is answered so far and not signed yet, so each rule signs what it has just answered.
+/// `answered_by` signs all answers so far that are not signed yet, so each rule signs the answers that it has just
+/// given.
 fn policy(
     _: &RunContext,
     requests: &DeferredToolRequests,
@@ -56,12 +59,12 @@ fn policy(
     answers.build()
 }
 
-/// The rest is decided by arguments. They were validated before anybody was asked, so `euros` is a number.
+/// Decides about a purchase by its arguments. They were validated before anybody was asked, so `euros` is a number.
 fn purchase<'a>(answers: Answers<'a>, call: &ToolCall) -> Answers<'a> {
     let id = call.id();
     match call.args()["euros"].as_u64() {
         Some(euros) if euros <= SMALL => answers.approve(id).answered_by("rule 3: small purchase"),
-        // Approved for less: the edited arguments go through the whole stack, and they are what runs.
+        // Approved for less: the edited arguments go through the whole stack, and the tool runs with them.
         Some(euros) if euros <= LARGE => answers
             .approve_with(id, call.args().clone().with("euros", SMALL))
             .answered_by("rule 4: capped"),
@@ -102,7 +105,7 @@ fn tools() -> Tools {
             did(format!("bought {} for {} euros", args.fruit, args.euros))
         }))
         .approval_required_if(|_, call| call.name() != "get_price");
-    // Somebody else counts: the call is handed out, and its result comes back as an answer.
+    // The warehouse counts: the call is handed out, and its result comes back as an answer.
     let warehouse = ExternalToolset::new(
         "warehouse",
         [ToolDefinition::new("count_stock", json!({"type": "object"}))],
@@ -110,13 +113,13 @@ fn tools() -> Tools {
     Tools::combined([stall, warehouse.into()])
 }
 
-/// Says that a tool body ran, when it does.
+/// Prints that a tool body ran.
 fn did(what: String) -> Result<String, ToolError> {
     println!("  > {what}");
     Ok(what)
 }
 
-/// In the place of a real model: three responses, the second one smaller where the policy said no.
+/// A scripted model: three responses, of which the second asks for less after a denial.
 struct Assistant;
 
 impl Model for Assistant {
@@ -157,7 +160,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What became of the calls of a response, and why.
+/// Prints the outcome of each call of a response, and the rule that decided it.
 fn tell(report: &TurnReport) {
     println!("What became of it:");
     for call in report.calls() {

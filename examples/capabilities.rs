@@ -1,18 +1,18 @@
-//! Capability grants: tools say what they need, a layer asks for what is missing, and a grant lasts as long as, and
-//! reaches as far as, whoever gave it has said.
+//! Capability grants: tools declare the capabilities that they need, a layer asks for missing ones, and a grant has the
+//! duration and reach that the person who gave it has chosen.
 //!
 //! ```text
 //! cargo run --example capabilities
 //! ```
 //!
-//! A researcher may write files and reach the network only when somebody grants it. It has a worker, another agent.
-//! The handler grants two capabilities when they are first missing: writing files, for this run and for the workers of
-//! the run; the network, for the agent that asked and for nobody else. So the researcher is asked about once for each,
-//! its worker writes without a question, and has to ask for the network itself, which the handler refuses.
+//! A researcher may write files and reach the network only with a grant, and has a worker, another agent. The handler
+//! grants two capabilities when they are first missing: writing files, for this run and the workers of the run; the
+//! network, for the agent that asked and no other. So the researcher is asked about once for each; its worker writes
+//! without a question, and has to ask for the network itself, which the handler refuses.
 //!
-//! Nothing of this is in the library. The layer attaches what is missing to its question as metadata, the handler reads
-//! it there, and what it grants goes to the tool in the answer's metadata and to the layer through a dependency of the
-//! run. What is printed: each question with the agent it comes from, each grant, and what ran.
+//! None of this is in the library. The layer attaches the missing capabilities to its question as metadata, and the
+//! handler reads them there. The grants reach the tool in the answer's metadata, and the layer through a dependency of
+//! the run. The output shows each question with the agent that it comes from, each grant, and what ran.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -24,10 +24,10 @@ use countersign::{
 };
 use serde_json::{Map, Value, json};
 
-/// The key of a tool's metadata that says what it needs.
+/// The key, in a tool's metadata, of the capabilities that it needs.
 const NEEDS: &str = "required_capabilities";
 
-/// A capability that an agent has, perhaps with all of its workers.
+/// A capability that was granted to an agent, and possibly to its workers.
 #[derive(Clone)]
 struct Grant {
     capability: String,
@@ -35,7 +35,7 @@ struct Grant {
     for_workers: bool,
 }
 
-/// What was granted in this run: a dependency, which workers inherit.
+/// The grants of this run: a dependency, which workers inherit.
 #[derive(Default)]
 struct Grants(Mutex<Vec<Grant>>);
 
@@ -53,7 +53,7 @@ impl Grants {
     }
 }
 
-/// Asks for the capabilities that a call needs and its agent does not have.
+/// A middleware that asks for capabilities that a call needs and its agent does not have.
 struct Capabilities;
 
 impl ToolMiddleware for Capabilities {
@@ -79,7 +79,7 @@ impl ToolMiddleware for Capabilities {
     }
 }
 
-/// Grants what is missing by two rules, and refuses workers the network.
+/// Grants missing capabilities by two rules, and refuses workers the network.
 fn grant(
     cx: &RunContext,
     requests: &DeferredToolRequests,
@@ -103,7 +103,7 @@ fn grant(
             println!("    granted: {capability}, for {agent} {reach}");
             grants.add(Grant { capability: capability.clone(), agent: agent.clone(), for_workers });
         }
-        // The request's metadata never reaches a tool by itself. This does.
+        // The metadata of a request never reaches a tool by itself; that of an answer does.
         let told = Map::from_iter([("granted_capabilities".to_owned(), json!(missing))]);
         answers = answers.approve(id).metadata(id, told);
     }
@@ -123,7 +123,7 @@ async fn fetch(cx: RunContext, target: Target) -> Result<String, ToolError> {
     Ok(ran(&cx, &format!("fetched {}", target.name)))
 }
 
-/// Says what ran, and with which grant it came.
+/// Prints what ran, and the grant that came with the call.
 fn ran(cx: &RunContext, what: &str) -> String {
     let granted = cx.tool_call_metadata().and_then(|metadata| metadata.get("granted_capabilities"));
     let granted =
@@ -140,7 +140,7 @@ fn tools() -> FunctionToolset {
         .tool(tool_fn("fetch", "Fetches a page", fetch).metadata(NEEDS, json!(["net.external"])))
 }
 
-/// Says what it is told to say.
+/// A model that makes the calls of a script.
 struct Script(Mutex<Vec<ModelResponse>>);
 
 impl Script {
@@ -169,7 +169,7 @@ impl Model for Script {
     }
 }
 
-/// What became of every call, also of the calls of workers.
+/// Prints the outcome of every call, including the calls of workers.
 fn print(turns: &[TurnReport], indent: usize) {
     for call in turns.iter().flat_map(TurnReport::calls) {
         let (name, word) = (call.call().name(), call.outcome().word());
@@ -197,7 +197,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .tool(worker.as_tool("worker", "Does a part of the work"))
             .into(),
     ]);
-    // One layer around everything: the worker's calls are decided by it too.
+    // One layer around all tools: it also decides about the worker's calls.
     let researcher = Agent::new(script, all.layered(Capabilities.into_layer()));
 
     println!("The run:");

@@ -4,23 +4,24 @@
 //! cargo run --example custom_layer
 //! ```
 //!
-//! For most things a [`ToolMiddleware`](countersign::ToolMiddleware) is enough: it decides before a call and sees its
-//! outcome. A cache must answer *in the tool's place*, so it is a service around a service, like everything in tower:
+//! For most purposes a [`ToolMiddleware`](countersign::ToolMiddleware) is enough: it decides before a call and sees the
+//! outcome. A cache has to answer *in place of the tool*, so it is a service around a service, like everything in
+//! tower:
 //!
 //! ```text
 //!  Policy ─► tower's retry ─► tower's concurrency limit ─► tower's timeout ─► ReadCache ─► the tool
 //! ```
 //!
-//! It knows nothing of questions and approvals, and it need not. The acts below show why:
+//! The cache knows nothing of questions and approvals, and need not, as four scenes show:
 //!
-//! 1. What was read once is not read again: the cache answers, the tool does not run.
-//! 2. The cache has the answer to a call that somebody has to approve. It gives it at once, and still the call waits:
-//!    what was asked is on record, and no layer can answer in a person's place.
-//! 3. A call fails, and the retry layer sends it again. Nobody was asked about it, so its tool may run again.
-//! 4. An approved call fails, and the retry layer sends it again. The approval was for once: the second attempt gets
-//!    what the first one came to, and the tool does not run.
+//! 1. A page that was read before is not read again: the cache answers, and the tool does not run.
+//! 2. The cache has the answer to a call that needs an approval. It returns it at once, and the call is deferred
+//!    nevertheless: the question is recorded, and no layer can answer in a person's place.
+//! 3. A call fails, and the retry layer repeats it. It needed no approval, so its tool may run again.
+//! 4. An approved call fails, and the retry layer repeats it. The approval was for one execution: the second attempt
+//!    gets the outcome of the first, and the tool does not run.
 //!
-//! Put a cache *inside* of what decides, as here. Outside of it, it would answer before anybody has decided.
+//! Put a cache *inside* the layers that decide, as here. Outside of them, it would answer before any layer has decided.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -38,14 +39,14 @@ use serde_json::json;
 use tower::retry::{Policy, RetryLayer};
 use tower::{Layer, Service, ServiceBuilder};
 
-/// Remembers what tools of these names returned, by their arguments.
+/// A cache of what tools with these names returned, by their arguments.
 #[derive(Clone)]
 struct ReadCache {
     tools: &'static [&'static str],
     known: Arc<Mutex<HashMap<String, Outcome>>>,
 }
 
-/// The service that the layer makes of the one inside.
+/// The service that the layer wraps around the inner one.
 #[derive(Clone)]
 struct Cached<S> {
     cache: ReadCache,
@@ -93,18 +94,18 @@ where
             let sent = self.inner.call(call);
             return Box::pin(async move { sent.await.map_err(Into::into) });
         }
-        // Arguments are written canonically: however a model orders them, the same call has the same key.
+        // `Display` writes the canonical text, so that the key does not depend on the order of the arguments.
         let key = format!("{} {}", call.name(), call.args());
         if let Some(outcome) = self.cache.get(&key) {
             println!("  (the cache knows: {key})");
             return Box::pin(ready(Ok(outcome)));
         }
-        // It is `self.inner` that was polled ready, so it is the one to call: a clone of it might not be.
+        // `self.inner` was polled ready, so it is the service to call: a clone of it might not be ready.
         let sent = self.inner.call(call);
         let cache = self.cache.clone();
         Box::pin(async move {
             let outcome = sent.await.map_err(Into::into)?;
-            // A call that waits comes back too, as `Outcome::Deferred`. That is no answer to remember.
+            // A pending call returns as `Outcome::Deferred`, which is no answer to cache.
             if outcome.is_returned() {
                 cache.put(key, outcome.clone());
             }
@@ -113,7 +114,7 @@ where
     }
 }
 
-/// For tower's retry layer: one more attempt when the tool has failed.
+/// A retry policy for tower: one more attempt when the tool has failed.
 #[derive(Clone)]
 struct OnceMore {
     left: u32,
@@ -208,7 +209,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     run(&turn, ToolCall::new("call_6", "pay", json!({}))).await
 }
 
-/// One response of one call. What waits is approved.
+/// Runs a response with one call, and approves it if it is deferred.
 async fn run(turn: &Turn, call: ToolCall) -> Result<(), Box<dyn Error>> {
     let id = call.id().to_owned();
     println!("  {id}: {} {}", call.name(), call.args());

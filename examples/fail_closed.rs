@@ -1,19 +1,19 @@
-//! Fail closed: whatever becomes of the handler, nothing runs that nobody approved, and the run goes on.
+//! Fail closed: when a handler fails, only approved calls run, and the run continues.
 //!
 //! ```text
 //! cargo run --example fail_closed
 //! ```
 //!
-//! An assistant cleans up a server with four calls in one response. Reading asks nobody. Two deletions need an
-//! approval, and the ticket is opened by another system. Three handlers take turns at answering: one forgets two of the
-//! calls, one fails, and one panics.
+//! An assistant cleans up a server with four calls in one response. Reading needs no approval. Two deletions need one,
+//! and the ticket is opened by another system. Three handlers answer in turn: one forgets two of the calls, one fails,
+//! and one panics.
 //!
-//! First each answers alone. What is not answered is never a yes: the run stops with an error, nothing that waited has
-//! run, and the error carries the run, to go on from. Then each is wrapped in [`FailClosed`]: what is not answered is
-//! denied, the model is told so, and the run goes on. A yes counts only when its handler came to its end: the one that
-//! panics after a yes has approved nothing.
+//! First each handler answers alone. A missing answer is never a yes: the run ends with an error, no pending call has
+//! run, and the error carries the snapshot of the run to resume from. Then each handler is wrapped in [`FailClosed`]:
+//! calls without an answer are denied, the model is told so, and the run continues. A yes counts only if its handler
+//! returned: the one that panics after a yes has approved nothing.
 //!
-//! The model is told "Denied by policy." and no more. Why is for the host: a `tracing` subscriber prints it here.
+//! The model is told "Denied by policy." and no more. The cause is for the host: here a `tracing` subscriber prints it.
 
 use std::error::Error;
 use std::panic;
@@ -25,7 +25,7 @@ use countersign::{
 };
 use serde_json::json;
 
-/// Approves one call and forgets the others. With `build` in place of `unchecked` it would notice that itself.
+/// Approves one call and forgets the others. `build` instead of `unchecked` would return an error about that.
 #[derive(Clone)]
 struct Forgetful;
 
@@ -39,7 +39,7 @@ impl DeferredToolHandler for Forgetful {
     }
 }
 
-/// Cannot reach whoever should answer.
+/// Cannot reach the service that should answer.
 #[derive(Clone)]
 struct Failing;
 
@@ -53,7 +53,7 @@ impl DeferredToolHandler for Failing {
     }
 }
 
-/// Has written down a yes when it runs into its own mistake.
+/// Panics after it has approved a call.
 #[derive(Clone)]
 struct Panicking;
 
@@ -86,13 +86,13 @@ fn tools() -> Tools {
     Tools::combined([files, ExternalToolset::new("tickets", [open_ticket]).into()])
 }
 
-/// Says that a tool body ran, when it does.
+/// Prints that a tool body ran.
 fn did(what: String) -> Result<String, ToolError> {
     println!("  > {what}");
     Ok(what)
 }
 
-/// In the place of a real model: four calls, then a last word.
+/// A scripted model: four calls, then a final text.
 struct Assistant;
 
 impl Model for Assistant {
@@ -111,7 +111,7 @@ impl Model for Assistant {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // For the host: what the library logs, and panics in one line.
+    // Output for the host: the library's log, and one line for each panic.
     let log = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR);
     log.without_time().with_ansi(false).with_target(false).init();
     panic::set_hook(Box::new(|panic| {
@@ -123,7 +123,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     both("panics after a yes", Panicking).await
 }
 
-/// Runs with this handler, alone and then wrapped.
+/// Runs the agent with this handler alone, and then wrapped in [`FailClosed`].
 async fn both(what: &str, handler: impl DeferredToolHandler + Clone) -> Result<(), Box<dyn Error>> {
     println!("\n== A handler that {what}, alone");
     let agent = Agent::new(Assistant, tools()).deferred_tool_handler(handler.clone());
@@ -144,7 +144,7 @@ async fn both(what: &str, handler: impl DeferredToolHandler + Clone) -> Result<(
     Ok(())
 }
 
-/// What the model is told, and who answered.
+/// Prints the result of each call for the model, and who answered.
 fn tell(report: &TurnReport) {
     for call in report.calls() {
         let by = call.answered().and_then(|answered| answered.by());
@@ -159,7 +159,7 @@ fn tell(report: &TurnReport) {
     }
 }
 
-/// An error and what is behind it, in one line.
+/// An error and its sources, in one line.
 fn explained(error: &dyn Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", explained(source)),

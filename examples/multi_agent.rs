@@ -1,13 +1,13 @@
-//! Agents as tools of agents: their calls are decided by every layer above them, wait in one batch, and resume where
-//! they stopped.
+//! Agents as tools of agents: every layer above them decides about their calls, the pending calls form one batch, and
+//! the agents resume where they stopped.
 //!
 //! ```text
 //! cargo run --example multi_agent
 //! ```
 //!
 //! A chief has a cleaner and an auditor, and the auditor has a cleaner of its own. The chief's layer asks about every
-//! deletion and forbids to delete anything below `archive/`. No agent below it can be freer: the cleaner brings a
-//! handler that approves everything, which does not help it.
+//! deletion and denies deleting anything below `archive/`. An agent below the chief cannot have more permissions: the
+//! cleaner has a handler that approves everything, which has no effect.
 //!
 //! ```text
 //!  root ──► cleaner ──► delete_file          one batch:   root/cleaner/delete_file
@@ -15,9 +15,9 @@
 //!                 └───► cleaner ──► delete_file
 //! ```
 //!
-//! The run ends with what waits, two levels deep, as one value. It is stored as JSON and resumed twice: first one call
-//! is approved and the other left, then the other is denied. What is printed: what runs when, the batches, and the
-//! tree of what became of every call. Nothing runs twice.
+//! The run suspends with pending calls that are two levels deep. It is stored as one JSON value and resumed twice:
+//! first one call is approved and the other left, then the other is denied. The output shows when each tool runs, the
+//! batches, and the tree of all calls with their outcomes. No call runs twice.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -45,7 +45,7 @@ async fn list_files(cx: RunContext, args: Path) -> Result<String, ToolError> {
     Ok("a.log, b.log".to_owned())
 }
 
-/// The chief's layer. It sees the calls of all agents, and each under its own name.
+/// The chief's layer. It sees the calls of all agents, each under the name of its tool.
 fn policy(call: &ToolCall) -> Decision {
     let path = call.args().get("path").and_then(|path| path.as_str()).unwrap_or_default();
     match call.name() {
@@ -57,7 +57,7 @@ fn policy(call: &ToolCall) -> Decision {
     }
 }
 
-/// Says what it is told to say, and then that it is done.
+/// A model that makes the calls of a script, and then says that it is done.
 struct Script(Mutex<VecDeque<ModelResponse>>);
 
 impl Script {
@@ -100,7 +100,7 @@ fn chief() -> Agent {
     Agent::new(script, team.layered(decide_fn(policy))).output(text().or_deferred())
 }
 
-/// What waits, as its approver would see it.
+/// Prints the pending calls, as the person who approves them sees them.
 fn batch(run: &SuspendedRun) {
     let requests = run.requests();
     for call in requests.iter() {
@@ -109,7 +109,7 @@ fn batch(run: &SuspendedRun) {
     }
 }
 
-/// What became of every call, agent by agent.
+/// Prints the outcome of every call, with the calls of sub-agents indented.
 fn tree(turns: &[TurnReport], indent: usize) {
     for call in turns.iter().flat_map(TurnReport::calls) {
         let told = call.outcome().text().unwrap_or_else(|| "waits".to_owned());

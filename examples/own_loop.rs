@@ -1,11 +1,12 @@
-//! Your own loop: the same permission stack around the loop and the wire types of somebody else, without our agent.
+//! Your own agent loop: the same permission stack in a loop with the wire types of another crate, without this
+//! library's agent.
 //!
 //! ```text
 //! cargo run --example own_loop
 //! ```
 //!
-//! The loop speaks the chat completions format, by the types of the crate `async-openai`. All that the library needs
-//! is a [`Turn`]: each response's tool calls go in, and one tool message per call comes out.
+//! The loop uses the chat completions format, with the types of the crate `async-openai`. All it needs from the library
+//! is a [`Turn`]: the tool calls of each response go in, and one tool message per call comes out.
 //!
 //! ```text
 //!  assistant message with tool_calls ──► admit ──► Turn::run ──► tool messages
@@ -14,9 +15,9 @@
 //!                               messages + SuspendedTurn, as JSON ──► Turn::resume ──► tool messages
 //! ```
 //!
-//! The model is canned text, as a server would send it, with what servers do send: arguments are text, one of them is
-//! cut off in the middle, and the second response uses an id of the first one again. What is printed: what the model
-//! says, which tools really run, where the loop stops to wait, and at the end every message in order.
+//! The model's responses are fixed JSON, as a server would send it, with what servers do send: arguments are text, one
+//! of them is cut off in the middle, and the second response reuses an id of the first one. The output shows the
+//! model's texts, the tools that really run, the place where the loop suspends, and at the end every message in order.
 
 use async_openai::types::chat::{
     ChatCompletionMessageToolCalls as WireCall, ChatCompletionRequestAssistantMessage,
@@ -31,16 +32,16 @@ use countersign::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// All that the loop knows. While calls wait, this is what is stored.
+/// The whole state of the loop. This is stored while calls are pending.
 #[derive(Serialize, Deserialize)]
 struct Conversation {
     messages: Vec<ChatCompletionRequestMessage>,
-    /// How many responses there were. With the run, it is part of what an approval is bound to.
+    /// The number of responses so far. Together with the run id, it is part of what an approval is bound to.
     responses: u32,
     waiting: Option<SuspendedTurn>,
 }
 
-/// The loop.
+/// The loop, whose turns refuse answers without fingerprints.
 struct Loop {
     turn: Turn,
 }
@@ -50,7 +51,7 @@ impl Loop {
         Self { turn: Turn::new(tools()).require_bound_answers() }
     }
 
-    /// Goes on until the model has nothing more to call, or until calls wait.
+    /// Runs until a response has no calls, or until calls are pending.
     async fn go(&self, mut talk: Conversation) -> Result<Conversation, BoxError> {
         while talk.waiting.is_none() {
             let mut message = canned(&self.request(&talk).await?)?;
@@ -64,13 +65,13 @@ impl Loop {
             }
             let turn = self.turn.clone().of_run("run-1", talk.responses);
             talk.responses += 1;
-            // An error carries the response as it stands (`suspended`): what ran would not run again.
+            // An error carries the state of the response (`suspended`): calls that ran would not run again.
             take_in(&mut talk, turn.run(calls).await?);
         }
         Ok(talk)
     }
 
-    /// Answers what waits, and goes on.
+    /// Answers the pending calls, and continues the loop.
     async fn resume(
         &self,
         mut talk: Conversation,
@@ -81,7 +82,7 @@ impl Loop {
         self.go(talk).await
     }
 
-    /// The request, with the tools as they are now.
+    /// A request with all messages and the current tool definitions.
     async fn request(&self, talk: &Conversation) -> Result<CreateChatCompletionRequest, BoxError> {
         let definitions = self.turn.definitions().await?;
         let tools = definitions.iter().map(|tool| {
@@ -101,8 +102,8 @@ impl Loop {
     }
 }
 
-/// Reads the calls of a response. [`admit`] gives a new id to a call whose id was used before, and that id goes into
-/// the history too, so that every result finds its call.
+/// Converts the calls of a response. [`admit`] replaces an id that was used before, and the new id is also written to
+/// the history, so that every result matches its call.
 fn enter(
     message: &mut ChatCompletionResponseMessage,
     talk: &Conversation,
@@ -110,7 +111,8 @@ fn enter(
     let mut read = Vec::new();
     for call in message.tool_calls.iter().flatten() {
         let WireCall::Function(call) = call else { return Err("no such tool was offered".into()) };
-        // The arguments stay text here: what cannot be read goes back to the model, and nobody is asked about it.
+        // The arguments stay text here: the turn parses them, and sends unreadable ones back to the model without
+        // asking anybody.
         let args = call.function.arguments.as_str();
         read.push(ToolCall::new(call.id.as_str(), call.function.name.as_str(), args));
     }
@@ -124,7 +126,7 @@ fn enter(
     Ok(calls)
 }
 
-/// One tool message per call, in the model's order; or the whole response waits.
+/// Adds one tool message per call, in the model's order; or keeps the whole response as suspended.
 fn take_in(talk: &mut Conversation, report: TurnReport) {
     if report.suspended().is_none() {
         talk.messages.extend(report.calls().iter().map(|call| {
@@ -144,7 +146,7 @@ fn from_model(message: ChatCompletionResponseMessage) -> ChatCompletionRequestAs
     }
 }
 
-/// Which call a message is the result of.
+/// The id of the call that a message is the result of.
 fn result_id(message: &ChatCompletionRequestMessage) -> Option<&str> {
     match message {
         ChatCompletionRequestMessage::Tool(result) => Some(&result.tool_call_id),
@@ -157,7 +159,7 @@ struct Fruit {
     fruit: String,
 }
 
-/// Prices are told to everybody; buying needs somebody's yes.
+/// Looking up a price is allowed; buying needs an approval.
 fn tools() -> Tools {
     let stall = FunctionToolset::new()
         .tool(tool_fn("get_price", "The price of a fruit", async |args: Fruit| {
@@ -174,7 +176,7 @@ fn tools() -> Tools {
     }))
 }
 
-/// In the place of a server: what it would send back, by how often the model has spoken.
+/// A server's response, chosen by the number of assistant messages so far.
 fn canned(
     request: &CreateChatCompletionRequest,
 ) -> Result<ChatCompletionResponseMessage, BoxError> {
@@ -211,7 +213,7 @@ async fn main() -> Result<(), BoxError> {
     let start = Conversation { messages: vec![prompt], responses: 0, waiting: None };
     let stored = serde_json::to_string(&Loop::new().go(start).await?)?;
 
-    // Hours later, in another process: all that is left is the text.
+    // Hours later, in another process: only the stored text is left.
     let talk: Conversation = serde_json::from_str(&stored)?;
     let requests = talk.waiting.as_ref().ok_or("nothing waits")?.requests();
     println!("\nThe loop has stopped, and {} bytes are stored. What waits:", stored.len());

@@ -1,4 +1,4 @@
-//! Suspend to a file, and resume: the approval comes over HTTP, hours later, to another process.
+//! Suspend to a file, and resume: the approval comes by HTTP, hours later, to another process.
 //!
 //! ```text
 //! cargo run --example webhook                      plays both ends, and is done
@@ -7,21 +7,21 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `POST /tasks` | runs the agent. It ends with calls that wait: `202`, and what waits |
-//! | `GET /tasks/{task}` | shows what waits, or what came of it |
-//! | `POST /tasks/{task}/decisions` | answers what waits, and the run goes on: `200`, or `202` when it waits again |
+//! | `POST /tasks` | runs the agent. The run suspends: `202`, with the pending calls |
+//! | `GET /tasks/{task}` | shows the pending calls, or the result |
+//! | `POST /tasks/{task}/decisions` | answers the pending calls, and the run resumes: `200`, or `202` as before |
 //!
-//! What waits is a [`DeferredToolRequests`], an answer is a [`DeferredToolResults`]: both travel as the JSON they
-//! serialise to. The requests carry the fingerprints of what was shown, `requests.answer()` puts them into the
-//! answers, and the turn refuses answers without them.
+//! The pending calls are a [`DeferredToolRequests`], an answer is a [`DeferredToolResults`], and both travel as the
+//! JSON that they serialise to. The requests carry the fingerprints of the calls that were shown, `requests.answer()`
+//! copies them into the answers, and the turn refuses answers without them.
 //!
-//! Each task is a folder. **An approval is used once**: a decision first *takes* the run that waits, by renaming its
-//! file, which one of any number of processes can do; the others get `409`. Answers that do not fit (`422`) have run
-//! nothing: the run is put back, and its question still stands. When the process dies in between, the taken file
-//! stays: a person looks at what has happened, and no machine does it again.
+//! Each task is a directory. **An approval is used once**: a decision first *takes* the suspended run by renaming its
+//! file, which only one of any number of processes can do; the others get `409`. Answers that do not match (`422`) run
+//! nothing: the run is put back and stays open. When the process dies in between, the taken file stays: a person has to
+//! look at what happened, and no process repeats it.
 //!
-//! What is printed is the story of one task, from the caller's end. A line that begins with `>` is a tool that really
-//! runs. Nobody is authenticated here: a real service checks who calls, and writes `answered_by` itself.
+//! The output is the story of one task, from the caller's side. A line that begins with `>` is a tool that really runs.
+//! Callers are not authenticated here: a real service checks who calls, and sets `answered_by` itself.
 
 use std::error::Error;
 use std::fs;
@@ -86,18 +86,19 @@ async fn decide(State(app): State<Arc<App>>, InPath(task): InPath<u32>, body: By
     .await
 }
 
-/// A caller that hangs up drops its request. The run is not dropped with it: it would stop in the middle of a tool.
+/// Runs the work in a task of its own. When a caller hangs up, its request future is dropped; the run must not be
+/// dropped with it, as that would stop it in the middle of a tool.
 async fn to_its_end(work: impl Future<Output = Reply> + Send + 'static) -> Reply {
     tokio::spawn(work).await?
 }
 
 impl App {
-    /// Stores what a run has come to, and tells the caller.
+    /// Stores the result of a run, and makes the response for the caller.
     fn ended(&self, task: u32, ended: Result<RunResult, RunError>) -> Reply {
         let run = match ended {
             Ok(run) => run,
-            // Every error carries the run as it stands. Refused answers have changed nothing, and after any other
-            // error what ran is settled: either way, this is what the next decision goes on from.
+            // Every error carries a snapshot of the run. Refused answers have changed nothing, and after any other
+            // error the calls that ran are settled, so the next decision resumes from the snapshot in both cases.
             Err(error) => {
                 self.tasks.write(task, WAITING, error.suspended())?;
                 return Err(match error.kind() {
@@ -122,14 +123,14 @@ fn awaiting(task: u32, run: &SuspendedRun) -> Value {
     json!({"task": task, "status": "awaiting_approval", "requests": run.requests()})
 }
 
-/// Why a request was refused.
+/// The HTTP status and the text of an error response.
 struct Refused(StatusCode, String);
 
 fn refused(status: StatusCode, problem: &(impl ToString + ?Sized)) -> Refused {
     Refused(status, problem.to_string())
 }
 
-/// Reads a body, strictly: what is no answer is not taken for one.
+/// Parses a body strictly, so that nothing else is taken for an answer.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| refused(StatusCode::BAD_REQUEST, &error))
 }
@@ -146,14 +147,14 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A run that waits for a decision.
+/// The file of a suspended run.
 const WAITING: &str = "waiting.json";
-/// The same, while one process works on a decision.
+/// The file of a suspended run while one process handles a decision.
 const TAKEN: &str = "taken.json";
-/// What came of it in the end.
+/// The file of the final result.
 const DONE: &str = "done.json";
 
-/// One folder per task. Which file is in it says where the task stands.
+/// One directory per task. The name of the file in it is the state of the task.
 struct Tasks(PathBuf);
 
 impl Tasks {
@@ -161,7 +162,7 @@ impl Tasks {
         self.0.join(task.to_string()).join(name)
     }
 
-    /// A new task. Of two processes, one gets the number.
+    /// Creates a task. If two processes try the same number, one of them gets it.
     fn add(&self) -> Result<u32, Refused> {
         fs::create_dir_all(&self.0)?;
         let mut task = 1;
@@ -173,12 +174,12 @@ impl Tasks {
         }
     }
 
-    /// Writes where the task stands now, whole or not at all. It takes the place of what was taken.
+    /// Writes the state of a task atomically, in place of the taken file.
     fn write(&self, task: u32, name: &str, value: &impl Serialize) -> Result<(), Refused> {
         let (new, taken) = (self.file(task, "new.json"), self.file(task, TAKEN));
         fs::write(&new, serde_json::to_vec_pretty(value)?)?;
         fs::rename(new, &taken)?;
-        // The last step: from here on somebody else may take it.
+        // The last step: from here on another process may take the run.
         Ok(fs::rename(taken, self.file(task, name))?)
     }
 
@@ -189,7 +190,7 @@ impl Tasks {
         }
     }
 
-    /// Takes the run that waits: the rename is what makes an approval count once.
+    /// Takes the suspended run. The rename is atomic, so each approval is used once.
     fn take(&self, task: u32) -> Result<SuspendedRun, Refused> {
         let taken = self.file(task, TAKEN);
         match fs::rename(self.file(task, WAITING), &taken) {
@@ -201,11 +202,11 @@ impl Tasks {
         }
     }
 
-    /// What there is to say about a task of which nothing waits.
+    /// The response about a task that has no pending calls.
     fn answered(&self, task: u32) -> Reply {
         match self.read(task, DONE)? {
             Some(done) => Ok((StatusCode::OK, Json(done))),
-            // One process works on it, or has died over it.
+            // One process is handling the decision, or died while it did.
             None if self.0.join(task.to_string()).exists() => {
                 Ok((StatusCode::OK, Json(json!({"task": task, "status": "taken"}))))
             }
@@ -214,7 +215,7 @@ impl Tasks {
     }
 }
 
-/// Where the databases are: files, in the place of real ones.
+/// The directory of the databases, which are plain files here.
 struct Databases(PathBuf);
 
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -233,7 +234,7 @@ async fn count_databases(cx: RunContext, _: Nothing) -> Result<String, ToolError
 
 async fn delete_database(cx: RunContext, args: Database) -> Result<String, ToolError> {
     let file = cx.deps::<Databases>()?.0.join(&args.name);
-    // For the model, so that it can go on. A `?` alone would end the run.
+    // The model gets this text. A `?` alone would send it the text of the `io::Error` instead.
     fs::remove_file(file).map_err(|_| ToolFailed::new(format!("cannot delete {}", args.name)))?;
     println!("  > deleted {}", args.name);
     Ok(format!("deleted {}", args.name))
@@ -242,7 +243,7 @@ async fn delete_database(cx: RunContext, args: Database) -> Result<String, ToolE
 fn policy(call: &ToolCall) -> Decision {
     match (call.name(), call.args().str("name")) {
         ("count_databases", _) => Decision::allow(),
-        // The name becomes part of a path.
+        // The name becomes part of a path, so it must not contain separators or dots.
         (_, Some(name)) if name.chars().all(char::is_alphanumeric) => {
             Decision::ask("deletes a database for good").key("delete")
         }
@@ -261,13 +262,13 @@ fn agent(folder: &Path) -> Agent {
         .turns(Turn::require_bound_answers)
 }
 
-/// In the place of a real model. It knows nothing but the conversation, so it goes on in any process.
+/// A scripted model. Its only state is the conversation, so it continues in any process.
 struct Operator;
 
 impl Model for Operator {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let [.., _, Message::Request { parts }] = request.messages() else {
-            // Counting asks nobody, so it is done at once. The deletions wait.
+            // Counting needs no approval and is done at once. The deletions are deferred.
             return Ok(ModelResponse::calls([
                 ToolCall::new("call_1", "count_databases", json!({})),
                 ToolCall::new("call_2", "delete_database", json!({"name": "customers"})),
@@ -282,7 +283,7 @@ impl Model for Operator {
     }
 }
 
-/// Server and agent, made from nothing but the folder.
+/// A server and its agent, created from the directory alone.
 struct Process {
     url: String,
     stop: oneshot::Sender<()>,
@@ -297,7 +298,7 @@ impl Process {
             .route("/tasks/{task}", get(show))
             .route("/tasks/{task}/decisions", post(decide))
             .with_state(Arc::new(app));
-        // Nobody but this machine, at a port that is free.
+        // Listens on the loopback interface only, at a free port.
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel();
@@ -312,7 +313,7 @@ impl Process {
         Ok(self.server.await??)
     }
 
-    /// Sends a request, as anybody could, and prints what comes back.
+    /// Sends a request, as any caller could, and prints the response.
     async fn send(&self, path: &str, what: &str, body: Option<&str>) -> Result<Value, BoxError> {
         let (http, url) = (reqwest::Client::builder().no_proxy().build()?, &self.url);
         let (verb, request) = match body {
@@ -328,7 +329,7 @@ impl Process {
     }
 }
 
-/// Plays the caller.
+/// Plays both processes and the caller.
 async fn play(folder: &Path) -> Result<(), BoxError> {
     println!("The first process gets a task.");
     let first = Process::start(folder).await?;
@@ -358,7 +359,7 @@ async fn play(folder: &Path) -> Result<(), BoxError> {
     second.end().await
 }
 
-/// Serves until it is stopped.
+/// Serves until the process is killed.
 async fn serve(folder: &Path) -> Result<(), BoxError> {
     let Process { url, server, stop: _stop } = Process::start(folder).await?;
     println!("Listening on {url}, with the folder {}.", folder.display());

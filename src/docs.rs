@@ -1,4 +1,4 @@
-//! Pages that are longer than an item's documentation.
+//! Guides that are too long for the documentation of one item.
 
 #[doc = include_str!("../docs/rules.md")]
 pub mod rules {}
@@ -12,7 +12,7 @@ pub mod pydantic {}
 #[doc = include_str!("../docs/pydantic-ai-middleware.md")]
 pub mod pydantic_ai_middleware {}
 
-/// With the feature `ai-sdk`.
+/// Available with the feature `ai-sdk`.
 #[cfg(feature = "ai-sdk")]
 #[doc = ""]
 #[doc = include_str!("../docs/vercel-ai-adapter.md")]

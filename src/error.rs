@@ -1,7 +1,7 @@
-//! What the host of a stack can get wrong, and how a response can fail.
+//! Errors: mistakes in the host program, and failures of a response.
 //!
-//! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model sees. The types here are for the
-//! program that wires tools, layers and handlers together.
+//! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model gets. These types are for the host,
+//! the program that puts tools, layers and handlers together.
 
 mod ids;
 mod kind;
@@ -15,10 +15,10 @@ use ids::{Behind, Ids, IdsAre, Nearest, NotExpected};
 /// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
 pub type BoxError = tower::BoxError;
 
-/// The host wired something wrong: answers that do not fit what was asked, tools whose names clash, a call that went
-/// round the stack. The message names the calls and says what to do.
+/// A mistake in the host program: answers that do not match the requests, tools with the same name, a call that
+/// bypassed the stack. The message names the calls and says what to do.
 ///
-/// Where answers are refused, nothing deferred has been executed (rule A4), and the questions stand as they were.
+/// When answers are refused, no deferred call has been executed (rule A4), and the pending calls are unchanged.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
@@ -28,10 +28,10 @@ pub enum UserError {
         Ids(ids)
     )]
     AnswersMissing {
-        /// The calls without an answer.
+        /// The ids of the calls without an answer.
         ids: Vec<String>,
     },
-    /// Answers for calls that do not wait for one: never asked about, already settled, or answered before.
+    /// Answers for calls that are not pending: never asked about, already settled, or answered before.
     #[error(
         "{} not waiting for an answer: answer only the calls of the requests you were given",
         IdsAre(ids)
@@ -40,140 +40,140 @@ pub enum UserError {
         /// The ids that are not pending.
         ids: Vec<String>,
     },
-    /// A value was given for a call that needs an approval, or an approval for one that is executed elsewhere.
+    /// A result was given for a call that needs an approval, or an approval for a call that is executed elsewhere.
     #[error(
         "wrong kind of answer for {}: answer approvals in `approvals`, and calls executed elsewhere in `calls`",
         Ids(ids)
     )]
     AnswersOfWrongKind {
-        /// The calls that were answered in the wrong map.
+        /// The ids of the calls that were answered in the wrong map.
         ids: Vec<String>,
     },
     /// A call was answered in more than one way, or answered and left.
     #[error("more than one answer for {}: give each call one answer, or leave it", Ids(ids))]
     AnswersContradict {
-        /// The calls with several answers.
+        /// The ids of the calls with several answers.
         ids: Vec<String>,
     },
-    /// Several things are wrong with the answers at once.
+    /// The answers have more than one of these problems.
     #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     AnswersWrong {
-        /// Each of them.
+        /// The problems, each as its own error.
         problems: Vec<Self>,
     },
-    /// The answers were made for other questions than the ones that wait (rule A6).
+    /// The answers were made for other questions than the pending ones (rule A6).
     #[error(
         "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
         Ids(ids)
     )]
     AnswersForOtherBatch {
-        /// The calls whose question is not the one that was answered; all of them when the batch itself differs.
+        /// The ids of the calls whose question is not the answered one; all calls when the batch differs.
         ids: Vec<String>,
     },
-    /// Answers that must carry the fingerprints of what was shown do not: the turn requires them, or the answers they
-    /// are merged with carry them.
+    /// The answers carry no fingerprints of the requests, although the turn requires them, or other answers that are
+    /// merged with these carry them.
     #[error(
         "the answers carry no fingerprints, and `require_bound_answers`, or the answers they are merged with, demand them: build them with `requests.answer()`"
     )]
     AnswersNotBound,
-    /// Arguments that an approver typed do not fit their tools.
+    /// Arguments that an approver edited do not fit their tools.
     #[error("the edited arguments of {} do not fit: {problem}", Ids(ids))]
     InvalidOverride {
-        /// The calls whose edited arguments do not fit.
+        /// The ids of the calls whose edited arguments do not fit.
         ids: Vec<String>,
-        /// What does not fit which tool.
+        /// The tools, each with what does not fit.
         problem: String,
     },
-    /// Calls wait for an answer, and the run may not end with deferred calls.
+    /// Calls are pending, and the run may not end with deferred calls.
     #[error("{}", NotExpected { ids, left_by: left_by.as_deref(), again })]
     DeferredNotExpected {
-        /// The calls that wait.
+        /// The ids of the pending calls.
         ids: Vec<String>,
-        /// What left them: the handler that was asked, or the answers that were given. `None` when nothing was.
+        /// What left the calls unanswered: the handler, or the answers that were given. `None` when there was neither.
         left_by: Option<String>,
-        /// Those of them that were answered and have deferred again. A handler is asked about a call once in a response
-        /// (rule T4).
+        /// The ids among `ids` that were answered and then deferred again. A handler is asked about a call only once
+        /// per response (rule T4).
         again: Vec<String>,
     },
-    /// State is nested too deep to be read back once it is stored (rule L7). It is still in memory: the error of the run
-    /// or the turn has it.
+    /// The state is nested too deeply to be read back after it is stored (rule L7). The error of the run or the turn
+    /// still has the state in memory.
     #[error(
         "the state is nested {levels} levels deep, and only {max} could be read back: keep the results of tools, the metadata of questions and the agents behind tools flatter, or answer its calls in this process"
     )]
     StateTooDeep {
-        /// How deep it is.
+        /// The nesting of the state, in levels.
         levels: usize,
-        /// How deep it may be.
+        /// The maximum nesting, in levels.
         max: usize,
     },
-    /// Two tools have one name.
+    /// Two tools have the same name.
     #[error(
         "two tools are called `{name}` (in {first} and {second}): rename one with `renamed`, or give a whole set a prefix with `prefixed`"
     )]
     ToolConflict {
-        /// The name both have.
+        /// The name that both tools have.
         name: String,
-        /// Where the first one comes from.
+        /// The origin of the first tool, such as its toolset.
         first: String,
-        /// Where the second one comes from.
+        /// The origin of the second tool, such as its toolset.
         second: String,
     },
     /// A wrapper was asked to rename a tool onto a name that is taken, or to rename one tool twice.
     #[error("cannot rename `{from}` to `{to}`: {problem}")]
     Rename {
-        /// The name to change.
+        /// The current name of the tool.
         from: String,
-        /// The name it should get.
+        /// The requested name of the tool.
         to: String,
-        /// Why that is not possible.
+        /// Why the tool cannot be renamed.
         problem: &'static str,
     },
-    /// A prepare function gave a tool that it was not given.
+    /// A prepare function returned a tool that is not in its input.
     #[error(
         "a prepare function cannot add or rename tools, but gave `{name}`: add tools to a toolset, rename with `renamed`"
     )]
     PrepareAdded {
-        /// The tool that nobody knows.
+        /// The name of the tool that is not in the input.
         name: String,
     },
-    /// A layer is for a tool by name, and there is none of that name where it stands.
+    /// A layer selects a tool by a name that no tool has at the layer's level.
     #[error(
         "the layer `{layer}` is for a tool `{name}`, and there is none where it stands ({}): correct the name in `for_tools`, as the wrappers inside have left it; for a tool that comes and goes, use `when`",
         Nearest(nearest)
     )]
     UnknownTool {
-        /// The layer.
+        /// The name of the layer.
         layer: String,
         /// The name that no tool has.
         name: String,
-        /// The names of tools that are most like it.
+        /// The names of the most similar tools.
         nearest: Vec<String>,
     },
-    /// A tool body asked for a dependency that the run does not have.
+    /// A dependency was requested that the run does not have.
     #[error("the run has no dependency of type `{type_name}`: add it with `.deps(value)`")]
     MissingDeps {
-        /// The type that was asked for.
+        /// The name of the requested type.
         type_name: &'static str,
     },
-    /// A call reached a layer or the gate without the record of what was decided about it.
+    /// A call without a call record reached a layer or the gate: no turn has sent it.
     #[error(
         "call `{}` of tool `{}` was not made by a turn: send calls through `Turn` or `Agent`, and let layers change a call with `with_args` instead of building a new one",
         id.escape_debug(),
         tool.escape_debug()
     )]
     NoPass {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
-    /// An attempt came after its call had got its outcome, or after the turn was dropped (rule T6).
+    /// An attempt to execute a call came after the call had its outcome, or after the turn was dropped (rule T6).
     #[error("call `{}` already has its outcome: a late or detached attempt runs nothing", id.escape_debug())]
     PassClosed {
-        /// The call.
+        /// The id of the call.
         id: String,
     },
-    /// A call reached its gate round a middleware that stands between the turn and the tool (rule D9). Nothing ran.
+    /// A call reached its gate without passing a middleware between the turn and the tool (rule D9). Nothing ran.
     #[error(
         "call `{}` of tool `{}` did not pass the layer `{}`, and nothing was run: a layer sends a call inward only by the service it wraps; one that chooses between several builds each of them from that service, with `inner.clone().layered(…)`",
         id.escape_debug(),
@@ -181,48 +181,48 @@ pub enum UserError {
         layer.escape_debug()
     )]
     LayerSkipped {
-        /// The call.
+        /// The id of the call.
         id: String,
         /// The tool, by the name the model used.
         tool: String,
-        /// The outermost middleware that was skipped.
+        /// The name of the outermost middleware that was skipped.
         layer: String,
     },
-    /// The body of a tool sent the call that it executes into a stack, where it would wait for its own end.
+    /// A tool body sent its own call into a stack, where the call would wait for its own end.
     #[error(
         "the body of tool `{}` sent its own call `{}` into a stack: a call runs once, so give a tool that calls tools a `Turn` of its own",
         tool.escape_debug(),
         id.escape_debug()
     )]
     CallFromBody {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
     /// Stored state cannot be used.
     #[error("the stored state cannot be used: {problem}")]
     StoredState {
-        /// What is wrong with it and what to do.
+        /// What is wrong with the state, and what to do.
         problem: String,
     },
-    /// The history that a run should continue does not fit.
+    /// The run cannot continue the history that it was given.
     #[error("the history cannot be continued: {problem}{}", Behind(ids))]
     History {
-        /// What is wrong with it and what to do.
+        /// What is wrong with the history, and what to do.
         problem: String,
-        /// The calls it is about.
+        /// The ids of the affected calls; may be empty.
         ids: Vec<String>,
     },
-    /// A blocking call was made where an async runtime runs.
+    /// A blocking method was called on a thread that runs an async runtime.
     #[error(
         "this would block the async runtime it is called in: await the run instead, or call it on a thread of its own"
     )]
     InsideRuntime,
-    /// The system gave no runtime for a blocking call.
+    /// The async runtime for a blocking method could not be started.
     #[error("no async runtime could be started: {problem}")]
     NoRuntime {
-        /// What the system says.
+        /// The error message of the system.
         problem: String,
     },
 }
@@ -239,8 +239,8 @@ impl UserError {
         Err(Self::StoredState { problem })
     }
 
-    /// Whether the error is about the answers that were given, and not about how things are wired: a service tells
-    /// whoever answered, and what waits stands as it was.
+    /// Whether the error is about the answers that were given, not about the host program. A service reports such an
+    /// error to the person who answered; the pending calls are unchanged.
     #[must_use]
     pub fn is_about_answers(&self) -> bool {
         match self {
@@ -270,7 +270,7 @@ impl UserError {
         }
     }
 
-    /// The calls the error is about; empty when it is not about particular calls.
+    /// The ids of the affected calls; empty when the error is not about particular calls.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         match self {

@@ -17,19 +17,21 @@ use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
 use crate::panic::{Panicked, catch_panic};
 use crate::toolset::{Permit, Toolset};
 
-/// The text of an outcome whose tool was started and whose end was not seen.
+/// The text for the model when a tool was started and its end was not seen.
 pub(crate) const MAY_HAVE_RUN: &str =
     "The tool was started and its end was not seen: it may have run.";
 
-/// Stands directly around a [`Toolset`]: exactly one per leaf, made by `Tools::from`. Everything above it decides;
-/// only what it lets through is executed, at most once per pass.
+/// Wraps a [`Toolset`] directly: one gate per toolset, made by `Tools::from`. Everything above the gate decides;
+/// only the gate executes, at most once per pass.
 ///
-/// A call is refused here that has no pass, whose pass is closed, or that was denied; that has skipped a layer on its
-/// way (rule D9); whose arguments were changed after a layer decided on them, or do not fit the tool; that has an open
-/// question which no approval covers; and that was started before.
+/// The gate refuses a call without a call record or with a closed one, a call that was denied or that skipped a layer
+/// (rule D9), and arguments that do not fit the tool. It defers a call with an open question that no approval covers.
+/// Where arguments were changed after a layer had decided on them, the turn repeats the pass (rule D3). A second
+/// attempt at a call gets the recorded outcome; only an idempotent tool, and a failed call without a question, may run
+/// again.
 pub struct Gate<T> {
     toolset: Arc<T>,
-    /// The toolset's id; the address tells gates apart.
+    /// The id of the toolset. Gates are compared by its address.
     id: Arc<str>,
 }
 
@@ -45,7 +47,7 @@ impl<T: Toolset> Gate<T> {
         Self { toolset: Arc::new(toolset), id }
     }
 
-    /// The definitions, each tied to this gate.
+    /// The definitions of the toolset, each tied to this gate, so that no other gate executes its calls.
     pub(crate) async fn definitions(
         &self,
         cx: &RunContext,
@@ -90,7 +92,7 @@ impl<T: Toolset> Gate<T> {
         };
         record.refuse_skipped(&call)?;
         if record.arrives(call.args()).is_err() {
-            // The turn makes the pass again; nothing looks at this outcome.
+            // The turn repeats the pass, and ignores this outcome.
             return Ok(Outcome::Deferred(Deferral::approval(Vec::new())));
         }
         if let Some(refused) = Self::refuse_invalid(&record, leaf, &call) {
@@ -106,21 +108,23 @@ impl<T: Toolset> Gate<T> {
             return Ok(Outcome::Deferred(record.defer(deferral)));
         }
         if leaf.behind.is_some() {
-            // An agent runs outside of the stack: the turn takes it from here (rule T7).
+            // The turn runs an agent itself, outside of the stack (rule T7).
             record.delegate();
             return Ok(Outcome::Deferred(Deferral::of_agent()));
         }
         let journal = record.context().run().journal.clone();
         let journal = journal.filter(|_| asked || leaf.journaled);
         let rerun = match journal {
-            // What is written down stands: nothing runs over it.
+            // With a journal the first recorded outcome is final: no attempt of this pass runs again, not even of an
+            // idempotent tool.
             Some(_) => Rerun { idempotent: false, unasked: false },
             None => Rerun { idempotent: leaf.idempotent, unasked: !asked },
         };
         self.execute(&record, leaf, call, rerun, journal).await
     }
 
-    /// Arguments that layers made are validated here; the model's own were, where the response entered (rule T5).
+    /// Validates arguments that layers have changed. The model's own were validated when the response entered the turn
+    /// (rule T5).
     fn refuse_invalid(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Option<Outcome> {
         if record.knows(call.args()) {
             return None;
@@ -134,7 +138,8 @@ impl<T: Toolset> Gate<T> {
         Some(refuse(record, text, Some(problem)))
     }
 
-    /// Whether somebody was asked and said yes to exactly this; the deferral when a question is open (rule A1).
+    /// `Ok(true)` if an approval covers the call, `Ok(false)` if there is no question; `Err` is the deferral of a call
+    /// with an open question (rule A1).
     fn open_questions(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
         let questions = record.questions(record.definition().declared_question());
         let changed = match record.approval() {
@@ -148,7 +153,7 @@ impl<T: Toolset> Gate<T> {
         Err(Deferral { changed, ..Deferral::approval(questions) })
     }
 
-    /// Runs the body.
+    /// Runs the tool body. A panic is an outcome, as part of the work may be done.
     async fn run(&self, record: &Arc<CallRecord>, call: ToolCall) -> Result<Outcome, SharedError> {
         let tool = call.name().to_owned();
         let permit = Permit::new(call.at_body(), record.context().clone(), BodyToken::new(record));
@@ -212,14 +217,14 @@ impl<T: Toolset> Gate<T> {
     }
 }
 
-/// What becomes of a call that the journal does not let run.
+/// Turns a claim that the journal did not grant into the result of the call.
 fn not_executed(
     claim: Result<JournalClaim, BoxError>,
     claimed: ExecutionGuard,
     record: &CallRecord,
 ) -> Result<Outcome, BoxError> {
     let outcome = match claim {
-        // It was executed before: that is what the record of this pass says, too.
+        // The call was executed before, and the call record gets the same outcome.
         Ok(JournalClaim::Recorded(outcome)) => outcome,
         Ok(JournalClaim::AskAgain(question, why)) => {
             claimed.give_up();
@@ -228,7 +233,7 @@ fn not_executed(
             return Ok(Outcome::Deferred(record.defer(deferral)));
         }
         Ok(JournalClaim::Unknown(text)) => {
-            drop(claimed); // leaves the record unknown, as it is
+            drop(claimed); // records the execution as unknown
             return Ok(Outcome::unknown(text));
         }
         Ok(JournalClaim::Denied(text)) => {
@@ -244,7 +249,8 @@ fn not_executed(
     Ok(outcome)
 }
 
-/// Runs a body whose execution is claimed, keeps the claim while it runs, and writes down how it has ended.
+/// Runs a body under a claim of the journal: renews the claim's lease while the body runs, then settles the claim with
+/// the outcome.
 async fn written_down(
     journal: &dyn Journal,
     token: &JournalToken,
@@ -270,7 +276,7 @@ async fn written_down(
     }
 }
 
-/// What is not as it was approved, if anything.
+/// How the call differs from what was approved; `None` if the approval covers it.
 pub(crate) fn not_covered(
     approval: &Approval,
     leaf: &Leaf,
@@ -297,7 +303,7 @@ fn refuse(record: &CallRecord, reason: String, detail: Option<String>) -> Outcom
     Outcome::denied(record.deny_at_gate(reason, detail).reason())
 }
 
-/// How a body that gave no value has ended.
+/// Maps the error of a tool body to an outcome, or to an error that ends the run.
 fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, SharedError> {
     match error {
         ToolError::Retry(it) => Ok(Outcome::Retry(it)),
@@ -323,7 +329,7 @@ fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, S
     }
 }
 
-/// What the model is told of an error: its `Display`, and nothing of its sources.
+/// The text of an error for the model: its `Display` without its sources, or a default if that is empty or panics.
 fn told(error: &BoxError) -> String {
     let text = catch_unwind(AssertUnwindSafe(|| error.to_string())).unwrap_or_default();
     if text.trim().is_empty() { "The tool failed without saying why.".to_owned() } else { text }

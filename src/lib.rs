@@ -1,9 +1,9 @@
 //! `async fn(ToolCall) -> Outcome`, behind permission layers.
 //!
-//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. Each says ALLOW, DENY or ASK about a
-//! call, with changed arguments if need be. The ASKs of one model response are one batch, for a handler that answers
-//! inline, or for anybody who answers hours later, in another process. **What was approved is what runs: at most once,
-//! and never silently.**
+//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. For each call a layer decides ALLOW,
+//! DENY or ASK, and may change the arguments. The ASKs of one model response form one batch. A handler answers the
+//! batch inline, or the batch is stored and answered hours later, in another process. **What was approved is what runs:
+//! at most once, and never silently.**
 //!
 //! ```text
 //!  model response ── the calls of ONE response
@@ -11,7 +11,7 @@
 //!       ▼
 //!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
 //!               │ DENY: stops here                                  │ an open question: deferred, at once
-//!               │ ASK: noted, the call goes on inward               ▼
+//!               │ ASK: recorded, the call continues inward          ▼
 //!               ▼                                        DeferredToolRequests ─► handler, or the caller
 //!  outcomes, in model order ◄── approved calls pass the SAME stack again ◄── DeferredToolResults
 //! ```
@@ -62,7 +62,7 @@
 //! assert!(report.calls()[0].outcome().is_returned());
 //! assert!(report.calls()[1].outcome().is_deferred());
 //!
-//! // Nobody has answered: what waits is a value. Store it, ask whoever should know, and go on, here or elsewhere.
+//! // The pending call is part of a value: store it, ask a person, and resume here or in another process.
 //! let suspended = report.into_suspended().unwrap();
 //! let answers = suspended.requests().answer().approve("call_2").answered_by("ann").build()?;
 //! let report = turn.resume(suspended, answers).await?;
@@ -86,27 +86,37 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
-//! | `cli` | a handler that asks a person in the terminal |
+//! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `genai` | real models, through the clients of the `genai` crate |
-//! | `schema` | tools that are known only by a JSON Schema |
-//! | `seal` | tokens for approvals that go through other hands |
-//! | `postgres` | a store of the ledger in PostgreSQL |
-//! | `sqlite` | a ledger in a file that many processes share |
+//! | `schema` | tools that are described only by a JSON Schema |
+//! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
+//! | `postgres` | a store for the ledger in PostgreSQL |
+//! | `sqlite` | a store for the ledger in a file that several processes share |
+//! | `terminal` | a handler that asks a person in the terminal |
+//! | `testing` | checks for layers, middleware and stores of your own |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
+#![cfg_attr(
+    not(feature = "agent"), // which needs `ledger`
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "modules on lower floors do not know which of the upper ones are switched on"
+    )
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(feature = "agent")]
 pub mod agent;
 #[cfg(feature = "ai-sdk")]
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -116,9 +126,11 @@ pub mod gate;
 pub mod genai;
 pub mod handler;
 pub mod layer;
+#[cfg(feature = "ledger")]
 pub mod ledger;
 pub mod message;
 pub mod middleware;
+#[cfg(feature = "agent")]
 pub mod model;
 pub mod outcome;
 mod panic;
@@ -130,6 +142,9 @@ pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "terminal")]
+pub mod terminal;
+#[cfg(feature = "testing")]
 pub mod testing;
 pub mod tools;
 pub mod toolset;
@@ -137,6 +152,7 @@ pub mod turn;
 
 pub use schemars;
 
+#[cfg(feature = "agent")]
 pub use agent::{
     Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
     TakeUp, structured, text,
@@ -146,8 +162,6 @@ pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
     ToolDefinition, ToolKind, Usage, UsageLimits,
 };
-#[cfg(feature = "cli")]
-pub use cli::TerminalHandler;
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
 };
@@ -157,7 +171,7 @@ pub use deferred::{
 };
 pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
-// `self::`, as the crate behind it has the same name.
+// `self::` distinguishes the module from the crate `genai`.
 #[cfg(feature = "genai")]
 pub use self::genai::{GenaiError, GenaiModel};
 pub use handler::{
@@ -171,6 +185,7 @@ pub use middleware::{
     Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware,
     ToolRateLimit, When, danger_first_decision_wins, decide_fn, from_fn, when,
 };
+#[cfg(feature = "agent")]
 pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
 pub use outcome::{
     ApprovalRequired, CallDeferred, Deferral, DeferralKind, FatalError, ModelRetry, Outcome,
@@ -182,6 +197,8 @@ pub use postgres::PostgresStore;
 pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
+#[cfg(feature = "terminal")]
+pub use terminal::TerminalHandler;
 pub use tools::{ToolLayer, ToolService, Tools, ToolsExt};
 #[cfg(feature = "schema")]
 pub use toolset::schema_tool_fn;

@@ -1,4 +1,4 @@
-//! The history of a run, in PydanticAI's JSON shape.
+//! The message history of a run, in PydanticAI's JSON shape.
 
 use std::fmt;
 
@@ -9,107 +9,107 @@ use serde_json::{Value, json};
 use crate::call::ToolCall;
 use crate::outcome::Outcome;
 
-/// One message of a history.
+/// One message of a history, serialised with `kind` `request` or `response`.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Message {
-    /// What the model is told: prompts and results.
+    /// A message to the model: prompts and the results of calls.
     Request {
-        /// In this order.
+        /// The parts, in the order in which the model reads them.
         parts: Vec<RequestPart>,
     },
-    /// What the model said.
+    /// A message from the model.
     Response {
-        /// In this order.
+        /// The parts, in the order in which the model wrote them.
         parts: Vec<ResponsePart>,
     },
 }
 
-/// One part of what the model is told.
+/// One part of a message to the model.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part_kind", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RequestPart {
-    /// What the model is there for, in histories that were written elsewhere; an agent of ours says it with every
-    /// request, as its [instructions](crate::Agent::instructions).
+    /// A system prompt, in a history that another program wrote. An agent of this library sends its
+    /// [instructions](crate::Agent::instructions) with every request instead, and does not store them.
     SystemPrompt {
-        /// A text.
+        /// The text of the prompt.
         content: String,
     },
-    /// What the user says.
+    /// A prompt of the user, or additional content of a tool.
     UserPrompt {
-        /// A text, or what a tool added for the model to read.
+        /// A text, or the JSON value that a tool added for the model to read.
         content: Value,
     },
-    /// What became of a call.
+    /// The result of a call.
     ToolReturn {
-        /// The tool, by the name the model used.
+        /// The name of the tool, as the model called it.
         tool_name: String,
-        /// The value, or a text.
+        /// The value that the tool returned, or the text of a denial, an error or a retry.
         content: Value,
-        /// The call.
+        /// The id of the call.
         tool_call_id: String,
-        /// What kind of result it is.
+        /// How the call ended; a missing value or `null` is read as success.
         #[serde(default, deserialize_with = "or_default")]
         outcome: ReturnKind,
     },
 }
 
-/// What is not there, or `null`, is the default.
+/// Deserialises `null` as the default, as serde does for a missing value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What kind of result the model is told.
+/// How a call ended, as a message states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReturnKind {
-    /// The tool gave a value.
+    /// The tool returned a value.
     #[default]
     Success,
-    /// A layer or a person said no.
+    /// A layer or a person denied the call.
     Denied,
-    /// It failed for good.
+    /// The call failed, and the model is not asked to repeat it.
     Failed,
-    /// The model should try again.
+    /// The model is asked to make the call again, in another way.
     Retried,
-    /// It was started, and its end was not seen.
+    /// The tool was started, but its end was not observed: it may have run.
     Interrupted,
 }
 
-/// One part of what the model said.
+/// One part of a message from the model.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ResponsePart {
-    /// Text.
+    /// Text for the user.
     Text(String),
-    /// A tool call.
+    /// A call of a tool, not yet checked or decided.
     ToolCall(ToolCall),
-    /// What the model thought before it spoke. Nobody is shown it; some providers have to be given it back, as it was.
+    /// Reasoning of the model. People are not shown it; some providers require it back unchanged with the next request.
     Thinking {
-        /// The thoughts, or a summary of them. May be empty.
+        /// The reasoning, or a summary of it. May be empty.
         content: String,
-        /// What the provider proves them by, or all there is of them, encrypted.
+        /// The provider's signature over the reasoning, or the whole reasoning in encrypted form.
         signature: Option<String>,
-        /// The provider's name for this piece.
+        /// The provider's id of this part.
         id: Option<String>,
-        /// Whose they are. A signature means nothing to anybody else.
+        /// The provider that produced the part. Other providers cannot use its signature.
         provider_name: Option<String>,
     },
 }
 
 impl Message {
-    /// What the user says.
+    /// A message with one prompt of the user.
     #[must_use]
     pub fn user(prompt: impl Into<String>) -> Self {
         Self::Request { parts: vec![RequestPart::UserPrompt { content: prompt.into().into() }] }
     }
 
-    /// The calls in it.
+    /// The calls in this message; a request has none.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let parts = match self {
             Self::Response { parts } => parts.as_slice(),
@@ -123,7 +123,7 @@ impl Message {
 }
 
 impl Message {
-    /// The ids of the calls whose results are in it.
+    /// The ids of the calls whose results are in this message; a response has none.
     pub(crate) fn result_ids(&self) -> impl Iterator<Item = &str> {
         let parts = match self {
             Self::Request { parts } => parts.as_slice(),
@@ -137,7 +137,7 @@ impl Message {
 }
 
 impl RequestPart {
-    /// The result of a call; `None` while it waits.
+    /// The result of a call; `None` while the call is deferred.
     pub(crate) fn result(call: &ToolCall, outcome: &Outcome) -> Option<Self> {
         let kind = match outcome {
             Outcome::Returned(_) => ReturnKind::Success,
@@ -155,7 +155,7 @@ impl RequestPart {
         })
     }
 
-    /// The result of a call, and what its tool added for the model to read. A call that waits has none.
+    /// The result of a call, and the content that its tool added for the model; `None` while the call is deferred.
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let result = Self::result(call, outcome)?;
         let beside = match outcome {
@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for ResponsePart {
     }
 }
 
-/// Kinds and lengths, not contents (rule S2).
+/// Shows the kinds and lengths of the parts, never their contents (rule S2).
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Who answers: the terminal, a file of rules, or everything alike.
+//! The handlers that answer: the terminal, a file of rules, or one answer for all calls.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::Cli;
 
-/// The handler that the command line asks for, and a word about it if it needs one.
+/// The handler for the command line's options, and a note for the user if there is one.
 pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>), String> {
     let chain = HandlerChain::new();
     if cli.approve_all {
@@ -40,7 +40,7 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
     Ok((chain.with(TerminalHandler::new()).with(nobody), None))
 }
 
-/// One rule of `--answers`; `--help` explains it.
+/// One rule of `--answers`, which `--help` explains.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -60,18 +60,18 @@ enum Answer {
     Edit,
 }
 
-/// Answers by rules, and leaves the calls that no rule fits.
+/// A handler that answers by rules, and leaves calls that no rule matches.
 struct Rules {
     rules: Vec<Rule>,
     asked: Mutex<Asked>,
 }
 
-/// What the rules remember of a run.
+/// What the handler remembers over the batches of a run.
 #[derive(Default)]
 struct Asked {
-    /// The calls that were asked about, each once, in order.
+    /// The ids of the calls that were asked about, each once, in order. Rules refer to their numbers.
     calls: Vec<String>,
-    /// Which rule has edited which call.
+    /// The rules, by index, that have edited a call, with its id: each edits a call once.
     edited: BTreeSet<(usize, String)>,
 }
 
@@ -155,7 +155,7 @@ impl DeferredToolHandler for Rules {
     }
 }
 
-/// Whether a text is what a pattern says; `*` stands for any text.
+/// Whether a text matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };

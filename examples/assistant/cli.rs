@@ -89,7 +89,7 @@ Exit status:
   130  you stopped the run with Ctrl-C: the calls that were asked about have not run"#;
 
 impl Cli {
-    /// What clap cannot tell.
+    /// Checks combinations of options that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
         let answered = self.approve_all || self.deny_all;
         match answered && self.suspend.is_some() && self.resume.is_none() {

@@ -10,12 +10,12 @@
 //! | file | is |
 //! |---|---|
 //! | `stack.rs` | the permission stack: start reading here |
-//! | `sandbox.rs` | which paths are inside of the folder |
+//! | `sandbox.rs` | which paths are inside the folder |
 //! | `tools.rs` | the tools, on real files |
-//! | `model/` | the model: offline, deterministic, in the place of a real one, or that one (`model/real.rs`) |
-//! | `answers.rs` | who answers: the terminal, a file of rules, or everything alike |
-//! | `suspend.rs` | the file of a run that waits |
-//! | `report/` | what is printed, and the table at the end |
+//! | `model/` | the scripted model, offline and deterministic, and real models (`model/real.rs`) |
+//! | `answers.rs` | the handlers: the terminal, a file of rules, or one answer for all calls |
+//! | `suspend.rs` | the file of a suspended run |
+//! | `report/` | the output, and the table at the end |
 
 mod answers;
 mod cli;
@@ -69,15 +69,15 @@ async fn main() -> ExitCode {
 }
 
 enum Failure {
-    /// What the user gave cannot be used, and nothing has run.
+    /// The user's input cannot be used, and nothing has run.
     Unusable(String),
-    /// The run failed.
+    /// The run ended with an error.
     Run(String),
-    /// A person stopped the run at a question.
+    /// A person stopped the run while a question was open.
     Stopped(String),
 }
 
-/// One process of a run: from a prompt or a file, to an answer or a file.
+/// One process of a run, from a prompt or a file to an answer or a file.
 struct Session {
     cli: Cli,
     directory: PathBuf,
@@ -88,7 +88,7 @@ struct Session {
 }
 
 impl Session {
-    /// Checks everything that can be checked before anything runs. Gives the run that waits, if one is resumed.
+    /// Checks everything that can be checked before anything runs. Also returns the suspended run, if one is resumed.
     async fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
         cli.check()?;
         let model = match &cli.model {
@@ -127,8 +127,8 @@ impl Session {
             let result = ended.map_err(|error| self.fail(&error))?;
             match result.output() {
                 RunOutput::Deferred(run) if self.cli.suspend.is_none() => {
-                    // A file changed while its question waited, or an edited answer was changed by a layer: the
-                    // handler was asked once for this response, so what is asked again comes back here.
+                    // The handler is asked once per response. A call that has to be asked about again (its file has
+                    // changed, or a layer has changed an edited answer) is returned here.
                     ended = self.answer(SuspendedRun::clone(run), None).await?;
                 }
                 RunOutput::Deferred(run) => return self.suspend(run),
@@ -140,7 +140,8 @@ impl Session {
         }
     }
 
-    /// A run that asks inline. With `--suspend` only the rules of `--answers` answer, and the rest waits.
+    /// Sets the handler that answers inline. With `--suspend`, only the rules of `--answers` answer, and the other
+    /// calls are left pending.
     fn handled<'a>(&self, run: Run<'a>) -> Run<'a> {
         match (&self.cli.suspend, &self.cli.answers) {
             (Some(_), None) => run,
@@ -148,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Answers what waits, takes the file it came from out of the way, and goes on.
+    /// Answers the pending calls, claims the file that the run came from, and resumes the run.
     async fn answer(
         &self,
         run: SuspendedRun,
@@ -188,7 +189,7 @@ impl Session {
         Ok(())
     }
 
-    /// The run has gone on from the file that was resumed.
+    /// Removes the claimed file: the run has progressed beyond it.
     fn forget_used(&self) {
         if let Some(file) = &self.cli.resume {
             suspend::forget(file);
@@ -201,7 +202,8 @@ impl Session {
         say(&format!("\n{}", self.report.table()));
     }
 
-    /// Every error carries the run as it stood: what ran is settled in it, and does not run again.
+    /// Reports an error and stores the snapshot that it carries, in which calls that ran are settled and do not run
+    /// again.
     fn fail(&self, error: &RunError) -> Failure {
         say(&format!("\n{}", self.report.table()));
         let mut text = match error.kind().is_stopped() {
@@ -229,7 +231,7 @@ impl Session {
     }
 }
 
-/// What a person is told who stops before anything was answered: a file that was resumed stays as it is.
+/// The message for a person who stops before any call was answered. A file that was resumed is unchanged.
 fn stopped(run: &SuspendedRun, from: Option<&Path>) -> String {
     let still = match from {
         Some(file) => format!("{} still holds the run", file.display()),
@@ -245,7 +247,7 @@ fn calls_wait(run: &SuspendedRun) -> String {
     }
 }
 
-/// Where to work: in the directory that was named, where the suspended run worked, or in a new copy.
+/// The directory to work in: the one that was named, that of the suspended run, or a new copy.
 fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
     match (&cli.directory, stored) {
         (_, Some(stored)) => Ok(stored.directory.clone()),
@@ -270,7 +272,7 @@ fn agent(
         None => Agent::new(model::Tidy, tools).instructions("You tidy up folders."),
     };
     agent
-        // The layers and the tools find it by its type.
+        // The layers and the tools find the sandbox by its type.
         .deps(sandbox)
         .output(text().or_deferred())
         .turns(|turn| if explain { turn.explain() } else { turn }.require_bound_answers())

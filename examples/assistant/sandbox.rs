@@ -1,33 +1,33 @@
-//! The directory that the assistant may touch, and the one place that knows which paths are in it.
+//! The directory that the assistant may use, and the only code that decides which paths are inside it.
 //!
-//! The stack asks it before anybody is asked; the tools ask it again when they open a file. A path is looked at
-//! twice: as it is written (`..` and `.` taken out) and as it really is (links followed), component by component,
-//! also when its last parts do not exist yet.
+//! The stack checks paths before a person is asked, and the tools check them again when they open a file. A path is
+//! checked in two forms: as it is written (without `..` and `.`), and as it really is (links followed), component by
+//! component, even if its last parts do not exist yet.
 //!
-//! What paths cannot tell: a hard link is the file itself, and a link that another program swaps in between the
-//! check and the opening wins the race. Against other programs, use the operating system's own sandbox.
+//! A check of paths has limits: a hard link cannot be told from the file itself, and another program can swap in a link
+//! between the check and the opening. Against other programs, use the operating system's sandbox.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-/// The directory. The model's paths are relative to it, and `~` is it.
+/// The directory. The model's paths are relative to it, and `~` stands for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sandbox {
-    /// Every link resolved.
+    /// The directory with every link resolved.
     dir: PathBuf,
-    /// As it was named, for absolute paths that are written that way.
+    /// The directory as it was named, for absolute paths that are written that way.
     named: PathBuf,
 }
 
-/// Why a path is refused. The text is for the model: it names what the model sent and nothing else.
+/// Why a path is refused. The text is for the model, and contains only what the model sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It is written in a way that tools and people may read differently.
+    /// The path is empty, or has a backslash or a control character, which tools and people may interpret differently.
     NotPlain(String),
-    /// It points out of the directory, as it is written.
+    /// The path points outside the directory, as it is written.
     Outside(String),
-    /// It leads out of the directory through a link, or somewhere that cannot be looked at.
+    /// The path leads outside the directory through a link, or to a place that cannot be examined.
     LeadsOut(String),
 }
 
@@ -44,8 +44,8 @@ impl Sandbox {
         &self.dir
     }
 
-    /// The one way to write a path: relative, with `/`, without `.`, `..`, doubled slashes and `~`. Only the text is
-    /// looked at. Normalising twice changes nothing.
+    /// The canonical form of a path: relative, with `/`, without `.`, `..`, doubled slashes and `~`. Only the text is
+    /// examined. Normalising twice changes nothing.
     pub(crate) fn normalise(&self, path: &str) -> Result<String, Refused> {
         let odd = |c: char| c == '\\' || c.is_control();
         if path.is_empty() || path.contains(odd) {
@@ -60,7 +60,8 @@ impl Sandbox {
         Ok(written(inside))
     }
 
-    /// Where a path really is: inside, with every link followed. The last parts need not exist.
+    /// The real place of a path, with every link followed, which is inside the directory. The last parts need not
+    /// exist.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, Refused> {
         let inside = self.dir.join(self.normalise(path)?);
         match real(&inside) {
@@ -69,7 +70,7 @@ impl Sandbox {
         }
     }
 
-    /// Both ways to see a path: as it is written, and where it really is.
+    /// Both forms of a path, relative to the directory: as it is written, and as it really is.
     pub(crate) fn both(&self, path: &str) -> Result<[String; 2], Refused> {
         let real = self.resolve(path)?;
         let inside = real.strip_prefix(&self.dir).map_err(|_| Refused::LeadsOut(path.into()))?;
@@ -77,7 +78,7 @@ impl Sandbox {
     }
 }
 
-/// Takes `.` and `..` out of an absolute path.
+/// Removes `.` and `..` from an absolute path, by its text alone.
 fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -92,7 +93,7 @@ fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// A path inside, as text. A name that begins with `~` gets `./` in front, so that it stays a name.
+/// A path inside the directory, as text. A name that begins with `~` gets the prefix `./`, so that it stays a name.
 fn written(inside: &Path) -> String {
     let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
     match parts.join("/") {
@@ -106,7 +107,7 @@ fn written(inside: &Path) -> String {
 fn real(path: &Path) -> std::io::Result<PathBuf> {
     let missing = |error: &Error| error.kind() == ErrorKind::NotFound;
     match path.canonicalize() {
-        // A link to something that does not exist is there itself: writing to it would create its target.
+        // A dangling link exists itself: writing to it would create its target, so it is not treated as a missing part.
         Err(error) if missing(&error) && path.symlink_metadata().is_err_and(|it| missing(&it)) => {
             match (path.parent(), path.file_name()) {
                 (Some(parent), Some(name)) => Ok(real(parent)?.join(name)),

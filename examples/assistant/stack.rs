@@ -1,4 +1,4 @@
-//! The permission stack: what stands between the model and the files. Read [`stack`] from top to bottom.
+//! The permission stack between the model and the files. Read [`stack`] from top to bottom.
 //!
 //! ```text
 //!  read_file("~/notes/../a.txt")
@@ -13,8 +13,9 @@
 //!  the tool
 //! ```
 //!
-//! The strictest answer wins: a DENY beats an ASK, an ASK beats an ALLOW, wherever they stand. Nobody waits in here:
-//! a call that somebody is asked about comes back through the whole stack once it is approved.
+//! The strictest decision wins: a DENY beats an ASK, and an ASK beats an ALLOW, in any order. Nothing in the stack
+//! waits for a person: a call that needs an approval is deferred, and passes through the whole stack again once it is
+//! approved.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use tower::timeout::TimeoutLayer;
 use crate::sandbox::Sandbox;
 use crate::tools;
 
-/// The tools with everything that is in front of them, outermost first.
+/// The tools with all layers, outermost first.
 pub(crate) fn stack(read_only: bool) -> Tools {
     tools::files().layered(
         ServiceBuilder::new()
@@ -39,14 +40,14 @@ pub(crate) fn stack(read_only: bool) -> Tools {
             .layer(decide_fn(deny_secrets).named("Secrets"))
             .layer(read_only.then_some(ReadOnly).into_layer())
             .layer(Changes.into_layer())
-            // Tower's own. They never see a question wait, so they measure tools and not people.
+            // Tower's own layers. A deferred call has left the stack, so they measure tools and not people.
             .layer(ConcurrencyLimitLayer::new(4))
             .layer(TimeoutLayer::new(Duration::from_secs(10))),
     )
 }
 
-/// Rewrites every path to the one way to write it. What cannot be written so is left as it is, for the next layer to
-/// deny. All layers inside, the person who is asked and the tool see the same path.
+/// Rewrites every path to its canonical form. A path without one is left for the next layer to deny. All layers inside,
+/// the person who is asked and the tool see the same path.
 fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     let mut args = call.args().clone();
@@ -58,7 +59,7 @@ fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
     Ok(Decision::allow().with_args(args))
 }
 
-/// Denies what is not in the workspace: `..`, absolute paths, links that lead out, also where nothing exists yet.
+/// Denies paths outside the workspace: `..`, absolute paths, and links that lead out, even if nothing exists there yet.
 fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     for (_, path) in paths(call)? {
@@ -69,11 +70,11 @@ fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
     Ok(Decision::allow())
 }
 
-/// Denies what may hold secrets, by its own name and by the name of what a link leads to.
+/// Denies paths that may contain secrets, by their own names and by the names of what links lead to.
 fn deny_secrets(call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     for (_, path) in paths(call)? {
-        // An error denies too: the model learns which layer failed, the host learns the rest.
+        // An error denies as well: the model learns which layer failed, and the host learns why.
         if sandbox.both(path)?.iter().any(|path| is_secret(path)) {
             return Ok(Decision::deny(format!("`{path}` may hold secrets.")));
         }
@@ -81,7 +82,7 @@ fn deny_secrets(call: &ToolCall) -> Result<Decision, BoxError> {
     Ok(Decision::allow())
 }
 
-/// Whether any part of a path has the name of a secret. Capitals do not matter: some file systems ignore them.
+/// Whether any part of a path has the name of a secret. Case is ignored, as some file systems ignore it.
 fn is_secret(path: &str) -> bool {
     let names = [".aws", ".git", ".gnupg", ".netrc", ".npmrc", ".ssh"];
     let starts = [".env", "credentials", "id_ed25519", "id_rsa", "secrets"];
@@ -93,7 +94,7 @@ fn is_secret(path: &str) -> bool {
     })
 }
 
-/// Denies every change.
+/// A middleware that denies every change.
 struct ReadOnly;
 
 impl ToolMiddleware for ReadOnly {
@@ -105,11 +106,11 @@ impl ToolMiddleware for ReadOnly {
     }
 }
 
-/// Allows reads, asks about changes.
+/// A middleware that allows reads and asks about changes.
 ///
-/// Each question has a key, so that an approval covers it also when its text says it differently the next time.
-/// Where content would be lost, the question is pinned to it: when the file has changed by the time of the answer,
-/// that is another question, and it is asked.
+/// Each question has a key, so that an approval covers it even if its text changes until the approved pass. Where
+/// content would be lost, the question is pinned to a digest of it: when the file has changed by then, it is another
+/// question, and a person is asked again.
 struct Changes;
 
 impl ToolMiddleware for Changes {
@@ -128,7 +129,7 @@ async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision,
     let file = cx.deps::<Sandbox>()?.resolve(path)?;
     let content = match tokio::fs::metadata(&file).await {
         Ok(found) if found.is_file() => Some(tokio::fs::read(&file).await?),
-        // Nothing, or something that the tool will refuse.
+        // Nothing is there, or something that the tool will refuse.
         _ => None,
     };
     let bytes = content.as_ref().map_or(0, Vec::len);
@@ -144,7 +145,7 @@ fn digest(content: Vec<u8>) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The arguments of a tool that are paths. A tool that is not listed here is denied: a new one starts with nothing.
+/// The arguments of a tool that are paths. A tool that is not listed is denied, so that a new tool has no permissions.
 fn paths(call: &ToolCall) -> Result<Vec<(&'static str, &str)>, ToolBlocked> {
     let names: &[&'static str] = match call.name() {
         "delete_file" | "list_files" | "read_file" | "write_file" => &["path"],

@@ -1,4 +1,4 @@
-//! The file of a run that waits: the run, where it works, and what there is to report so far.
+//! The file of a suspended run: its snapshot, its directory, and the rows of the report so far.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::report::Row;
 
-/// The version of the file's form. The run in it has a version of its own.
+/// The version of the file's format. The snapshot in it has a version of its own.
 const VERSION: u64 = 1;
 
-/// What is stored.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stored {
@@ -27,12 +27,12 @@ pub(crate) struct Stored {
 #[derive(Serialize, Deserialize)]
 struct File {
     version: u64,
-    /// Finds accidents and careless edits. It keeps nobody out: whoever can write the file can write this too.
+    /// Detects accidental changes. It is no protection: a person who can write the file can also write this digest.
     sha256: String,
     stored: Value,
 }
 
-/// Writes the file, whole or not at all, for the user's eyes only.
+/// Writes the file atomically, readable for this user only.
 pub(crate) fn write(path: &Path, stored: &Stored) -> Result<(), String> {
     let written = || -> Result<(), Box<dyn std::error::Error>> {
         let stored = serde_json::to_value(stored)?;
@@ -47,7 +47,7 @@ pub(crate) fn write(path: &Path, stored: &Stored) -> Result<(), String> {
     written().map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Reads the file and checks it: truncated, edited, or of another version, it is an error and nothing runs.
+/// Reads and checks the file. A truncated or edited file, or one of another version, is an error, and nothing runs.
 pub(crate) fn read(path: &Path) -> Result<Stored, String> {
     let unusable = |problem: String| format!("cannot resume {}: {problem}", path.display());
     let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
@@ -67,7 +67,7 @@ fn parse(text: &str) -> Result<Stored, String> {
         None => return Err("it is not the file of a suspended run".into()),
     }
     let file: File = serde_json::from_value(value).map_err(|error| error.to_string())?;
-    // The library checks the run itself: its version, its calls, and that each question is the one that was asked.
+    // The library checks the snapshot: its version, its calls, and that each question is the one that was asked.
     let stored: Stored =
         serde_json::from_value(file.stored.clone()).map_err(|error| error.to_string())?;
     match digest(&file.stored) == file.sha256 {
@@ -76,16 +76,16 @@ fn parse(text: &str) -> Result<Stored, String> {
     }
 }
 
-/// Takes the file out of the way, so that one process resumes the run and no other does it again.
+/// Claims the file by renaming it, so that only one process resumes the run.
 pub(crate) fn claim(path: &Path) -> Result<(), String> {
     let taken =
         |error| format!("cannot resume {}: another process took it ({error})", path.display());
     fs::rename(path, used(path)).map_err(taken)
 }
 
-/// Removes what [`claim`] has put aside.
+/// Removes the file that [`claim`] has renamed.
 pub(crate) fn forget(path: &Path) {
-    // It is of no use any more, and no harm if it stays.
+    // The file is not needed any more, and does no harm if it stays.
     let _ = fs::remove_file(used(path));
 }
 

@@ -1,7 +1,8 @@
 //! The tools: they list, read, write, move and delete real files.
 //!
-//! Whatever the stack has decided, a tool asks the [`Sandbox`] again when it opens something. The change of one file
-//! is seen by the next tool, so changes are `sequential`: they run one after the other, in the model's order.
+//! Whatever the stack has decided, a tool checks the path with the [`Sandbox`] again when it opens a file. A later tool
+//! has to see the changes of an earlier one, so tools that change files are `sequential`: they run one after the other,
+//! in the model's order.
 #![expect(clippy::needless_pass_by_value, reason = "a tool is given its context and its arguments")]
 
 use std::fs;
@@ -15,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Sandbox;
 
-/// The most entries of a folder that are listed.
+/// The maximum number of entries of a folder that are listed.
 const MOST_ENTRIES: usize = 500;
-/// The most bytes of a file that are read.
+/// The maximum number of bytes of a file that are read.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The toolset. Files are blocking things: each tool runs on a thread of its own.
+/// The toolset. File operations block, so each tool runs on a blocking thread.
 pub(crate) fn files() -> FunctionToolset {
     let list = "Lists a folder; `~` is the workspace.";
     let read = "Reads a text file, at most its first 64 KiB.";
@@ -53,7 +54,7 @@ struct MoveFile {
     to: String,
 }
 
-/// What is in a folder.
+/// The entries of a folder.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Listing {
     pub(crate) path: String,
@@ -130,13 +131,14 @@ fn delete_file(cx: RunContext, args: OnePath) -> Result<String, ToolError> {
     Ok(format!("deleted `{}`", args.path))
 }
 
-/// Where a path really is. The stack has asked the same; here it is asked once more, as late as possible.
+/// The real place of a path. The stack has checked it; it is checked once more here, as late as possible.
 fn resolve(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
     let found = cx.deps::<Sandbox>()?.resolve(path);
     found.map_err(|refused| fail(refused.to_string()))
 }
 
-/// The same for a change, which has to name the file itself: what happens to a link is easily misread.
+/// As [`resolve`], for a change. The path has to name the file itself, since people may misread what a change does to a
+/// link.
 fn unlinked(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
     let sandbox = cx.deps::<Sandbox>()?;
     match sandbox.both(path) {
@@ -146,7 +148,7 @@ fn unlinked(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// An ordinary file: a pipe or a device could keep its reader waiting for ever.
+/// Checks that a path is an ordinary file: reading a pipe or a device could block for ever.
 fn existing(path: &str, file: PathBuf) -> Result<PathBuf, ToolError> {
     match fs::metadata(&file).map_err(failed(path))?.is_file() {
         true => Ok(file),
@@ -154,12 +156,12 @@ fn existing(path: &str, file: PathBuf) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// The model is told, and goes on. A `?` without it would end the run.
+/// A failure with a text for the model. A `?` on an `io::Error` would send the model the error's own text instead.
 fn fail(message: String) -> ToolError {
     ToolFailed::new(message).into()
 }
 
-/// The kind of an error and the path as the model knows it: the error's own text may name more of the machine.
+/// The kind of an error, with the path as the model knows it: the error's own text may reveal more about the machine.
 fn failed(path: &str) -> impl Fn(std::io::Error) -> ToolError {
     move |error| match error.kind() {
         ErrorKind::NotFound => fail(format!("`{path}` is not there")),

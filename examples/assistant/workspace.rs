@@ -4,19 +4,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Copies the messy workspace to a new temporary directory, and beside it what its link points to.
+/// Copies the messy workspace, and the folder that its link points to, to a new temporary directory.
 pub(crate) fn copy() -> io::Result<PathBuf> {
     copy_into(&tempfile::Builder::new().prefix("countersign-").tempdir()?.keep())
 }
 
-/// The same, to a directory that is there and empty.
+/// As [`copy`], to an existing, empty directory.
 pub(crate) fn copy_into(place: &Path) -> io::Result<PathBuf> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/assistant");
     for part in ["outside", "workspace"] {
         copy_folder(&example.join(part), &place.join(part))?;
     }
     let workspace = place.join("workspace");
-    // Made here and not shipped: not every checkout and archive keeps a link as it is.
+    // The link is created here and not shipped, as not every checkout and archive preserves links.
     #[cfg(unix)]
     std::os::unix::fs::symlink("../outside", workspace.join("shared"))?;
     Ok(workspace)

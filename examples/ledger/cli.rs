@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use countersign::ledger::AskState;
 
-/// Exit statuses, for whoever asks for help.
+/// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
 Prints one JSON object per line. Exit statuses:
   0  done: won, recorded (a quorum is short), claimed, renewed, settled, cancelled, verified
@@ -143,14 +143,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Reads the words of one command.
+/// Parses the words of one command of `each`.
 pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
     let head = ["ledger", "--store", ""].map(str::to_owned);
     let cli = Cli::try_parse_from(head.into_iter().chain(words));
     cli.map(|cli| cli.command).map_err(|error| error.to_string())
 }
 
-/// Reads the command line, or answers it: with help, or with one line on stderr.
+/// Parses the command line. Otherwise prints the help, or one line to stderr, and returns the exit status.
 pub(crate) fn read() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         if !error.use_stderr() {

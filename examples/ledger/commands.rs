@@ -1,4 +1,4 @@
-//! What each command does.
+//! The implementation of each command.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::cli::{AnswerArgs, Cli, Command};
 use crate::{Failed, Said, cli, park, said, store};
 
 pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
-    // What can be wrong with the command is found before the store is made.
+    // The input is checked first, so that an unusable command creates no store.
     let job = Job::read(cli.command)?;
     let key = cli.audit_key_file.map(|path| file(&path)).transpose()?;
     let mut ledger = store::open(&cli.store).await?;
@@ -23,7 +23,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
     if let Job::Other(Command::Each) = job { each(&ledger).await } else { job.run(&ledger).await }
 }
 
-/// One command after the other, until there are no more.
+/// Runs the commands on stdin one after the other, until its end.
 async fn each(ledger: &Ledger) -> Result<Said, Failed> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(words)) = commands.next_line().await {
@@ -54,7 +54,7 @@ fn job(words: &str) -> Result<Job, Failed> {
     }
 }
 
-/// A command, with everything read that it takes.
+/// A command with its input parsed.
 enum Job {
     Park(Box<countersign::ledger::Ask>),
     Decide { id: String, fingerprint: String, who: String, answer: Answer },
@@ -181,7 +181,8 @@ async fn verify(
     })
 }
 
-/// The last entry of each log that was exported, and the checkpoints that were printed.
+/// The heads to verify against, from a file of `export` or `checkpoint`: the last entry of each log, and all
+/// checkpoints.
 fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failed> {
     let text = String::from_utf8_lossy(&file(path)?).into_owned();
     let mut heads = BTreeMap::new();

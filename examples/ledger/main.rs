@@ -1,7 +1,7 @@
 //! The ledger from the shell: `cargo run --example ledger --features sqlite,postgres -- --store URL COMMAND`.
 //!
-//! One JSON object per line on stdout, and an exit status for each result, so that a test in any language can drive many
-//! processes against one store. `--help` has the table.
+//! Prints one JSON object per line to stdout, and has an exit status for each result, so that a test in any language
+//! can run many processes against one store. `--help` lists the statuses.
 
 mod cli;
 mod commands;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use countersign::ledger::LedgerError;
 
-/// What a command came to.
+/// The result of a command: the lines to print, and the exit status.
 struct Said {
     lines: Vec<serde_json::Value>,
     status: u8,
@@ -27,11 +27,11 @@ impl Said {
     }
 }
 
-/// Why a command came to nothing. Nothing has changed.
+/// Why a command failed; nothing has changed.
 enum Failed {
-    /// Exit status 2.
+    /// The command or its input cannot be used: exit status 2.
     Usage(String),
-    /// Exit status 1.
+    /// The store cannot be reached, read or written: exit status 1.
     Store(String),
 }
 
@@ -44,7 +44,7 @@ impl From<LedgerError> for Failed {
     }
 }
 
-/// An error and what it comes from, on one line.
+/// An error and its sources, on one line.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Ok(Said { lines, status }) => {
             let mut out = std::io::stdout().lock();
             for line in lines {
-                // Who does not read to the end has what it wanted.
+                // A closed pipe is no error: the reader may want only the first lines (`| head`).
                 if writeln!(out, "{line}").is_err() {
                     break;
                 }

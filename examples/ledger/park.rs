@@ -1,4 +1,4 @@
-//! Reading an ask, and other JSON, from people: strictly, with a limit.
+//! Strict parsing of an ask, and of other JSON that people type, with a limit.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Failed;
 
-/// How many bytes an ask may have.
+/// The maximum size of an ask in bytes: 1 MiB.
 const LIMIT: u64 = 1 << 20;
 
 /// Reads an ask from stdin.
@@ -49,7 +49,7 @@ fn parse(text: &str) -> Result<Ask, String> {
         return Err("`not_the_requester` needs a `principal`: nobody knows who asks".to_owned());
     }
     let expires_in = seconds(fields.remove("expires_in_s"))?;
-    // One run for each ask, so that no two wait for the same log.
+    // Each ask has a run of its own, so that no two asks wait for the same log.
     let key = name(fields.remove("key"), "key")?
         .map_or_else(|| format!("fresh {}", uuid::Uuid::now_v7()), |key| format!("key {key}"));
     nothing_left(&fields)?;
@@ -100,7 +100,7 @@ fn quorum(value: Option<Value>) -> Result<Quorum, String> {
         .ok_or_else(|| problem.to_owned())
 }
 
-/// A text is a question by itself; an object says more.
+/// A string is the reason of a question; an object may set its other fields.
 fn question(value: Value) -> Result<Question, String> {
     let mut fields = match value {
         Value::String(reason) => Map::from_iter([("reason".to_owned(), reason.into())]),
@@ -126,7 +126,7 @@ fn nothing_left(fields: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// Arguments, which must be an object as it stands: no key twice, no digit lost.
+/// Parses arguments, which must be an object without repeated keys and without numbers that lose digits.
 pub(crate) fn args(text: &str) -> Result<Args, Failed> {
     object(text).map(Args::from).map_err(|problem| Failed::Usage(format!("`--args`: {problem}")))
 }
@@ -141,10 +141,10 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     is_object.then(|| args.as_map().clone()).ok_or_else(|| "it is not a JSON object".to_owned())
 }
 
-/// Any value: no key twice, no digit lost.
+/// Parses any value, without repeated keys and without numbers that lose digits.
 pub(crate) fn value(text: &str, option: &str) -> Result<Value, Failed> {
     let usage = |problem: String| Failed::Usage(format!("`{option}`: {problem}"));
-    // One value and nothing behind it, so that it can be read as the only one of an object.
+    // Checks first that the text is one complete value, so that it can be parsed as the only field of an object.
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map_err(|error| usage(error.to_string()))?;
     let mut fields = object(&format!("{{\"value\":{text}}}")).map_err(usage)?;

@@ -1,4 +1,4 @@
-//! What each result prints, and its exit status.
+//! The output and the exit status of each result.
 
 use countersign::Question;
 use countersign::ledger::{
@@ -12,7 +12,7 @@ pub(crate) fn unknown() -> Said {
     Said::new(7, json!({"result": "unknown"}))
 }
 
-/// For results that this build does not know.
+/// The error for a result that this build does not know, as the enums are non-exhaustive.
 fn odd(result: &impl serde::Serialize) -> Failed {
     Failed::Store(format!("the ledger gave {}", json!(result)))
 }
@@ -81,7 +81,7 @@ pub(crate) fn cancelled(made: &Cancelled) -> Result<Said, Failed> {
     }
 }
 
-/// A name, or several.
+/// One name as a string, several as a list.
 fn people(by: &[String]) -> Value {
     match by {
         [one] => json!(one),

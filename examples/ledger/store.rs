@@ -1,11 +1,11 @@
-//! Which store a URL means.
+//! Opening a store by its URL.
 
 use countersign::SqliteStore;
 use countersign::ledger::Ledger;
 
 use crate::{Failed, chain};
 
-/// Opens the store.
+/// Opens the store that a URL names: `sqlite:PATH` or `postgres://…`.
 pub(crate) async fn open(url: &str) -> Result<Ledger, Failed> {
     if let Some(path) = url.strip_prefix("sqlite:") {
         let path = path.strip_prefix("//").unwrap_or(path);

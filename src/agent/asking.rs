@@ -1,4 +1,4 @@
-//! Asking the model, and finding out what its response asks for.
+//! The step that sends a request to the model, and the interpretation of its response.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Running<'_> {
         })
     }
 
-    /// Puts a response into the history, and finds out what it asks for.
+    /// Adds a response to the history, and determines the next step from it.
     pub(super) fn enter(
         &mut self,
         response: ModelResponse,
@@ -63,7 +63,7 @@ impl Running<'_> {
         let calls: Vec<_> = parts.iter().filter_map(call).cloned().collect();
         self.watchers.tell(|| RunEvent::Response { parts: parts.clone() });
         if !parts.is_empty() {
-            // Nothing can tell such calls apart, here or in what is stored.
+            // Calls with one id could not be told apart, neither here nor in stored state.
             if let Err(kind) = unique_ids(&calls) {
                 return Err(self.stop(kind));
             }
@@ -85,7 +85,8 @@ impl Running<'_> {
         Ok(None)
     }
 
-    /// The parts with ids that are new in this history, and without empty texts, which providers refuse.
+    /// The parts of a response, with call ids that are unique in the history, and without empty texts, which providers
+    /// refuse.
     fn admitted(&self, parts: Vec<ResponsePart>) -> Vec<ResponsePart> {
         let used: Vec<&str> =
             self.state.history.iter().flat_map(Message::tool_calls).map(ToolCall::id).collect();
@@ -104,7 +105,7 @@ impl Running<'_> {
         self.output.structured.as_ref().is_some_and(|structured| structured.name() == tool)
     }
 
-    /// Decides about the calls that give the final answer.
+    /// Gives the calls of the output tool their outcomes. The first that fits becomes the answer.
     pub(super) fn decide_outputs(
         &self,
         calls: &mut [(ToolCall, Option<Outcome>)],
@@ -116,7 +117,7 @@ impl Running<'_> {
         if answer.is_none() {
             return;
         }
-        // What fits is the answer: nothing else has to be tried again for it.
+        // A call that fits is the answer, so that no other call of the output tool has to be retried.
         let retried = |outcome: &Outcome| matches!(outcome, Outcome::Retry(_));
         for (call, outcome) in calls {
             if self.is_output(call.name()) && outcome.as_ref().is_some_and(retried) {
@@ -125,7 +126,7 @@ impl Running<'_> {
         }
     }
 
-    /// What becomes of a call that gives the final answer; `None` for every other call.
+    /// The outcome of a call of the output tool; `None` for a call of any other tool.
     fn output_call(&self, call: &ToolCall, answer: &mut Option<RunOutput>) -> Option<Outcome> {
         let structured = self.output.structured.as_ref().filter(|it| it.name() == call.name())?;
         if answer.is_some() {
@@ -144,7 +145,7 @@ impl Running<'_> {
         })
     }
 
-    /// The model has answered with text where that is no answer.
+    /// The response is text, but the output needs a structured answer: asks the model for it, at the cost of one retry.
     fn ask_for_answer(&mut self) -> Result<Option<RunResult>, RunError> {
         let structured = self.output.structured.as_ref();
         let name = structured.map_or("", |structured| structured.name()).to_owned();
@@ -164,7 +165,7 @@ fn call(part: &ResponsePart) -> Option<&ToolCall> {
     }
 }
 
-/// The text of a response.
+/// The text parts of a response, joined.
 fn said(parts: &[ResponsePart]) -> String {
     let text = parts.iter().filter_map(|part| match part {
         ResponsePart::Text(text) => Some(text.as_str()),

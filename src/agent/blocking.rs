@@ -1,4 +1,4 @@
-//! Runs in programs without an async runtime.
+//! Blocking runs, for programs without an async runtime.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -10,11 +10,13 @@ use super::result::{RunError, RunResult};
 use crate::call::ToolCall;
 use crate::error::UserError;
 
-/// One for all runs, which are polled on their own threads. What a layer has spawned for one run, as the worker of
-/// `buffer`, is there for the next, and a tool that blocks keeps no other run from its timers.
+/// One runtime for all blocking runs; each run is polled on the thread that called it. The runtime is never dropped, so
+/// that a task that a layer has spawned for one run, such as the worker of `buffer`, still exists for the next. Its
+/// worker thread drives the timers, so that a tool that blocks the thread of its own run does not delay other runs.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
-/// The runtime of programs without one. Within another it would block whatever else runs there.
+/// The runtime for blocking runs. Inside another runtime this is an error, as blocking would stop the tasks of that
+/// runtime.
 pub(super) fn runtime() -> Result<&'static Runtime, UserError> {
     if Handle::try_current().is_ok() {
         return Err(UserError::InsideRuntime);
@@ -33,10 +35,10 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, UserErro
 }
 
 impl Agent {
-    /// Runs to the end on this thread, asking `approve` about each call that needs an approval, one after the other,
-    /// as often as any does: the blocking approval of a terminal tool, made of runs that end and are resumed. Blocked
-    /// calls are denied without asking. Calls that are executed elsewhere are left: when nothing else waits, the run
-    /// ends with them.
+    /// Runs to the end, blocking this thread, and asks `approve` about each call that needs an approval, one after the
+    /// other: the blocking approval of a terminal tool, made of runs that suspend and are resumed. Blocked calls are
+    /// denied without asking. Calls that are executed elsewhere are left open: when no call needs an approval any more,
+    /// the run ends with them.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
@@ -54,7 +56,7 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// As [`run_sync`](Self::run_sync).
+    /// The errors of [`run_sync`](Self::run_sync).
     pub fn run_with_blocking_approval(
         &self,
         prompt: impl Into<String>,

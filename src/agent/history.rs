@@ -1,4 +1,4 @@
-//! Whether a conversation can be continued, and which of its calls have no result yet.
+//! Checks whether a run can continue from a history, and finds the calls that have no result yet.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +9,17 @@ use crate::error::UserError;
 use crate::message::{Message, RequestPart, ReturnKind};
 use crate::outcome::Outcome;
 
-/// The last response of a conversation, of which some calls have no result.
+/// The last response of a history in which some calls have no result.
 pub(super) struct Undecided {
-    /// Its calls, with the results of the others.
+    /// The calls of the response, with the results that are known.
     pub(super) calls: Vec<(ToolCall, Option<Outcome>)>,
-    /// How many messages come before its results.
+    /// The number of messages before its results.
     pub(super) up_to: usize,
 }
 
-/// Checks a conversation that comes from outside: one result for every call, between its response and the next, and
-/// none for anything else (rule T3). The calls of the last response may have none yet. Results may stand in several
-/// requests, as PydanticAI writes them when a run was resumed.
+/// Checks a history that comes from outside: every call has one result, between its response and the next response, and
+/// there are no other results (rule T3). Calls of the last response may have none yet. Results may be spread over
+/// several requests, as PydanticAI writes them when a run was resumed.
 pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserError> {
     let (before, mut rest) = history.split_at(until_response(history));
     fail(
@@ -50,7 +50,7 @@ pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserEr
     Ok(None)
 }
 
-/// The ids of the calls of a response, and of those that have no result behind it.
+/// The ids of a response's calls, and of those among them that have no result after it.
 fn own_and_open<'a>(
     response: &'a Message,
     behind: &'a [Message],
@@ -68,8 +68,8 @@ fn own_and_open<'a>(
     Ok((own, open))
 }
 
-/// The calls of a response, with the results that some of them have, and what stands beside those; `None` where anything
-/// else is said behind the calls.
+/// The calls of a response, with their results and the additional content of their tools; `None` if anything else
+/// follows the calls.
 fn with_results(
     response: &Message,
     behind: &[Message],
@@ -87,8 +87,8 @@ fn with_results(
     beside.next().is_none().then_some(calls)
 }
 
-/// What tools have added for the model to read: it stands behind results, in the same message. `None` where a message
-/// says anything else.
+/// The content that tools added for the model, which follows results in the same message; `None` if a message contains
+/// anything else.
 fn beside(behind: &[Message]) -> Option<Vec<&Value>> {
     let mut found = Vec::new();
     for message in behind {
@@ -110,7 +110,7 @@ fn until_response(messages: &[Message]) -> usize {
     messages.iter().position(responds).unwrap_or(messages.len())
 }
 
-/// The results in these messages.
+/// The results in these messages, by the ids of their calls.
 fn results(messages: &[Message]) -> impl Iterator<Item = (&str, Outcome)> {
     let parts = messages.iter().flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),

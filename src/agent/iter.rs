@@ -1,4 +1,4 @@
-//! A run, step by step.
+//! Runs as a sequence of steps.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use crate::call::ToolCall;
 use crate::message::Message;
 use crate::turn::{SuspendedRun, SuspendedTurn, TurnReport};
 
-/// What a run does next, and how it ends.
+/// The next step of a run, or its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunStep {
-    /// The model is asked next, about [`RunIter::history`].
+    /// The next step sends [`RunIter::history`] to the model.
     ModelRequest,
-    /// These calls are taken up next: decided about, run, asked about.
+    /// The next step decides about these calls, and runs or defers them.
     ToolCalls(Vec<ToolCall>),
-    /// The run is over.
+    /// The run has ended with this result.
     End(RunResult),
 }
 
-/// A run, step by step; see [`Agent::iter`](crate::Agent::iter).
+/// A run that proceeds one step at a time; see [`Agent::iter`](crate::Agent::iter).
 pub struct RunIter<'a> {
     running: Running<'a>,
     over: bool,
-    /// The calls of the step that is under way, as far as is known when it is given up.
+    /// The snapshot for the case that the step in progress is dropped: its calls may have run.
     given_up: Option<SuspendedTurn>,
 }
 
@@ -33,13 +33,14 @@ impl<'a> RunIter<'a> {
         Self { running, over: false, given_up: None }
     }
 
-    /// Does the step that was announced before, and announces the next one. `None` when the run is over.
+    /// Runs the step that was announced before, and announces the next one. `None` when the run is over.
     ///
-    /// Dropped in the middle of a step, the run is over. Resumed from [`suspended`](Self::suspended), the model is told
-    /// of the calls of that step that they may have run, and none of them runs again.
+    /// If this future is dropped in the middle of a step, the run is over. When it is resumed from
+    /// [`suspended`](Self::suspended), the model is told that the unsettled calls of that step may have run, and none
+    /// of them runs again.
     ///
     /// # Errors
-    /// [`RunError`], with the run as it stood; after it the run is over.
+    /// [`RunError`], with a snapshot of the run, which is over then.
     pub async fn next(&mut self) -> Result<Option<RunStep>, RunError> {
         if self.over {
             return Ok(None);
@@ -62,20 +63,20 @@ impl<'a> RunIter<'a> {
         }))
     }
 
-    /// The conversation so far.
+    /// The messages so far.
     #[must_use]
     pub fn history(&self) -> &[Message] {
         &self.running.state.history
     }
 
-    /// What became of the calls so far, response by response.
+    /// The reports of the turns so far, one for each response with calls.
     #[must_use]
     pub fn turns(&self) -> &[TurnReport] {
         &self.running.turns
     }
 
-    /// The run as it stands between two steps, to stop here and [resume](crate::Agent::ask) it later. Calls that were
-    /// announced and not taken up have not run.
+    /// A snapshot of the run between two steps, to stop here and [resume](crate::Agent::ask) it later. Calls that were
+    /// announced have not run yet.
     #[must_use]
     pub fn suspended(&self) -> SuspendedRun {
         let mut state = self.running.snapshot();

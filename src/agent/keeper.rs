@@ -1,4 +1,4 @@
-//! Who saves a run that a worker has taken: it knows whether another worker has it now.
+//! What a run and the caller that saves it know together: whether the lease on it was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::call::keeping;
 use crate::ledger::Saved;
 
-/// Who saves a run that was taken up.
+/// Connects a run with the caller that saves it and holds the lease on it.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper {
     /// Another worker has taken it over.
@@ -15,7 +15,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps what was taken, while something goes on with it; it is told when another worker has it.
+    /// Renews a lease while `going` runs, and notes when the lease was lost to another worker.
     pub(crate) async fn keeping<T, R: Future<Output = Option<Saved>>>(
         &self,
         lease: Duration,
@@ -30,7 +30,7 @@ impl Keeper {
         keeping(lease, going, renew).await
     }
 
-    /// Whether another worker has it now: nothing more is begun here.
+    /// Whether the lease was lost. The run then starts nothing more.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! A loop around [`Turn`]: ask the model, run its calls, tell it what became of them, until it answers
-//! with text.
+//! The agent loop around [`Turn`]: send the history to the model, run the calls of its response, send it their results,
+//! until a response is the final answer or the run has to wait.
 
 mod asking;
 mod blocking;
@@ -37,10 +37,10 @@ use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
 use crate::turn::{RunEvent, SuspendedRun, Turn};
 
-/// How often a run lets the model try again with one tool.
+/// The default of [`Agent::max_retries`].
 const MAX_RETRIES: u32 = 1;
 
-/// A model, its tools, and who answers for the calls that need somebody.
+/// A model, its tools, and the handler that decides about deferred calls.
 ///
 /// ```
 /// use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, danger_approve_all};
@@ -74,7 +74,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent.
+    /// Creates an agent without instructions or a handler, whose runs end with text.
     pub fn new(model: impl Model, tools: impl Into<Tools>) -> Self {
         Self {
             model: Arc::new(model),
@@ -89,48 +89,49 @@ impl Agent {
         }
     }
 
-    /// What the model is told it is there for.
+    /// Sets the instructions, which are sent with every request and are not part of the history.
     pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Answers deferred calls inline, unless a run has a handler of its own.
+    /// Sets the handler that answers deferred calls inline. A run can replace it with [`Run::deferred_tool_handler`].
     pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// Adds a dependency for every run; hooks, predicates, handlers and tool bodies find it by its type.
+    /// Adds a dependency for every run. Hooks, predicates, handlers and tool bodies find it by its type.
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(value);
         self
     }
 
-    /// What a run may end with. `text().or_deferred()` lets it end with deferred calls; otherwise calls that nobody
-    /// answers are an error.
+    /// Sets what a run may end with. `text().or_deferred()` lets it end with deferred calls; otherwise deferred calls
+    /// that are not answered are an error.
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
         self
     }
 
-    /// How often the model may try again with one tool within one run, where neither the tool nor its toolset
-    /// [says it](crate::Tool::max_retries); 1 by default. The failure after that ends the
-    /// run with [`ErrorKind::ModelBehavior`] about its call: before anything of the
-    /// response runs when the call itself cannot be used, else when its siblings have settled and before anybody is
-    /// asked. The error carries the run, as every error does (rule T9); resumed, it has its whole budget again.
+    /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
+    /// own](crate::Tool::max_retries); 1 by default. The failure after that ends the run with
+    /// [`ErrorKind::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of the
+    /// response runs, otherwise after the other calls of the response have settled and before anybody is asked. The
+    /// error carries the state of the run, as every error does (rule T9); resumed from it, the run has its whole budget
+    /// again.
     ///
-    /// A failure is a call that the model is told to make otherwise: invalid arguments, an unknown tool, or a
-    /// [`ModelRetry`](crate::ModelRetry) of the tool. Several in one response count once per tool, as none of them is
-    /// a retry of another, and a tool that succeeds has its whole budget again. Denials, calls that fail for good,
-    /// deferrals, and what comes back for a call that was executed elsewhere do not count.
+    /// A failure is a call that the model is told to make differently: invalid arguments, an unknown tool, or a
+    /// [`ModelRetry`](crate::ModelRetry) of the tool. Several failures in one response count once per tool, as none of
+    /// them is a retry of another. After a success the tool has its whole budget again. Denials, calls that fail for
+    /// good, deferrals, and results of calls that were executed elsewhere do not count.
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = max;
         self
     }
 
-    /// What a run may use, with its sub-agents. A call that is one too many is not executed; the run ends with
-    /// [`ErrorKind::UsageLimit`], when its siblings have settled, and can be resumed.
+    /// Limits what a run and its sub-agents may use. A call beyond the limit is not executed; the run ends with
+    /// [`ErrorKind::UsageLimit`] after the other calls of the response have settled, and can be resumed.
     pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
         self.limits = limits;
         self
@@ -141,7 +142,7 @@ impl Agent {
         self.turns(|turn| turn.max_nested_agents(max))
     }
 
-    /// Sets what the turns of this agent do: how errors become outcomes, whether layers are explained, and so on.
+    /// Configures the turns of this agent: how errors become outcomes, whether layers are explained, and so on.
     ///
     /// ```
     /// # use countersign::{Agent, Turn};
@@ -166,13 +167,13 @@ impl Agent {
         self.turns(|turn| turn.max_pending(calls))
     }
 
-    /// Ends a run with every error of a tool, as PydanticAI does; see [`Turn::tool_errors_end_run`].
+    /// Lets every error of a tool end the run, as PydanticAI does; see [`Turn::tool_errors_end_run`].
     pub fn tool_errors_end_run(self) -> Self {
         self.turns(Turn::tool_errors_end_run)
     }
 
-    /// Writes down what waits and what runs, over all processes and crashes; see [`Turn::ledger`]. Its sub-agents
-    /// use the same ledger, unless they have their own.
+    /// Records pending calls and executions in a ledger, across processes and crashes; see [`Turn::ledger`]. Sub-agents
+    /// use the same ledger, unless they have one of their own.
     pub fn ledger(self, ledger: Ledger) -> Self {
         self.turns(|turn| turn.ledger(ledger))
     }
@@ -182,7 +183,7 @@ impl Agent {
         self.turn.get_ledger()
     }
 
-    /// Makes answers decisions, and applies none of them.
+    /// Records answers as decisions in the ledger, without applying them to the run.
     #[cfg(feature = "ai-sdk")]
     pub(crate) async fn decide(
         &self,
@@ -195,11 +196,11 @@ impl Agent {
         }
     }
 
-    /// What the ledger says about a run that waits, as answers to [resume](Self::resume) it with; see
-    /// [`Turn::decisions`].
+    /// The decisions that the ledger has about the pending calls of a suspended run, as answers to
+    /// [resume](Self::resume) it with; see [`Turn::decisions`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`].
+    /// [`ErrorKind::Ledger`] when the ledger fails.
     pub async fn decisions(
         &self,
         suspended: &SuspendedRun,
@@ -210,11 +211,11 @@ impl Agent {
         }
     }
 
-    /// The asks in the ledger of the calls that a run waits for, those of sub-agents too, by the ids of the calls; see
+    /// The ledger's asks about the pending calls of a run, those of sub-agents included, with the ids of the calls; see
     /// [`Turn::asks`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`].
+    /// [`ErrorKind::Ledger`] when the ledger fails.
     pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, ErrorKind> {
         match suspended.turn() {
             Some(turn) => self.turn.asks(turn).await,
@@ -222,20 +223,21 @@ impl Agent {
         }
     }
 
-    /// Tells the model when a person has changed the arguments of a call, and to what. The history keeps what the
-    /// model sent either way (rule A2).
+    /// Adds a note for the model when a person has changed the arguments of a call, with the changed arguments. The
+    /// history keeps what the model sent either way (rule A2).
     pub fn tell_edits(mut self) -> Self {
         self.tell_edits = true;
         self
     }
 
-    /// Watches every run, as it happens. A run can be watched by one more: [`Run::watch`].
+    /// Adds a watcher of every run, called with each event as it happens. [`Run::watch`] adds one to a single run.
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.turn = self.turn.watch(watch);
         self
     }
 
-    /// Starts a run with a prompt. Await it, or set more first.
+    /// Builds a run with a prompt, which starts when it is awaited. See [`Run`] for its settings and the other ways to
+    /// run it.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
@@ -255,7 +257,7 @@ impl Agent {
         Run::prompt(self, prompt.into())
     }
 
-    /// Runs to the end on this thread: `run(prompt).sync()`.
+    /// Runs to the end, blocking this thread: `run(prompt).sync()`.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
@@ -274,7 +276,7 @@ impl Agent {
         self.run(prompt).sync()
     }
 
-    /// Streams what happens, up to the first answer: `run(prompt).stream()`. See [`Run::stream`].
+    /// Streams the events of a run up to the first answer: `run(prompt).stream()`. See [`Run::stream`].
     ///
     /// ```
     /// use futures::StreamExt as _;
@@ -296,7 +298,7 @@ impl Agent {
         self.run(prompt).stream()
     }
 
-    /// The same as an iterator, on this thread: `run(prompt).stream_sync()`.
+    /// Streams the events as an iterator that blocks this thread: `run(prompt).stream_sync()`.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
@@ -347,20 +349,21 @@ impl Agent {
         self.run(prompt).iter()
     }
 
-    /// Goes on with a run that waits, or that an error stopped. The answers must fit what waits (rule A4).
+    /// Resumes a suspended run, or one that ended with an error. The answers must match the pending calls (rule A4).
     ///
-    /// Where the [ledger](Self::ledger) keeps the run, it is held meanwhile, and what it comes to is kept: one worker resumes
-    /// it (rule L5). Every other one gets [`ErrorKind::RunTaken`] while it does, and [`ErrorKind::RunGoneOn`] when it comes
-    /// with a state that the run has left; see [`ErrorKind::is_conflict`].
+    /// If the run is parked in the [ledger](Self::ledger), this worker holds a lease on it while it is resumed, and the
+    /// result is saved: one worker resumes a run at a time (rule L5). Meanwhile every other worker gets
+    /// [`ErrorKind::RunTaken`], and a worker with an outdated state of the run gets [`ErrorKind::RunGoneOn`]; see
+    /// [`ErrorKind::is_conflict`].
     ///
-    /// Without a ledger nothing knows of another time: a state that is resumed twice runs its approved calls twice, and
-    /// so does one whose resume was dropped in the middle.
+    /// Without a ledger, nothing detects a second resume: a state that is resumed twice runs its approved calls twice,
+    /// and so does a state whose resume was dropped midway.
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
         Run::resume(self, suspended, Some(answers))
     }
 
-    /// Goes on with a run that waits by asking the handler about it, as if it had only now come to these calls.
-    /// Without a handler, what waits is given back as it was, and the model is not asked.
+    /// Resumes a suspended run by asking the handler about its pending calls, as if the run had just reached them.
+    /// Without a handler the calls stay pending, and no request is made to the model.
     pub fn ask(&self, suspended: SuspendedRun) -> Run<'_> {
         Run::resume(self, suspended, None)
     }

@@ -1,4 +1,4 @@
-//! What a run may end with.
+//! The outputs that a run may end with.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::args::Args;
 use crate::call::ToolDefinition;
 use crate::deferred::DeferredToolRequests;
 
-/// The tool that gives a structured answer.
+/// The default name of the output tool, whose call gives a structured answer.
 const FINAL_RESULT: &str = "final_result";
 
-/// Where an answer that is no object is put, as the arguments of a call are an object.
+/// The name of the argument that holds an answer that is no object, as the arguments of a call are always an object.
 const WRAPPED: &str = "response";
 
-/// What a run may end with: see [`text`] and [`structured`].
+/// The outputs that a run may end with: see [`text`] and [`structured`].
 ///
 /// ```
 /// use countersign::{structured, text};
@@ -39,18 +39,18 @@ pub struct Output {
     pub(super) deferred: bool,
 }
 
-/// A run ends with text.
+/// The run ends with text. This is the default.
 pub fn text() -> Output {
     Output { text: true, structured: None, deferred: false }
 }
 
-/// A run ends with a value that deserialises as `T`. The model gives it by calling a tool named `final_result` whose
-/// arguments have the schema of `T`; what does not fit goes back to the model, at the cost of a
+/// The run ends with a value that deserialises as `T`. The model gives it by calling a tool named `final_result` whose
+/// arguments have the schema of `T`. A value that does not fit goes back to the model, at the cost of a
 /// [retry](crate::Agent::max_retries) of that tool.
 ///
-/// Ordinary calls beside a fitting answer run; what would wait for somebody is not executed, says so in its result,
-/// and is [named in the report](crate::CallReport::is_skipped). When one of them has to be tried again, so has the
-/// answer.
+/// Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
+/// in their results, and are [named in the report](crate::CallReport::is_skipped). If one of the calls has to be
+/// retried, the answer is dropped and has to be given again.
 pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
     let schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
     let validate = |value: &Value| serde_path_to_error::deserialize::<_, T>(value).map(drop);
@@ -65,13 +65,14 @@ pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
 }
 
 impl Output {
-    /// Or with calls that nobody has answered: [`SuspendedRun`](crate::SuspendedRun).
+    /// Also allows the run to end with deferred calls that are not answered:
+    /// [`RunOutput::Deferred`](crate::RunOutput::Deferred).
     pub fn or_deferred(mut self) -> Self {
         self.deferred = true;
         self
     }
 
-    /// Gives the tool that a structured answer is given with another name than `final_result`.
+    /// Sets the name of the output tool; `final_result` by default.
     pub fn named(mut self, tool: impl Into<Arc<str>>) -> Self {
         if let Some(structured) = &mut self.structured {
             structured.name = tool.into();
@@ -79,7 +80,7 @@ impl Output {
         self
     }
 
-    /// Or with text.
+    /// Also allows the run to end with text.
     pub fn or_text(mut self) -> Self {
         self.text = true;
         self
@@ -87,7 +88,7 @@ impl Output {
 }
 
 impl Output {
-    /// The JSON Schema of what a run may end with: any of what it allows.
+    /// The JSON Schema of the output: any of the allowed kinds.
     #[must_use]
     pub fn json_schema(&self) -> Value {
         let text = self.text.then(|| json!({"type": "string"}));
@@ -111,7 +112,7 @@ impl fmt::Debug for Output {
 
 type Fits = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
-/// A structured answer: its shape, and whether a value has it.
+/// The output tool of a structured answer, and the check of its value.
 #[derive(Clone)]
 pub(super) struct Structured {
     name: Arc<str>,
@@ -134,13 +135,13 @@ impl Structured {
         &self.name
     }
 
-    /// The tool that the model is shown.
+    /// The definition of the output tool.
     pub(super) fn definition(&self) -> ToolDefinition {
         ToolDefinition::new(Arc::clone(&self.name), self.schema.clone())
             .description("Gives the final answer, and ends the conversation.")
     }
 
-    /// The answer that a call gives.
+    /// The answer in the arguments of a call, checked.
     pub(super) fn read(&self, args: &Args) -> Result<Value, String> {
         let value = match self.wrapped {
             false => args.to_value(),
@@ -151,7 +152,8 @@ impl Structured {
     }
 }
 
-/// The schema of an object that has the answer in it. References are to the root of a schema.
+/// The schema of an object with the answer as its only property. `$schema` and `$defs` move to the outer schema, since
+/// references are relative to the root.
 fn wrap(mut inner: Value) -> Value {
     let mut outer = Map::from_iter([("type".to_owned(), json!("object"))]);
     if let Some(inner) = inner.as_object_mut() {
@@ -166,7 +168,7 @@ fn wrap(mut inner: Value) -> Value {
     outer
 }
 
-/// A type that contains itself refers to its own schema as the root.
+/// Redirects `#` references: a recursive type refers to its own schema as the root.
 fn refer_to_wrapped(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

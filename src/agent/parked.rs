@@ -1,4 +1,4 @@
-//! Runs that a ledger keeps: parked when they wait, and resumed by one worker at a time (rule L5).
+//! Runs that are parked in a ledger, and resumed by one worker at a time under a lease (rule L5).
 
 use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
@@ -16,48 +16,49 @@ use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorde
 use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
-/// What became of a parked run.
+/// The result of taking up a parked run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TakeUp {
-    /// This worker has resumed it, and it came to this. A run that waits again, or that an error stopped, is parked
-    /// again.
+    /// This worker has resumed the run, and the result is saved. A run that suspended again, or ended with an error, is
+    /// parked again.
     Resumed(Result<RunResult, RunError>),
-    /// This worker has resumed it, and what it came to was not kept: the run stands in the ledger as it stood before.
-    /// What was executed is recorded there, and does not run again.
+    /// This worker has resumed the run, but the result could not be saved: the ledger does not have it. The executions
+    /// are recorded there, and none of them runs again.
     NotKept {
-        /// What it came to here.
+        /// The result in this process.
         ended: Result<RunResult, RunError>,
-        /// Why the ledger could not keep it; `None` when another worker has taken the run over.
+        /// Why the ledger could not save the result; `None` when another worker has taken the run over.
         error: Option<ErrorKind>,
     },
-    /// It was [given up](Agent::give_up). This is its history, with one result for every call, to go on with.
+    /// The run was [given up](Agent::give_up). This is its history, with one result for every call, to continue from.
     GivenUp(Vec<Message>),
-    /// Another worker resumes it.
+    /// Another worker holds the lease on the run.
     Held {
-        /// Which.
+        /// The name of that worker.
         by: String,
-        /// Since when: milliseconds since 1970, by the store's clock.
+        /// When that worker took the run, in milliseconds since 1970 by the store's clock.
         since: Option<Millis>,
-        /// Until when, unless it renews: milliseconds since 1970, by the store's clock.
+        /// When the lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
-    /// It is over, and came to this: its text, its structured answer, or why it was given up, as `{"given_up": reason}`.
+    /// The run is over. This is its text, its structured answer, or the reason it was given up, as `{"given_up":
+    /// reason}`.
     Over(Value),
-    /// The ledger has no such run, or not yet: the asks of a run are there before the run is.
+    /// The ledger has no such run, or not yet: the asks of a run are parked before the run is.
     UnknownRun,
 }
 
 impl Agent {
-    /// Resumes a run that the [ledger](Self::ledger) keeps, with what was decided about its calls since; calls that
-    /// nobody has decided about, and calls that another worker executes right now, go on waiting. Of any number of
-    /// workers one resumes it, the others are told. While it does, the run is kept for it; when it dies, another worker
-    /// can take the run up after the [lease](crate::ledger::Ledger::lease), and what was executed does not run again. A
-    /// worker that was away for longer than that ends what it has begun, and begins nothing more.
+    /// Resumes a parked run of the [ledger](Self::ledger) with the decisions about its calls. Calls that are not
+    /// decided, and calls that another worker is executing, stay pending. Of any number of workers one resumes the run,
+    /// under a lease that it renews; the others get [`TakeUp::Held`]. When the worker dies, another one can take the
+    /// run up after the [lease](crate::ledger::Ledger::lease), and calls that were executed do not run again. A worker
+    /// that was suspended for longer than the lease finishes the calls it has started and starts no others.
     ///
-    /// What it came to is kept in one transaction with the asks of the calls that have got their results, which are
-    /// closed (rule L5). What was decided by then is taken up before this returns: whoever decides while a run is held,
-    /// and is told so, need not come back.
+    /// The result is saved in one transaction, which also closes the asks of the calls that have their results (rule
+    /// L5). Decisions that were made in the meantime are taken up before this returns, so that a caller who gets
+    /// [`TakeUp::Held`] after deciding need not try again.
     ///
     /// ```
     /// # use countersign::{Agent, ErrorKind, TakeUp};
@@ -71,8 +72,8 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot answer, before anything was resumed; without a ledger no run is
-    /// known.
+    /// [`ErrorKind::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
+    /// [`TakeUp::UnknownRun`].
     pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
         let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
         let mut before: Option<RunResult> = None;
@@ -80,7 +81,7 @@ impl Agent {
             let taken = (self.taken(ledger, run_id).await, before.take());
             let ((hold, answers), before_it) = match taken {
                 (Ok(Ok(taken)), before) => (taken, before),
-                // What it came to before is kept, and whoever has it now goes on with it.
+                // The result of the previous round is saved, and the worker that holds the lease now continues from it.
                 (_, Some(run)) => return Ok(TakeUp::Resumed(Ok(run))),
                 (Ok(Err(other)), None) => return Ok(other),
                 (Err(error), None) => return Err(error),
@@ -103,13 +104,13 @@ impl Agent {
         }
     }
 
-    /// Gives up a run that the [ledger](Self::ledger) keeps, as when somebody says something else meanwhile: it is over,
-    /// and the asks of its calls are closed, in one transaction (rule L5). The model is told of calls that wait that
-    /// they did not run, because of `reason`; of those that were executed, what came of them; and of those whose end was
-    /// not seen, that they may have run.
+    /// Gives up a parked run of the [ledger](Self::ledger), for example because the user sends another message: the run
+    /// is over and the asks of its calls are closed, in one transaction (rule L5). The returned history says of pending
+    /// calls that they did not run, because of `reason`; executed calls have their results; and calls whose end was not
+    /// observed may have run.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`]; the run stands as it was.
+    /// [`ErrorKind::Ledger`] when the ledger fails; the run is unchanged.
     pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, ErrorKind> {
         let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {
@@ -132,7 +133,7 @@ impl Agent {
         }
     }
 
-    /// Takes the run, with what was decided about its calls.
+    /// Takes a lease on the run, and reads the decisions about its calls.
     async fn taken<'l>(
         &self,
         ledger: &'l Ledger,
@@ -148,25 +149,25 @@ impl Agent {
         }
     }
 
-    /// Whether anything was decided about what waits while it was saved. Should the ledger not say, whoever takes the
-    /// run up next finds it.
+    /// Whether a pending call was decided while the run was being saved. If the ledger fails here, the next worker
+    /// finds the decision.
     async fn is_decided(&self, run: &RunResult) -> bool {
         let Some(suspended) = run.suspended() else { return false };
         self.decisions(suspended).await.is_ok_and(|answers| answers.answers_any())
     }
 }
 
-/// A run that this worker has taken.
+/// A lease that this worker holds on a run.
 struct Hold<'l, S = SuspendedRun> {
     ledger: &'l Ledger,
     run_id: &'l str,
     token: u64,
-    /// Where it stands, once it is read.
+    /// The snapshot of the run; `()` until it was deserialised.
     state: S,
 }
 
 impl<'l> Hold<'l> {
-    /// Takes a run, or says why not.
+    /// Takes a lease on a run and reads its snapshot, or says why not.
     async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, ErrorKind> {
         let taken = ledger.take_run(run_id, ledger.get_worker(), ledger.get_lease()).await;
         let (token, state) = match taken.map_err(failed)? {
@@ -186,7 +187,7 @@ impl<'l> Hold<'l> {
 }
 
 impl<S> Hold<'_, S> {
-    /// Keeps the run for longer, if the ledger can be reached.
+    /// Renews the lease; `None` if the ledger fails.
     async fn renew(&self, lease: Duration) -> Option<Saved> {
         let run_id = self.run_id;
         let renewed = self.ledger.renew_run(run_id, self.token, lease).await;
@@ -194,13 +195,13 @@ impl<S> Hold<'_, S> {
         renewed.map_err(failed).ok()
     }
 
-    /// Keeps the run while something goes on with it.
+    /// Renews the lease while `going` runs.
     async fn keeping<T>(&self, keeper: &Keeper, going: impl Future<Output = T>) -> T {
         let lease = self.ledger.get_lease();
         keeper.keeping(lease, going, || self.renew(lease)).await
     }
 
-    /// Nothing was resumed: whoever comes next need not wait for the end of the lease.
+    /// Ends the lease at once, as nothing was resumed: the next worker need not wait for its end.
     async fn given_back(self, error: ErrorKind) -> ErrorKind {
         self.renew(Duration::ZERO).await;
         error
@@ -274,7 +275,8 @@ impl Running<'_> {
         kept && self.resumes && self.keeper.is_none() && self.state.waits()
     }
 
-    /// Resumes a run, and holds it meanwhile where the ledger keeps it: no worker takes it up from where it stood.
+    /// Resumes a run under a lease if it is parked in the ledger, so that no worker takes up the previous snapshot at
+    /// the same time.
     pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
         let Some(ledger) = self.turn.get_ledger().cloned() else { return self.finish().await };
         let run_id = self.state.run_id.clone();
@@ -283,7 +285,8 @@ impl Running<'_> {
             Ok(Err(TakeUp::Held { by, since, .. })) => {
                 return Err(self.stop(ErrorKind::RunTaken { run: run_id.clone(), by, since }));
             }
-            // Nobody can take it up. What was executed is recorded, and told again.
+            // The ledger has no parked state that a worker could take up. Executed calls are recorded, and their
+            // results are replayed.
             Ok(Err(_)) => return self.finish().await,
             Err(error) => return Err(self.stop(error)),
         };
@@ -303,7 +306,7 @@ impl Running<'_> {
                 state,
                 turns(ended),
             )),
-            // What the ledger could not save is still in memory, and newer than the state that was taken.
+            // The state in memory is newer than the snapshot that was taken, and the ledger does not have it.
             Err(error) => {
                 let state = match &ended {
                     Ok(result) => result.suspended().cloned().unwrap_or(state),
@@ -321,7 +324,7 @@ pub(crate) fn closed_asks<'a>(reports: impl IntoIterator<Item = &'a TurnReport>)
     asks.into_iter().cloned().collect()
 }
 
-/// A run as the ledger keeps it.
+/// The snapshot of a run as JSON for the ledger.
 fn state_of(run: &SuspendedRun) -> Result<Value, LedgerError> {
     serde_json::to_value(run).map_err(|error| LedgerError::Unkeepable {
         id: run.run_id().to_owned(),

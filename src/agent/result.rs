@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! Results and errors of runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::ErrorKind;
 use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
-/// What a run came to.
+/// The result of a run: its output, its history, and what its calls did.
 #[derive(Debug)]
 #[must_use]
 pub struct RunResult {
@@ -22,7 +22,7 @@ pub struct RunResult {
     pub(super) usage: Usage,
 }
 
-/// What a run ended with.
+/// The output of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunOutput {
@@ -30,24 +30,24 @@ pub enum RunOutput {
     Text(String),
     /// The model's final answer, as JSON that fits the type.
     Structured(Value),
-    /// Calls that nobody has answered.
+    /// Deferred calls that are not answered: the run is suspended.
     Deferred(Box<SuspendedRun>),
 }
 
 impl RunResult {
-    /// What the run ended with.
+    /// The output of the run.
     #[must_use]
     pub fn output(&self) -> &RunOutput {
         &self.output
     }
 
-    /// What the run ended with.
+    /// The output of the run, by value.
     #[must_use]
     pub fn into_output(self) -> RunOutput {
         self.output
     }
 
-    /// The final answer, if there is one.
+    /// The final answer, if it is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.output {
@@ -56,7 +56,7 @@ impl RunResult {
         }
     }
 
-    /// The final answer as a value of this type; `None` when it is none, or not of this type.
+    /// The final answer as a value of type `T`; `None` when the output is not structured, or does not fit the type.
     #[must_use]
     pub fn structured<T: DeserializeOwned>(&self) -> Option<T> {
         match &self.output {
@@ -71,7 +71,7 @@ impl RunResult {
         self.usage
     }
 
-    /// The run that waits, if it does.
+    /// The suspended run, if the run ended with deferred calls.
     #[must_use]
     pub fn suspended(&self) -> Option<&SuspendedRun> {
         match &self.output {
@@ -80,7 +80,7 @@ impl RunResult {
         }
     }
 
-    /// The run that waits, if it does.
+    /// The suspended run, if the run ended with deferred calls, by value.
     #[must_use]
     pub fn into_suspended(self) -> Option<SuspendedRun> {
         match self.output {
@@ -89,26 +89,26 @@ impl RunResult {
         }
     }
 
-    /// The conversation.
+    /// All messages of the run, including the history that it started from.
     #[must_use]
     pub fn history(&self) -> &[Message] {
         &self.history
     }
 
-    /// The run.
+    /// The id of the run.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// What became of the calls, response by response.
+    /// The reports of the run's turns, one for each response with calls.
     #[must_use]
     pub fn turns(&self) -> &[TurnReport] {
         &self.turns
     }
 }
 
-/// Puts the reports of what a run did before in front of those that are there.
+/// Inserts the reports of an earlier part of the run before the others.
 pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, RunError>) {
     let turns = match ended {
         Ok(result) => &mut result.turns,
@@ -117,7 +117,7 @@ pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, 
     turns.splice(0..0, before);
 }
 
-/// Why a run ended with an error, and everything that had happened by then.
+/// The error that a run ended with, with a snapshot and the reports of the turns before it.
 pub struct RunError(Box<Inner>);
 
 struct Inner {
@@ -131,25 +131,25 @@ impl RunError {
         Self(Box::new(Inner { kind, suspended, turns }))
     }
 
-    /// What went wrong.
+    /// The kind of the error, with its details.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// The run as it stood, to resume from: what ran is settled and does not run again (rule T9).
+    /// A snapshot of the run, to resume from: calls that ran are settled, and do not run again (rule T9).
     #[must_use]
     pub fn suspended(&self) -> &SuspendedRun {
         &self.0.suspended
     }
 
-    /// The run as it stood.
+    /// The snapshot of the run, by value.
     #[must_use]
     pub fn into_suspended(self) -> SuspendedRun {
         self.0.suspended
     }
 
-    /// An error before anything of the run was done.
+    /// An error of a run that has not started.
     #[cfg(feature = "ai-sdk")]
     pub(crate) fn stopped(kind: ErrorKind, suspended: SuspendedRun) -> Self {
         Self::new(kind, suspended, Vec::new())
@@ -160,7 +160,7 @@ impl RunError {
         (kind, suspended, turns)
     }
 
-    /// What became of the calls, response by response.
+    /// The reports of the run's turns, one for each response with calls.
     #[must_use]
     pub fn turns(&self) -> &[TurnReport] {
         &self.0.turns

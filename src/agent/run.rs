@@ -1,4 +1,4 @@
-//! A run that is about to start.
+//! The builder of a run, and the ways to run it.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -20,7 +20,7 @@ use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::message::Message;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
-/// A run that is about to start: set more, then choose how to run it.
+/// A run that has not started: change its settings, then choose how to run it.
 ///
 /// | | |
 /// |---|---|
@@ -47,7 +47,7 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
-    /// Who saves it, if it does not do so itself.
+    /// Saves the run in place of the run itself, if set.
     keeper: Option<Keeper>,
 }
 
@@ -78,51 +78,52 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Answers deferred calls inline, in place of the agent's handler.
+    /// Sets the handler that answers deferred calls inline, in place of the agent's.
     pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// Asks nobody inline, also where the agent has a handler.
+    /// Runs without a handler, even if the agent has one: deferred calls end the run or are an error, according to its
+    /// [output](Self::output).
     pub fn without_handler(mut self) -> Self {
         self.handler = None;
         self
     }
 
-    /// Adds a dependency, or replaces the agent's of the same type.
+    /// Adds a dependency to this run, in place of the agent's of the same type.
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(value);
         self
     }
 
-    /// What this run may end with, in place of what the agent's may.
+    /// Sets what this run may end with, in place of the agent's [output](Agent::output).
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
         self
     }
 
-    /// Watches this run, as it happens, beside whoever watches the agent.
+    /// Adds a watcher of this run, beside the agent's.
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.watchers.add(watch);
         self
     }
 
-    /// Goes on with this conversation. It is checked: a call without a result, or a result without a call, is an
-    /// error that names it. A run that waits has its own, and takes no other.
+    /// Sets the history that the run continues. It is checked: a call without a result, or a result without a call, is
+    /// an error that names the call. A suspended run has a history of its own and accepts no other.
     pub fn history(mut self, history: Vec<Message>) -> Self {
         self.state.history = Arc::new(history);
         self
     }
 
-    /// Says something to the model; on a resume, behind the results of the answered calls. A run that ends with calls
-    /// that wait has not said it: say it again with their answers.
+    /// Adds a prompt of the user; on a resume it follows the results of the answered calls. If the run suspends first,
+    /// the prompt is dropped: add it again when the run is resumed.
     pub fn saying(mut self, prompt: impl Into<String>) -> Self {
         self.state.prompts.push(prompt.into());
         self
     }
 
-    /// Runs to the end on this thread, for programs without an async runtime. Async handlers work.
+    /// Runs to the end, blocking this thread, for programs without an async runtime. Async handlers work.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
@@ -136,7 +137,8 @@ impl<'a> Run<'a> {
     /// ```
     ///
     /// # Errors
-    /// As awaiting the run; [`UserError::InsideRuntime`](crate::UserError::InsideRuntime) within an async runtime.
+    /// The errors of awaiting the run, and [`UserError::InsideRuntime`](crate::UserError::InsideRuntime) within an
+    /// async runtime.
     pub fn sync(self) -> Result<RunResult, RunError> {
         let running = self.start();
         let state = running.state.clone();
@@ -144,7 +146,7 @@ impl<'a> Run<'a> {
             .unwrap_or_else(|error| Err(RunError::new(error.into(), state, Vec::new())))
     }
 
-    /// Runs step by step: nothing happens between two calls of [`next`](RunIter::next).
+    /// Runs step by step: nothing runs between two calls of [`next`](RunIter::next).
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
@@ -165,9 +167,9 @@ impl<'a> Run<'a> {
         RunIter::new(self.start())
     }
 
-    /// Streams what happens, up to the first answer: text ends the run as soon as the response it belongs to is over.
-    /// Ordinary calls beside it run; what would wait is not executed, nobody is asked, and the report
-    /// [names it](crate::CallReport::is_skipped). To hear everything of a run that goes on to its end, use
+    /// Streams the events of the run up to the first answer: text ends the run as soon as its response is complete.
+    /// Ordinary calls of that response run; calls that would be deferred are not executed, nobody is asked about them,
+    /// and the report [names them](crate::CallReport::is_skipped). For the events of a whole run, use
     /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
     ///
     /// ```
@@ -196,8 +198,8 @@ impl<'a> Run<'a> {
         self.stream_events()
     }
 
-    /// Streams what happens in the whole run, which is the one that awaiting it would be: handlers are asked, approved
-    /// calls run, the model goes on.
+    /// Streams the events of the whole run, which is the same run as when it is awaited: handlers are asked, approved
+    /// calls run, and the model continues.
     ///
     /// ```
     /// use futures::StreamExt as _;
@@ -218,8 +220,8 @@ impl<'a> Run<'a> {
         RunStream::new(Box::pin(self.start().run_to_end()), events)
     }
 
-    /// The same as [`stream`](Self::stream), as an iterator, for programs without an async runtime. Iterate it outside
-    /// of any, too.
+    /// As [`stream`](Self::stream), as an iterator that blocks this thread, for programs without an async runtime.
+    /// Iterate it outside of any runtime, too.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
@@ -248,14 +250,14 @@ impl<'a> Run<'a> {
         self.start_with(turn, None)
     }
 
-    /// Starts with this turn, counting for the run above as well.
+    /// Starts the run with this turn. What it uses also counts for `above`, the run that called this agent as a tool.
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
         let turn =
             if turn.is_root() && turn.get_ledger().is_some() { turn.closing_later() } else { turn };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
-        // A sub-agent's run asks in its parent's.
+        // A sub-agent shares the ask history of the root run, which its turn has already.
         let asks = turn.get_asks().cloned().unwrap_or_default();
         asks.extend(&state.denied);
         let turn = turn.with_asks(asks).with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
@@ -276,20 +278,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// May end with calls that wait, whatever else it may end with.
+    /// Allows the run to end with deferred calls, in addition to its other outputs.
     #[cfg(feature = "ai-sdk")]
     pub(crate) fn or_deferred(mut self) -> Self {
         self.output = self.output.or_deferred();
         self
     }
 
-    /// Leaves it to somebody else to save the run.
+    /// Leaves saving the run to the caller, through this keeper.
     pub(crate) fn kept_by(mut self, keeper: Keeper) -> Self {
         self.keeper = Some(keeper);
         self
     }
 
-    /// Watched by these as well.
+    /// Adds these watchers.
     pub(super) fn watched_by(mut self, watchers: &Watchers) -> Self {
         self.watchers.extend(watchers);
         self

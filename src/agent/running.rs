@@ -1,4 +1,4 @@
-//! The loop of a run, step by step: ask the model, run its calls, tell it what became of them.
+//! The loop of a run as a state machine: one step asks the model or handles the calls of one response.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,48 +18,48 @@ use crate::turn::{
     TurnReport, Watchers, boxed, results,
 };
 
-/// A run, and what comes next in it.
+/// A run in progress, with its next step.
 pub(super) struct Running<'a> {
     pub(super) agent: &'a Agent,
     pub(super) state: SuspendedRun,
-    /// The answers to what waits; `None` asks the handler.
+    /// The answers to the pending calls; `None` asks the handler.
     pub(super) answers: Option<DeferredToolResults>,
-    /// It goes on with calls that wait, or may do so.
+    /// Whether the run was built by `resume` or `ask`, so that its history may end with calls without results.
     pub(super) resumes: bool,
-    /// With everything but the number of the response.
+    /// The template of the run's turns: everything but the run id and the number of the response.
     pub(super) turn: Turn,
     pub(super) output: Output,
-    /// The first text that is streamed is the final answer.
+    /// Whether the first text is the final answer ([`Run::stream`](super::Run::stream)).
     pub(super) ends_with_text: bool,
     pub(super) watchers: Watchers,
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Who saves it, if it does not do so itself.
+    /// Saves the run in place of the run itself, if set.
     pub(super) keeper: Option<Keeper>,
     pub(super) next: Next,
 }
 
-/// What a run does next.
+/// The next step of a run.
 pub(super) enum Next {
-    /// Look at what it is given.
+    /// Check the history and the answers that the run was given.
     Start,
-    /// Go on with a response whose calls wait.
+    /// Resume a response that has pending calls.
     TakeUp(SuspendedTurn),
-    /// Ask the model.
+    /// Send the history to the model.
     Ask,
-    /// Take up the calls of a response.
+    /// Decide about and run the calls of a new response.
     Call(Called),
-    /// Nothing: it is over.
+    /// No step: the run is over.
     Over,
 }
 
-/// The calls of a response, before they are taken up.
+/// The calls of a response before any of them is decided, with the outcomes that are already known.
 pub(super) struct Called {
     pub(super) calls: Vec<(ToolCall, Option<Outcome>)>,
-    /// The definitions that the model was shown.
+    /// The tool definitions that the request contained.
     pub(super) shown: Vec<ToolDefinition>,
-    /// The final answer that came beside them.
+    /// The final answer that is in the same response.
     pub(super) answer: Option<RunOutput>,
 }
 
@@ -79,7 +79,7 @@ impl Running<'_> {
         }
     }
 
-    /// Does what comes next. Gives the result when that was the last step.
+    /// Runs the next step. Returns the result if it was the last one.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
         if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
             return Err(self.stop(ErrorKind::RunGoneOn { run: self.state.run_id.clone() }));
@@ -108,7 +108,7 @@ impl Running<'_> {
         }
     }
 
-    /// Looks at what the run is given, and finds out what comes first.
+    /// Checks the history and the answers, and determines the first step.
     pub(super) fn start(&mut self) -> Result<(), ErrorKind> {
         if self.state.turn.is_none() {
             self.check_history()?;
@@ -137,7 +137,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Every call of the history has its result, or is one of the last response, and waits.
+    /// Checks that every call of the history has its result. Calls without one are allowed in the last response of a
+    /// run that is resumed; they become its pending turn.
     fn check_history(&mut self) -> Result<(), UserError> {
         if let Some(Undecided { mut calls, up_to }) = history::undecided(&self.state.history)? {
             if !self.resumes {
@@ -148,7 +149,7 @@ impl Running<'_> {
             }
             self.decide_outputs(&mut calls, &mut None);
             self.state.turn = Some(self.turn().undecided(calls));
-            // The results that are known come back with the others.
+            // The known results are part of the turn now, and are appended again together with the new ones.
             Arc::make_mut(&mut self.state.history).truncate(up_to);
             return Ok(());
         }
@@ -168,7 +169,7 @@ impl Running<'_> {
         Err(UserError::History { problem: problem.into(), ids: Vec::new() })
     }
 
-    /// The structured answer that came beside calls that wait, and was taken before the run stopped.
+    /// The structured answer that is among the calls of a suspended turn, and was accepted before the run stopped.
     fn answer_in(&self, turn: &SuspendedTurn) -> Option<RunOutput> {
         let structured = self.output.structured.as_ref()?;
         let taken = |(call, outcome): (&ToolCall, Option<&Outcome>)| {
@@ -178,7 +179,8 @@ impl Running<'_> {
         turn.calls().find_map(taken).map(RunOutput::Structured)
     }
 
-    /// Where it is certain that calls go on waiting, the run must be able to end with them.
+    /// Refuses a resume that is certain to leave calls pending, if the run may not end with deferred calls, before
+    /// anything runs.
     fn check_deferred(&self, turn: &SuspendedTurn) -> Result<(), UserError> {
         let requests = turn.requests();
         let open = |id: &&str| {
@@ -194,7 +196,7 @@ impl Running<'_> {
         if ids.is_empty() { Ok(()) } else { Err(self.not_expected(ids, turn)) }
     }
 
-    /// The error about calls that wait at the end of a run that may not end with them.
+    /// The error about pending calls at the end of a run that may not end with deferred calls.
     fn not_expected(&self, ids: Vec<String>, turn: &SuspendedTurn) -> UserError {
         let left = |answers: &DeferredToolResults| ids.iter().any(|id| answers.is_left(id));
         let left_by = match self.answers.as_ref().is_some_and(left) {
@@ -212,7 +214,7 @@ impl Running<'_> {
     pub(super) fn say(&mut self, prompt: String) {
         let history = Arc::make_mut(&mut self.state.history);
         match history.last_mut() {
-            // Results and a prompt are one request.
+            // Results and the prompt that follows them belong to one request.
             Some(Message::Request { parts }) => {
                 parts.push(RequestPart::UserPrompt { content: prompt.into() })
             }
@@ -226,7 +228,7 @@ impl Running<'_> {
         turn.with_retries(self.retries.clone())
     }
 
-    /// Tells the model what became of its calls; or the run ends here.
+    /// Handles the end of a turn: appends the results for the model, or ends the run.
     async fn after(
         &mut self,
         ended: Result<TurnReport, TurnError>,
@@ -270,7 +272,7 @@ impl Running<'_> {
         Ok(None)
     }
 
-    /// A structured answer does not count when a call beside it has to be tried again.
+    /// Drops a structured answer if another call of the response has to be retried, and tells the model so.
     fn unless_retried(
         &self,
         answer: Option<RunOutput>,
@@ -291,7 +293,7 @@ impl Running<'_> {
         None
     }
 
-    /// The run ends with calls that wait.
+    /// Ends the run with its pending calls, or with an error if its output does not allow them.
     async fn suspend(&mut self, waiting: SuspendedTurn) -> Result<RunResult, RunError> {
         if !self.output.deferred {
             self.close_asks_if_possible(self.turns.last()).await;
@@ -301,7 +303,7 @@ impl Running<'_> {
             return Err(self.stop(error.into()));
         }
         self.state.turn = Some(waiting);
-        // What was to be said behind the results is for whoever resumes to say.
+        // Prompts that were not sent are dropped: the caller adds them again when it resumes the run.
         self.state.prompts.clear();
         self.state = self.snapshot();
         if let Err(error) = self.state.check_storable() {
@@ -322,7 +324,7 @@ impl Running<'_> {
         RunResult { output, history, run_id, turns, usage }
     }
 
-    /// What the model is told of a settled call, and what it reads beside the results.
+    /// The result of a settled call as the model receives it, and additional content after the results.
     fn told(&self, report: &CallReport) -> Option<(RequestPart, Vec<RequestPart>)> {
         let (result, mut beside) = RequestPart::results(report.call(), report.outcome())?;
         if self.agent.tell_edits
@@ -340,7 +342,7 @@ impl Running<'_> {
         self.watchers.tell(|| RunEvent::ToolCallsDone { report: Arc::new(report.clone()) });
     }
 
-    /// The run as it stands, to resume from.
+    /// A snapshot of the run, to resume from.
     pub(super) fn snapshot(&self) -> SuspendedRun {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
@@ -351,7 +353,7 @@ impl Running<'_> {
         state
     }
 
-    /// The calls that are taken up next.
+    /// The calls of the next step, if it has any.
     pub(super) fn announced(&self) -> Option<SuspendedTurn> {
         match &self.next {
             Next::TakeUp(turn) => Some(turn.clone()),
@@ -360,27 +362,27 @@ impl Running<'_> {
         }
     }
 
-    /// The run ends with an error of a turn, and with the state to resume from.
+    /// Ends the run with an error of a turn, and the snapshot to resume from.
     fn fail(&mut self, error: TurnError) -> RunError {
         let (kind, suspended, report) = error.into_parts();
         self.tell_done(&report);
         self.turns.push(report);
         self.state.turn = suspended;
         if self.state.turn.is_none() {
-            // A response that was taken up again always comes back with its state, so this one was new. Nothing of
-            // the response ran: without it, the history is as it was before the request.
+            // A resumed response always comes back with its state, so this one was new. None of its calls ran: without
+            // the response, the history is as it was before the request.
             Arc::make_mut(&mut self.state.history).pop();
         }
         self.stop(kind)
     }
 
-    /// The run ends with an error.
+    /// Ends the run with an error and a snapshot.
     pub(super) fn stop(&mut self, kind: ErrorKind) -> RunError {
         RunError::new(kind, self.snapshot(), std::mem::take(&mut self.turns))
     }
 }
 
-/// The turn for calls beside a final answer.
+/// Tells a turn that its response contains a final answer, so that calls that would be deferred are skipped.
 fn beside(turn: Turn, answer: Option<&RunOutput>) -> Turn {
     match answer {
         Some(RunOutput::Text(_)) => turn.beside(FinalAnswer::Streamed),

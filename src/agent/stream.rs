@@ -1,4 +1,4 @@
-//! Runs as streams of what happens in them.
+//! Runs as streams of events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ use super::result::{RunError, RunResult};
 use crate::error::UserError;
 use crate::turn::{RunEvent, Watchers};
 
-/// What happens in a run, as it happens; see [`Run::stream`](crate::Run::stream). The run goes on while it is polled,
-/// and is given up when it is dropped.
+/// The events of a run, as they happen; see [`Run::stream`](crate::Run::stream). The run proceeds while the stream is
+/// polled, and is cancelled when it is dropped.
 #[must_use = "a run does nothing until its stream is polled"]
 pub struct RunStream<'a> {
     run: State<'a>,
@@ -31,7 +31,7 @@ impl<'a> RunStream<'a> {
     pub(super) fn listen(watchers: &mut Watchers) -> UnboundedReceiver<RunEvent> {
         let (tell, events) = unbounded_channel();
         watchers.add(move |event| {
-            // Nobody listens any more once the stream is dropped, and the run with it.
+            // Fails only after the stream was dropped, and the run with it.
             let _ = tell.send(event.clone());
         });
         events
@@ -44,10 +44,10 @@ impl<'a> RunStream<'a> {
         Self { run: State::Runs(run), events }
     }
 
-    /// Runs to the end, passing over what was not heard yet, and gives what the run came to.
+    /// Runs to the end without the remaining events, and returns the result.
     ///
     /// # Errors
-    /// As awaiting the run.
+    /// The errors of awaiting the run.
     pub async fn finish(self) -> Result<RunResult, RunError> {
         match self.run {
             State::Runs(run) => run.await,
@@ -70,7 +70,8 @@ impl Stream for RunStream<'_> {
             this.run = State::Over(result);
         }
         match this.events.poll_recv(cx) {
-            // The run is over, and may have used up what tokio lets a task do before it has to yield.
+            // The run is over, but `poll_recv` may return pending although events are left: tokio's cooperative budget
+            // of the task may be used up.
             Poll::Pending if matches!(this.run, State::Over(_)) => {
                 Poll::Ready(this.events.try_recv().ok())
             }
@@ -79,7 +80,7 @@ impl Stream for RunStream<'_> {
     }
 }
 
-/// What happens in a run, as an iterator; see [`Run::stream_sync`](crate::Run::stream_sync).
+/// The events of a run as a blocking iterator; see [`Run::stream_sync`](crate::Run::stream_sync).
 #[must_use = "a run does nothing until it is iterated"]
 pub struct RunStreamSync<'a> {
     runtime: &'static Runtime,
@@ -91,10 +92,10 @@ impl<'a> RunStreamSync<'a> {
         Ok(Self { runtime: runtime()?, stream })
     }
 
-    /// Runs to the end, passing over what was not heard yet, and gives what the run came to.
+    /// Runs to the end without the remaining events, and returns the result.
     ///
     /// # Errors
-    /// As awaiting the run.
+    /// The errors of awaiting the run.
     pub fn finish(self) -> Result<RunResult, RunError> {
         self.runtime.block_on(self.stream.finish())
     }

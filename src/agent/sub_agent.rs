@@ -33,18 +33,20 @@ struct Prompt {
 impl Agent {
     /// This agent as a tool of another one, which calls it with a `prompt` and gets its final answer.
     ///
-    /// - The agent works outside of the stack around its tool: the limits and timeouts of its parent neither wait for
-    ///   it nor measure it. Of its call, the layers decide; they see no outcome of it.
-    /// - Each of its own calls is decided by its own layers and by every [middleware](crate::ToolMiddleware) around its
-    ///   tool (their `before_tool_call`, under the tool's own name; [`RunContext::agent_path`] tells whose call it
-    ///   is). So an agent can only be narrower than its parent.
-    /// - What its calls wait for is part of the parent's batch, as `root/cleaner/delete_file`, under an id made of
-    ///   the ids of both calls. The parent's handler, or whoever resumes the parent's run, answers. Its own handler
-    ///   may deny, give results of calls executed elsewhere, or leave; what it approves is left.
-    /// - Where it stopped is part of the parent's [`SuspendedRun`]: it goes on there, and what it has run does not run
-    ///   again.
-    /// - It has the dependencies of the parent's run, unless it has its own of the same type, and counts for the
-    ///   [limits](Agent::usage_limits) of its parents.
+    /// - The agent runs outside the stack around its tool, so that the parent's limits and timeouts neither wait for it
+    ///   nor measure it. The layers decide about the call of the agent, but do not see its outcome.
+    /// - Each call that the agent makes is decided by the agent's own layers and by every
+    ///   [middleware](crate::ToolMiddleware) around its tool (their `before_tool_call`, under the called tool's own
+    ///   name; [`RunContext::agent_path`] names the agent). So an agent can only have fewer permissions than its
+    ///   parent.
+    /// - The agent's pending calls are part of the parent's batch, as `root/cleaner/delete_file`, under an id made of
+    ///   the ids of both calls. They are answered by the parent's handler, or when the parent's run is resumed. The
+    ///   agent's own handler may deny calls, give results of calls that were executed elsewhere, or leave calls open;
+    ///   calls that it approves are left open.
+    /// - The agent's state is part of the parent's [`SuspendedRun`]: it resumes where it stopped, and nothing that ran
+    ///   runs again.
+    /// - The agent has the dependencies of the parent's run, unless it has one of the same type, and what it uses
+    ///   counts towards the [limits](Agent::usage_limits) of its parents.
     ///
     /// ```
     /// use countersign::{Agent, FunctionToolset};
@@ -63,7 +65,7 @@ impl Agent {
         self.as_tool_fn(name, description, |args: Prompt| args.prompt)
     }
 
-    /// This agent as a tool with arguments of its own, of which a function makes the prompt; see
+    /// This agent as a tool with arguments of type `A`, from which `prompt` makes the prompt; see
     /// [`as_tool`](Self::as_tool).
     #[must_use]
     pub fn as_tool_fn<A>(
@@ -158,7 +160,7 @@ impl SubAgent for AgentTool {
     }
 }
 
-/// The handler of a sub-agent: what it approves is left to the parent's.
+/// The handler of a sub-agent: calls that it approves are left to the parent's handler.
 struct Narrowed(Arc<dyn ErasedHandler>);
 
 impl DeferredToolHandler for Narrowed {

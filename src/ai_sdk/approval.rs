@@ -1,4 +1,5 @@
-//! What a person is shown of an ask: a data part beside the approval request, which every client passes on.
+//! The data part of an ask: what a person is shown of the call. It stands beside the approval request, and every client
+//! passes it on to the page.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,8 @@ use crate::show::{self, CallView, Limits};
 /// The type of the part.
 pub(super) const KIND: &str = "data-approval";
 
-/// A new id for an ask: 128 random bits. `None` where the system has none to give; then nobody is asked.
+/// A new id for an approval: 128 random bits, so that it cannot be guessed. `None` where the system has no
+/// randomness; the call stays pending then.
 pub(super) fn new_id() -> Option<String> {
     let mut bits = [0; 16];
     match getrandom::fill(&mut bits) {
@@ -23,11 +25,12 @@ pub(super) fn new_id() -> Option<String> {
     }
 }
 
-/// The part about a call that waits for an approval.
+/// The data part of a call that needs an approval.
 pub(super) fn shown(
     requests: &DeferredToolRequests,
     call: &str,
-    (approval, part): (&str, &str),
+    approval: &str,
+    part: &str,
 ) -> Option<Chunk> {
     // The questions are whole: what is left out cannot be opened at the client (rule S4).
     let view = CallView::of(requests, call, Limits::none())?;
@@ -56,19 +59,20 @@ pub(super) fn shown(
     Some(chunk(approval, data))
 }
 
-/// Why a call waits, in one text.
+/// The reasons of the questions about a call, as one text.
 pub(super) fn reason(requests: &DeferredToolRequests, call: &str) -> Option<String> {
     let reasons = requests.questions(call).iter().map(|question| show::escape(question.reason()));
     let reasons: Vec<_> = reasons.filter(|reason| !reason.is_empty()).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The same part, after an answer.
+/// The same data part with the answer. It has the same id, and so takes the place of the earlier one.
 pub(super) fn answered(
     part: &UiPart,
     status: &str,
     by: &str,
-    (reason, ran): (Option<&str>, Option<&Args>),
+    reason: Option<&str>,
+    ran: Option<&Args>,
 ) -> Option<Chunk> {
     let (id, data) = data(part)?;
     let mut data = data.clone();
@@ -79,7 +83,7 @@ pub(super) fn answered(
     Some(chunk(id, data.into()))
 }
 
-/// The part about a call that was denied and nobody was asked about: it has no approval.
+/// The data part of a call that a layer has denied. There was no ask, so that it has no approval id.
 pub(super) fn refused(tool: &str, part: &str, reason: &str) -> Chunk {
     let data = json!({
         "toolCallId": part,
@@ -90,7 +94,7 @@ pub(super) fn refused(tool: &str, part: &str, reason: &str) -> Chunk {
     chunk(part, data)
 }
 
-/// Says that nobody is asked any more.
+/// Sets the status of a data part that is still pending.
 pub(super) fn close(part: &mut UiPart, status: &str) {
     let UiPart::Other(part) = part else { return };
     if part.get("type").is_some_and(|kind| kind == KIND)
@@ -101,7 +105,7 @@ pub(super) fn close(part: &mut UiPart, status: &str) {
     }
 }
 
-/// The id and the data of a part about an approval.
+/// The id and the data of the data part of an ask.
 pub(super) fn data(part: &UiPart) -> Option<(&str, &Map<String, Value>)> {
     let UiPart::Other(part) = part else { return None };
     part.get("type").filter(|kind| *kind == KIND)?;

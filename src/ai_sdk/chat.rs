@@ -1,4 +1,4 @@
-//! A chat as the server keeps it: what was said, what waits, and what the client was shown of it.
+//! The stored form of a chat: its messages, its history or suspended run, and its asks.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::CallAnswer;
 use super::message::{Role, ToolPart, UiMessage, UiPart};
-use super::plan::Said;
 use crate::deferred::DeferredToolRequests;
 use crate::message::Message;
 use crate::turn::SuspendedRun;
@@ -15,49 +15,49 @@ use crate::turn::SuspendedRun;
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
 
-/// Why a call did not run that nobody answered.
+/// The reason for a call that did not run as it was never answered.
 pub(super) const SUPERSEDED: &str = "the user went on without answering";
 
-/// A chat as the server keeps it.
+/// The stored form of a chat.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chat {
     version: u32,
-    /// Whose it is.
+    /// The principal that the chat belongs to.
     pub(super) principal: String,
-    /// As the client has them.
-    pub(super) messages: Vec<Kept>,
-    /// What the model knows, where no run is to go on.
+    /// The messages, as a client shows them.
+    pub(super) messages: Vec<KeptMessage>,
+    /// The history of the model, where there is no run.
     pub(super) history: Vec<Message>,
-    /// The run that waits, or that was stopped.
+    /// The run that is suspended: it has pending calls, or was stopped.
     pub(super) run: Option<SuspendedRun>,
-    /// What the client was ever asked, or asked to execute.
-    pub(super) asks: Vec<Shown>,
+    /// Every ask of a call, also those that are closed: a late answer is told from one that was never asked for.
+    pub(super) asks: Vec<ShownAsk>,
 }
 
-/// A message as the client has it.
+/// A message, with the place in the history to go back to.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
-    /// How much the model knew before it.
+pub(super) struct KeptMessage {
+    /// The length of the model's history before the message.
     pub(super) before: usize,
     pub(super) message: UiMessage,
 }
 
-/// A call that the client was shown to decide about, or to execute.
+/// An ask that the client was shown: to decide about a call, or to execute it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Shown {
-    /// Under which id the client was asked for an approval; `None` where it executes the call.
+pub(super) struct ShownAsk {
+    /// The id of the approval; `None` where the client executes the call.
     pub(super) approval: Option<String>,
-    /// The message and the part that show it.
+    /// The ids of the message and of the part that show the call.
     pub(super) message: String,
     pub(super) part: String,
-    /// The call in its batch, and what its answers are bound to.
+    /// The id of the call in its batch, and the fingerprint that its answers are bound to.
     pub(super) call: String,
     pub(super) fingerprint: Option<String>,
-    /// Whether it waits for the answer.
+    /// Whether an answer is still taken.
     pub(super) open: bool,
-    /// The answer, while other calls of the response have none (rule T1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) held: Option<Said>,
+    /// The answer, until the other calls of the response have theirs (rule T1).
+    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<CallAnswer>,
 }
 
 impl Chat {
@@ -88,17 +88,17 @@ impl Chat {
         self.messages.iter().position(|kept| kept.message.id == id)
     }
 
-    /// The calls that wait.
+    /// The batch of pending calls.
     pub(super) fn requests(&self) -> DeferredToolRequests {
         self.run.as_ref().map(SuspendedRun::requests).unwrap_or_default()
     }
 
-    /// Whether the model was told something, and has not answered.
+    /// Whether the history ends with a request to the model.
     pub(super) fn is_unanswered(&self) -> bool {
         self.run.is_none() && matches!(self.history.last(), Some(Message::Request { .. }))
     }
 
-    /// Gives up what waits, as the user goes on: every call has its result (rule T3).
+    /// Closes the pending calls, as the user goes on without them: every call gets a result (rule T3).
     pub(super) fn supersede(&mut self) {
         if let Some(run) = self.run.take() {
             self.history = run.close(SUPERSEDED);
@@ -107,11 +107,12 @@ impl Chat {
             kept.message.close_parts(&format!("The tool did not run: {SUPERSEDED}."));
         }
         for ask in &mut self.asks {
-            (ask.open, ask.held) = (false, None);
+            ask.open = false;
+            ask.answer = None;
         }
     }
 
-    /// Goes back to where the message at this place was not said yet.
+    /// Drops the message at this place and everything behind it.
     pub(super) fn go_back(&mut self, place: usize) {
         let Some(before) = self.messages.get(place).map(|kept| kept.before) else { return };
         self.messages.truncate(place);
@@ -120,30 +121,30 @@ impl Chat {
         self.asks.retain(|ask| kept.contains(&ask.message));
     }
 
-    /// Adds what the user says.
+    /// Adds a message of the user.
     pub(super) fn say(&mut self, message: UiMessage) {
         let before = self.history.len();
         self.history.push(Message::user(message.text()));
-        self.messages.push(Kept { before, message });
+        self.messages.push(KeptMessage { before, message });
     }
 
-    /// Puts a message of the assistant in its place, or at the end.
+    /// Stores a message of the assistant in its place, or at the end.
     pub(super) fn keep(&mut self, mut message: UiMessage, before: usize) {
         message.mend();
         match self.messages.iter_mut().find(|kept| kept.message.id == message.id) {
             Some(kept) => kept.message = message,
-            None => self.messages.push(Kept { before, message }),
+            None => self.messages.push(KeptMessage { before, message }),
         }
     }
 
-    /// How much the model knows.
+    /// The length of the model's history.
     pub(super) fn known(&self) -> usize {
         self.run.as_ref().map_or(self.history.len(), |run| run.history().len())
     }
 }
 
 impl UiMessage {
-    /// Nothing more becomes of calls that have no result.
+    /// Ends the calls without a result, with this reason, and the asks about them.
     pub(super) fn close_parts(&mut self, reason: &str) {
         for tool in self.tools_mut().filter(|tool| !tool.is_over()) {
             "output-error".clone_into(&mut tool.state);
@@ -155,8 +156,8 @@ impl UiMessage {
         self.mend();
     }
 
-    /// A call that has a result, or has failed, was approved or not asked about: whatever else a part says of its
-    /// approval, clients do not read the message again.
+    /// Removes approvals that clients refuse: the schema of a call with a result, or with an error, takes an approval only
+    /// when it is `approved: true`. One such part, and a client cannot read the message again.
     fn mend(&mut self) {
         let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
         for tool in self.tools_mut().filter(over) {
@@ -165,7 +166,7 @@ impl UiMessage {
     }
 }
 
-/// Why a message is no prompt. Other parts than text are for models that take them, which a run's prompt does not carry.
+/// The reason why a message is no prompt. Files are rejected, not dropped, as the prompt of a run is text only.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
         return Some("the last message is neither the user's nor one that goes on".to_owned());

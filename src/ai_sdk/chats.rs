@@ -4,35 +4,36 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::active::{ActiveStream, ActiveStreams, Begin, Events, Replay, StreamOptions};
 use super::chat::Chat;
-use super::home::{Held, Home, Sealed};
-use super::live::{Begun, Events, Listening, Live, Lives, Replay};
-use super::making::Making;
+use super::config::ChatConfig;
+use super::intent::Intent;
 use super::message::UiMessage;
-use super::plan::{Plan, plan};
 use super::principal::Principal;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::request::ChatRequest;
+use super::response::ResponseTask;
+use super::storage::{ChatLease, ChatStore, Sealed};
 use super::version::ClientVersion;
 use crate::agent::{Agent, Keeper, Run, RunError};
 use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
 
-/// How long an idle stream is silent.
+/// The default of [`Chats::keep_alive`].
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long a sealed chat can be gone on with.
+/// The default of [`Chats::sealed_for`].
 const SEALED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What a client is told of an error that is nobody's business outside.
+/// The default of [`Chats::error_text`].
 const ERROR: &str = "Something went wrong. What was said so far is kept: try again.";
 
 /// The chats of an agent: what an unmodified `useChat` talks to. Cheap to clone; the clones are the same chats.
 ///
-/// History, what waits, and what was asked live at the server, in the agent's ledger. Of what the client posts only the
-/// last message is read, and of that only what the user says, decides, or gives as the result of a call that the client
-/// was asked to execute: a decision counts once, for exactly what this chat was shown, and what runs is what the server
-/// has kept (rules A1 to A6, L1 to L5).
+/// The history, the pending calls and the asks are stored on the server, in the agent's ledger. Of the messages that a
+/// client posts only the last one is read, and of that only what the user says, decides, or gives as the result of a call
+/// that the client was asked to execute. A decision counts once, for exactly the call that this chat was shown, and what
+/// runs is what the server has stored (rules A1 to A6, L1 to L5).
 ///
 /// ```
 /// use countersign::ai_sdk::{Chats, Principal};
@@ -45,36 +46,28 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 /// let chats = Chats::new(Agent::new(Polite, FunctionToolset::new()));
 /// let body = br#"{"id":"c1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Hello"}]}]}"#;
 /// let mut events = chats.post(&Principal::new("ann"), body).await?;
-/// let mut said = String::new();
+/// let mut stream = String::new();
 /// while let Some(event) = events.next().await {
-///     said += std::str::from_utf8(&event).unwrap();
+///     stream += std::str::from_utf8(&event).unwrap();
 /// }
-/// assert!(said.contains(r#""delta":"Hi""#) && said.ends_with("data: [DONE]\n\n"));
-/// # Ok::<(), countersign::ai_sdk::Refusal>(()) }).unwrap();
+/// assert!(stream.contains(r#""delta":"Hi""#) && stream.ends_with("data: [DONE]\n\n"));
+/// # Ok::<(), countersign::ai_sdk::Rejection>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Chats(pub(super) Arc<Inner>);
+pub struct Chats(Arc<ChatsInner>);
 
 #[derive(Clone)]
-pub(super) struct Inner {
-    pub(super) agent: Agent,
-    pub(super) home: Home,
-    pub(super) client: ClientVersion,
-    pub(super) approvals: bool,
-    pub(super) error_text: Arc<ErrorText>,
-    pub(super) each_run: Arc<EachRun>,
-    listening: Listening,
-    lives: Arc<Lives>,
+struct ChatsInner {
+    config: ChatConfig,
+    options: StreamOptions,
+    streams: Arc<ActiveStreams>,
 }
 
-/// What is set for a run, by who talks and in which chat.
-type EachRun = dyn for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync;
-
-/// What a client is told of an error.
-type ErrorText = dyn Fn(&RunError) -> String + Send + Sync;
-
 impl Chats {
-    /// Chats with this agent, kept in its ledger; in the memory of this process, where it has none.
+    /// Chats that are stored in the agent's [`Ledger`].
+    ///
+    /// An agent without a ledger gets one in the memory of this process: its chats end with the process, and no other
+    /// server can go on with them.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
         let (agent, ledger) = match agent.get_ledger().cloned() {
@@ -84,53 +77,64 @@ impl Chats {
                 (agent.ledger(ledger.clone()), ledger)
             }
         };
-        Self::at(agent, Home::Ledger(ledger))
+        Self::with_store(agent, ChatStore::Ledger(ledger))
     }
 
-    /// Chats that the client keeps, sealed: the server keeps nothing, and any server with the keys goes on with them.
+    /// Chats that the client stores, sealed under these keys: the server stores nothing, and any server with the keys
+    /// goes on with them.
     ///
-    /// What was changed, made up, too old, or made for another chat or principal, is refused. **What cannot be stopped
-    /// without a ledger is using it twice**: whoever keeps an earlier state of a chat can go on from it again, so that one
-    /// approval can run its call several times, and a denial can be followed by an approval. Where that matters, use
-    /// [`new`](Self::new) with a ledger. The client can read what it keeps, and has to post all of its messages, as
-    /// `useChat` does by default: one that posts only the last begins a new chat.
+    /// A state that was changed, forged or sealed too long ago, or that belongs to another chat or principal, is
+    /// rejected. **A state that is posted twice is not**: without a ledger nothing tells the latest state of a chat from
+    /// an earlier one, which a client can keep and go on from again. One approval can then run its call several times,
+    /// and a denial can be followed by an approval. Hence the name (rule D5): where that matters, use
+    /// [`new`](Self::new) with a ledger.
+    ///
+    /// The client can read the state. It has to post all of its messages, as `useChat` does by default: one that posts
+    /// only the last message begins a new chat.
     #[must_use]
-    pub fn sealed(agent: Agent, keys: SealKeys) -> Self {
-        Self::at(agent, Home::Client(Sealed { keys, lasts: SEALED_FOR }))
+    pub fn danger_sealed(agent: Agent, keys: SealKeys) -> Self {
+        Self::with_store(agent, ChatStore::Client(Sealed { keys, valid_for: SEALED_FOR }))
     }
 
-    fn at(agent: Agent, home: Home) -> Self {
-        Self(Arc::new(Inner {
-            agent,
-            home,
-            client: ClientVersion::default(),
-            approvals: true,
-            error_text: Arc::new(|_| ERROR.to_owned()),
-            each_run: Arc::new(|run, _, _| run),
-            listening: Listening { keep_alive: KEEP_ALIVE, stops: false },
-            lives: Arc::default(),
+    fn with_store(agent: Agent, store: ChatStore) -> Self {
+        Self(Arc::new(ChatsInner {
+            config: ChatConfig {
+                agent,
+                store,
+                client: ClientVersion::default(),
+                approvals: true,
+                error_text: Arc::new(|_| ERROR.to_owned()),
+                each_run: Arc::new(|run, _, _| run),
+            },
+            options: StreamOptions { keep_alive: KEEP_ALIVE, stop_on_disconnect: false },
+            streams: Arc::default(),
         }))
     }
 
-    fn set(mut self, set: impl FnOnce(&mut Inner)) -> Self {
+    fn set(mut self, set: impl FnOnce(&mut ChatsInner)) -> Self {
         set(Arc::make_mut(&mut self.0));
         self
     }
 
-    /// The oldest client that is served: newer ones are told more.
+    /// Sets the oldest client that has to be served; [`ClientVersion::V6`] by default.
+    ///
+    /// What is sent is valid for this version and every later one. Chunks that older clients would refuse are sent only
+    /// when all clients are new enough for them.
     #[must_use]
     pub fn client(self, client: ClientVersion) -> Self {
-        self.set(|inner| inner.client = client)
+        self.set(|inner| inner.config.client = client)
     }
 
-    /// Whether approvals are asked for and taken in the chat; they are by default. Without, a call that waits stays
-    /// pending, for whoever decides about it elsewhere.
+    /// Sets whether the chat asks for approvals and takes them; `true` by default.
+    ///
+    /// With `false` a call that needs an approval is shown, and stays pending until it is decided in another place, such
+    /// as an inbox over the same ledger. Approvals that a client posts are not read then.
     #[must_use]
     pub fn tool_approval(self, approvals: bool) -> Self {
-        self.set(|inner| inner.approvals = approvals)
+        self.set(|inner| inner.config.approvals = approvals)
     }
 
-    /// Sets what each run needs beside what its agent has, by who talks and in which chat: dependencies, say.
+    /// Sets what each run needs beside what its agent has, such as dependencies, by the principal and the id of the chat.
     ///
     /// ```
     /// # use countersign::{Agent, ai_sdk::Chats};
@@ -145,162 +149,206 @@ impl Chats {
         self,
         set: impl for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync + 'static,
     ) -> Self {
-        self.set(|inner| inner.each_run = Arc::new(set))
+        self.set(|inner| inner.config.each_run = Arc::new(set))
     }
 
-    /// What the client is told when a run fails; by default nothing of the error itself.
+    /// Sets the text that the client is sent when a run fails.
+    ///
+    /// By default it holds nothing of the error, which may quote a provider or name what is inside of the server. The
+    /// error itself is logged.
+    ///
+    /// ```
+    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// # fn example(agent: Agent) -> Chats {
+    /// Chats::new(agent).error_text(|error| match error.kind() {
+    ///     countersign::ErrorKind::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
+    ///     _ => "Something went wrong.".to_owned(),
+    /// })
+    /// # }
+    /// ```
     #[must_use]
     pub fn error_text(self, text: impl Fn(&RunError) -> String + Send + Sync + 'static) -> Self {
-        self.set(|inner| inner.error_text = Arc::new(text))
+        self.set(|inner| inner.config.error_text = Arc::new(text))
     }
 
-    /// How long an idle stream is silent before it says that it is alive; 15 seconds by default.
+    /// Sets for how long an idle stream is silent before it sends a [keep-alive](super::KEEP_ALIVE); 15 seconds by
+    /// default. It should be shorter than the idle timeout of every proxy in between.
     #[must_use]
     pub fn keep_alive(self, after: Duration) -> Self {
-        self.set(|inner| inner.listening.keep_alive = after)
+        self.set(|inner| inner.options.keep_alive = after)
     }
 
-    /// Stops a run when nobody listens to its stream any more, as `stop()` of an unmodified client wants it. By default
-    /// it goes on, so that a page that was loaded again hears the rest; [`stop`](Self::stop) stops it.
+    /// Stops a run when the last subscription of its stream is dropped, which is what `stop()` of an unmodified client
+    /// relies on.
+    ///
+    /// By default the run goes on, so that a page that is loaded again can [`resume`](Self::resume) the stream;
+    /// [`stop`](Self::stop) stops it.
     #[must_use]
     pub fn stop_on_disconnect(self) -> Self {
-        self.set(|inner| inner.listening.stops = true)
+        self.set(|inner| inner.options.stop_on_disconnect = true)
     }
 
-    /// How long a [sealed](Self::sealed) chat can be gone on with; 7 days by default.
+    /// Sets for how long a [sealed](Self::danger_sealed) state is valid; 7 days by default, and at most 100 years. Without
+    /// effect on chats in a ledger.
     #[must_use]
     pub fn sealed_for(self, time: Duration) -> Self {
         self.set(|inner| {
-            if let Home::Client(sealed) = &mut inner.home {
-                sealed.lasts = time;
+            if let ChatStore::Client(sealed) = &mut inner.config.store {
+                sealed.valid_for = time;
             }
         })
     }
 
-    /// Takes what a client posts, and gives the events of the response. The response is made to its end, whether or not
-    /// anybody listens. Needs a tokio runtime.
+    /// Takes the body of a request and gives the events of its response. The response is made to its end even if the
+    /// events are dropped.
     ///
-    /// A request that is repeated, as after a lost response, is told again what came of it: nothing runs twice.
+    /// A request that is repeated, as after a lost response, gets the events of the response again: nothing runs twice.
     ///
     /// # Errors
-    /// [`Refusal`], with the status to answer: nothing has run, and the chat is as it was.
-    pub async fn post(&self, principal: &Principal, body: &[u8]) -> Result<Events, Refusal> {
+    /// [`Rejection`] with the status to answer: nothing has run, and the chat is as it was. The status is 400 for a body
+    /// that is not what a chat posts, 404 for a chat of another principal, 409 for answers that do not fit what the chat
+    /// was shown and for a chat that has another response in flight, 422 for a message that is no prompt, and 500 when
+    /// the store fails.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn post(&self, principal: &Principal, body: &[u8]) -> Result<Events, Rejection> {
         let request = ChatRequest::read(body)?;
-        let asked_for = digest_of(body);
-        let live = match self.0.lives.begin(principal, &request.id, asked_for.clone()) {
-            Begun::New(live) => live,
-            Begun::There(live) if live.request == asked_for => {
-                live.accepted().await?;
-                return Ok(live.listen(self.0.listening, false));
+        let digest = digest_of(body);
+        let stream = match self.0.streams.begin(principal, &request.id, digest.clone()) {
+            Begin::New(stream) => stream,
+            Begin::InFlight(stream) if stream.request == digest => {
+                stream.accepted().await?;
+                return Ok(stream.subscribe(self.0.options, false));
             }
-            Begun::There(_) => return Err(Refusal::busy(Duration::from_secs(1))),
+            Begin::InFlight(_) => return Err(Rejection::busy(Duration::from_secs(1))),
         };
-        let events = Arc::clone(&live).listen(self.0.listening, false);
-        let (this, principal, making) = (self.clone(), principal.clone(), Arc::clone(&live));
-        // On a task of its own: whoever has posted may be gone before the chat is given back.
-        tokio::spawn(async move { this.respond(principal, request, making).await });
-        live.accepted().await?;
+        let events = Arc::clone(&stream).subscribe(self.0.options, false);
+        let response = self.clone().respond(principal.clone(), request, Arc::clone(&stream));
+        // A task of its own: a client that disconnects drops this future, and the lease has to be released all the same.
+        tokio::spawn(response);
+        stream.accepted().await?;
         Ok(events)
     }
 
-    /// The events of the response that is being made, with all of its message, also where it goes on with one that the
-    /// client had; `None` when this process makes none.
+    /// The events of the response that is in flight, from the beginning of its message. `None` when this process makes no
+    /// response in the chat.
+    ///
+    /// A client that resumes has nothing of the message. So the events begin with all of it, also where the response goes
+    /// on with an earlier message.
     #[must_use]
     pub fn resume(&self, principal: &Principal, chat: &str) -> Option<Events> {
-        let live = self.0.lives.get(principal, chat)?;
-        Some(live.listen(self.0.listening, true))
+        let stream = self.0.streams.get(principal, chat)?;
+        Some(stream.subscribe(self.0.options, true))
     }
 
-    /// Stops the response that this process makes. Says whether there was one.
+    /// Stops the response that this process makes in the chat, and says whether there was one.
+    ///
+    /// The run is suspended and stored with the chat. The model is told of a tool that was running that it may have run.
     #[expect(clippy::must_use_candidate, reason = "it is called to stop")]
     pub fn stop(&self, principal: &Principal, chat: &str) -> bool {
-        let live = self.0.lives.get(principal, chat);
-        live.inspect(|live| live.stop()).is_some()
+        let stream = self.0.streams.get(principal, chat);
+        stream.inspect(|stream| stream.stop()).is_some()
     }
 
-    /// The messages of a chat, as the client has them; `None` where there is no such chat, or it is somebody else's. The
-    /// one that this process is making is left out: [`resume`](Self::resume) has all of it.
+    /// The messages of a chat, to begin a page with. `None` where there is no such chat, or it belongs to another
+    /// principal; always `None` for [sealed](Self::danger_sealed) chats.
+    ///
+    /// The message that this process is making is left out: [`resume`](Self::resume) has all of it.
     ///
     /// # Errors
-    /// [`Refusal`] when the store cannot be read.
+    /// [`Rejection`] with status 500 when the store cannot be read.
     pub async fn messages(
         &self,
         principal: &Principal,
         chat: &str,
-    ) -> Result<Option<Vec<UiMessage>>, Refusal> {
-        let made = self.0.lives.get(principal, chat).and_then(|live| live.message());
-        match self.0.home.look((chat, principal.as_str()), &[]).await {
+    ) -> Result<Option<Vec<UiMessage>>, Rejection> {
+        let in_flight = self.0.streams.get(principal, chat).and_then(|stream| stream.message());
+        match self.0.config.store.load((chat, principal.as_str()), &[]).await {
             Ok(None) => Ok(None),
             Ok(Some(chat)) => {
                 let messages = chat.messages.into_iter().map(|kept| kept.message);
-                Ok(Some(messages.filter(|message| Some(&message.id) != made.as_ref()).collect()))
+                Ok(Some(messages.filter(|it| Some(&it.id) != in_flight.as_ref()).collect()))
             }
-            Err(refusal) if refusal.status == 404 => Ok(None),
-            Err(refusal) => Err(refusal),
+            Err(rejection) if rejection.status == 404 => Ok(None),
+            Err(rejection) => Err(rejection),
         }
     }
 
-    async fn respond(self, principal: Principal, request: ChatRequest, live: Arc<Live>) {
-        let (id, home) = (request.id.clone(), &self.0.home);
-        // Whatever happens, a panic too: the chat can be gone on with, and nobody waits for ever.
-        let ending = Ending { lives: &self.0.lives, whose: (&principal, &id), live: &live };
-        let made = match self.begin(&principal, request).await {
-            Ok((held, plan)) => {
-                let (token, keeper) = (held.token(), Keeper::default());
-                let making =
-                    Making::new(&self.0, &id, principal.clone(), held, &live, keeper.clone());
-                let renew = || home.keep_hold(&id, token);
-                keeper.keeping(home.lease(), making.make(plan), renew).await
+    async fn respond(self, principal: Principal, request: ChatRequest, stream: Arc<ActiveStream>) {
+        let id = request.id.clone();
+        let store = &self.0.config.store;
+        let guard =
+            StreamGuard { streams: &self.0.streams, key: (&principal, &id), stream: &stream };
+        let result = match self.begin(&principal, request).await {
+            Ok((lease, intent)) => {
+                let token = lease.token();
+                let keeper = Keeper::default();
+                let task = ResponseTask::new(
+                    &self.0.config,
+                    &id,
+                    principal.clone(),
+                    lease,
+                    &stream,
+                    keeper.clone(),
+                );
+                let renew = || store.renew(&id, token);
+                keeper.keeping(store.lease_time(), task.run(intent), renew).await
             }
-            Err(refusal) => Err(refusal),
+            Err(rejection) => Err(rejection),
         };
-        // The client may answer as soon as it hears the end.
-        ending.free();
-        match made {
-            Ok(last) => last.iter().for_each(|chunk| live.tell(chunk, &Replay::Same)),
-            Err(refusal) => live.refuse(refusal),
+        // Before the last chunks: a client may answer as soon as it has them, and must not find its chat busy.
+        guard.remove();
+        match result {
+            Ok(last) => last.iter().for_each(|chunk| stream.send(chunk, &Replay::Same)),
+            Err(rejection) => stream.reject(rejection),
         }
-        drop(ending);
+        drop(guard);
     }
 
-    /// Looks what a request is about, and takes the chat. A request that does not fit changes nothing.
+    /// Finds the intent of a request, and takes the lease of its chat.
+    ///
+    /// The intent is found twice. Without the lease first, so that a request that does not fit is rejected at once and
+    /// leaves no trace: it takes no lease, makes no row for a chat that does not exist, and does not keep another server
+    /// waiting. Then under the lease, as another server may have changed the chat in between: only this one counts.
     async fn begin(
         &self,
         principal: &Principal,
         request: ChatRequest,
-    ) -> Result<(Held, Plan), Refusal> {
-        let whose = (request.id.as_str(), principal.as_str());
-        let chat = self.0.home.look(whose, &request.messages).await?;
+    ) -> Result<(ChatLease, Intent), Rejection> {
+        let ChatConfig { store, approvals, .. } = &self.0.config;
+        let key = (request.id.as_str(), principal.as_str());
+        let chat = store.load(key, &request.messages).await?;
         let chat = chat.unwrap_or_else(|| Chat::new(principal.as_str()));
-        plan(&chat, &request, self.0.approvals)?;
-        let held = self.0.home.hold(whose, &request.messages).await?;
-        match plan(&held.chat, &request, self.0.approvals) {
-            Ok(plan) => Ok((held, plan)),
-            Err(refusal) => {
-                self.0.home.release(whose.0, &held).await;
-                Err(refusal)
+        Intent::of(&chat, &request, *approvals)?;
+        let lease = store.acquire(key, &request.messages).await?;
+        match Intent::of(&lease.chat, &request, *approvals) {
+            Ok(intent) => Ok((lease, intent)),
+            Err(rejection) => {
+                store.release(&request.id, &lease).await;
+                Err(rejection)
             }
         }
     }
 }
 
-/// Ends a response, however it was left.
-struct Ending<'a> {
-    lives: &'a Lives,
-    whose: (&'a Principal, &'a str),
-    live: &'a Live,
+/// Completes a stream when it is dropped. After a panic too the chat is free, and its subscribers do not wait for ever.
+struct StreamGuard<'a> {
+    streams: &'a ActiveStreams,
+    key: (&'a Principal, &'a str),
+    stream: &'a ActiveStream,
 }
 
-impl Ending<'_> {
-    fn free(&self) {
-        self.lives.end(self.whose.0, self.whose.1, self.live);
+impl StreamGuard<'_> {
+    fn remove(&self) {
+        self.streams.remove(self.key.0, self.key.1, self.stream);
     }
 }
 
-impl Drop for Ending<'_> {
+impl Drop for StreamGuard<'_> {
     fn drop(&mut self) {
-        self.free();
-        self.live.end();
+        self.remove();
+        self.stream.complete();
     }
 }
 
@@ -311,9 +359,9 @@ fn digest_of(body: &[u8]) -> String {
 impl fmt::Debug for Chats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chats")
-            .field("agent", &self.0.agent)
-            .field("home", &self.0.home)
-            .field("client", &self.0.client)
+            .field("agent", &self.0.config.agent)
+            .field("store", &self.0.config.store)
+            .field("client", &self.0.config.client)
             .finish_non_exhaustive()
     }
 }

@@ -6,8 +6,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// One chunk of a UI message stream: what the server tells the client, all of AI SDK v6 and v7. No field is ever
-/// written as `null`, which clients refuse. What this version does not know is read as [`Other`](Self::Other).
+use super::message::ToolPart;
+
+/// One chunk of a UI message stream, as the server sends it: all that AI SDK v6 and v7 have.
+///
+/// No field is ever written as `null`, which clients refuse. A chunk that this version does not know is read as
+/// [`Other`](Self::Other), and written as it was.
 ///
 /// ```
 /// use countersign::ai_sdk::Chunk;
@@ -21,38 +25,38 @@ use serde_json::{Map, Value};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are the AI SDK's, and named as it names them")]
 pub enum Chunk {
-    /// A message begins, or goes on where the client has one with this id.
+    /// A stream starts: with a new message, or with more of the one that has this id at the client.
     Start {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_metadata: Option<Value>,
     },
-    /// A response of the model begins.
+    /// A step starts: one response of the model and the outcomes of its calls.
     StartStep {},
-    /// A response of the model, with what became of its calls, is over.
+    /// The step is complete.
     FinishStep {},
-    /// What was told of the response is void. Since 7.0.70.
+    /// The parts of the step so far are void. Since 7.0.70.
     ResetStep {},
-    /// A text begins.
+    /// A text starts, under this id.
     TextStart {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// More of a text.
+    /// More of a text: the client appends it.
     TextDelta {
         id: String,
         delta: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A text is complete.
+    /// A text is complete: no delta follows.
     TextEnd {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
-        /// Since 7.0.138.
+        /// The sources of the text. Since 7.0.138.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         citations: Option<Value>,
     },
@@ -141,10 +145,10 @@ pub enum Chunk {
         /// Since 6.0.290 and 7.0.113.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_schema_input: Option<Value>,
-        /// Since 7.0.82.
+        /// The reason that a person is shown. Since 7.0.82.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Since 7.0.0.
+        /// Whether the client answers by itself. Since 7.0.0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_automatic: Option<bool>,
     },
@@ -174,7 +178,7 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Value>,
     },
-    /// A call failed, or was denied by somebody else than the user.
+    /// A call failed, or was denied by another person or a layer.
     ToolOutputError {
         tool_call_id: String,
         error_text: String,
@@ -232,14 +236,14 @@ pub enum Chunk {
     SteeringMessage { id: String, parts: Vec<Value> },
     /// More about the message, merged into what the client has.
     MessageMetadata { message_metadata: Value },
-    /// The stream ends with an error.
+    /// The stream ends with an error, which the client shows.
     Error { error_text: String },
-    /// The stream was stopped.
+    /// The stream ends, as it was stopped.
     Abort {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The message is complete for now.
+    /// The stream is complete. The message may go on in a later one.
     Finish {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
@@ -255,6 +259,32 @@ pub enum Chunk {
 }
 
 impl Chunk {
+    pub(super) fn tool_input_start(call: &ToolPart) -> Self {
+        Self::ToolInputStart {
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            dynamic: call.dynamic.then_some(true),
+            provider_executed: None,
+            title: None,
+            provider_metadata: None,
+            tool_metadata: None,
+            input_encoding: None,
+        }
+    }
+
+    pub(super) fn tool_input_available(call: &ToolPart, input: Value) -> Self {
+        Self::ToolInputAvailable {
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            input,
+            dynamic: call.dynamic.then_some(true),
+            provider_executed: None,
+            title: None,
+            provider_metadata: None,
+            tool_metadata: None,
+        }
+    }
+
     pub(super) fn tool_output_error(part: &str, text: &str) -> Self {
         Self::ToolOutputError {
             tool_call_id: part.to_owned(),
@@ -267,18 +297,28 @@ impl Chunk {
     }
 }
 
-/// Data of an application.
+/// Data of an application, which becomes a part of the message.
+///
+/// ```
+/// use countersign::ai_sdk::{Chunk, DataChunk};
+///
+/// let data = serde_json::json!({"done": 3, "of": 10});
+/// let progress = DataChunk { kind: "data-progress".into(), id: Some("p1".into()), data, transient: None };
+/// let chunk = serde_json::to_value(Chunk::Data(progress))?;
+/// assert_eq!((&chunk["type"], &chunk["id"], &chunk["data"]["done"]), (&"data-progress".into(), &"p1".into(), &3.into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataChunk {
-    /// `data-` and a name.
+    /// The type of the part: `data-` and a name.
     #[serde(rename = "type", deserialize_with = "data_kind")]
     pub kind: String,
-    /// What a later chunk replaces.
+    /// The id by which a later chunk of the same type replaces this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The data.
+    /// The data itself, of any shape.
     pub data: Value,
-    /// Whether it is no part of the message, and only told to `onData`.
+    /// Whether the client passes it to `onData` only, and keeps no part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transient: Option<bool>,
 }
@@ -289,22 +329,22 @@ fn data_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     if kind.starts_with("data-") { Ok(kind) } else { Err(D::Error::custom("it is no data")) }
 }
 
-/// Why a message is complete for now.
+/// The reason why a stream is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// The model has said what it had to say.
+    /// The model has finished its answer.
     Stop,
-    /// The answer is too long.
+    /// The answer has reached the longest length.
     Length,
     /// The provider withheld the answer.
     ContentFilter,
-    /// Calls wait for the user, or are executed by the client.
+    /// There are pending calls: for approval by the user, or for execution by the client.
     ToolCalls,
     /// The run has failed.
     Error,
-    /// Something else.
+    /// Any other reason.
     Other,
     /// It was stopped. Since 7.0.149.
     Interrupted,

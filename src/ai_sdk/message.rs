@@ -1,4 +1,4 @@
-//! UI messages: what a client shows, and sends back.
+//! UI messages, as a client shows them and posts them back.
 
 use std::fmt;
 
@@ -6,27 +6,39 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// One message as a client shows it.
+/// One message of a chat, as a client shows it and posts it back.
+///
+/// ```
+/// use countersign::ai_sdk::UiMessage;
+///
+/// let message: UiMessage = serde_json::from_str(r#"{"id": "m1", "role": "assistant", "parts": [
+///     {"type": "text", "text": "Let me look."},
+///     {"type": "tool-search", "toolCallId": "c1", "state": "output-available", "input": {"for": "tower"}, "output": 3}
+/// ]}"#)?;
+/// assert_eq!(message.text(), "Let me look.");
+/// assert!(message.tools().all(|call| call.tool_name == "search" && call.is_over()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UiMessage {
-    /// Its id: the same at the server and the client.
+    /// The id of the message, which is the same at the server and the client.
     pub id: String,
-    /// Who says it.
+    /// Who the message is from.
     pub role: Role,
-    /// About it, for the application.
+    /// Metadata of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// In this order.
+    /// The parts, in the order in which they are shown.
     pub parts: Vec<UiPart>,
 }
 
-/// Who says a message.
+/// Who a message is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Role {
-    /// The application.
+    /// The application, with instructions.
     System,
     /// The person in front of the client.
     User,
@@ -38,67 +50,68 @@ pub enum Role {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum UiPart {
-    /// Text.
+    /// A text of the user or the model.
     Text {
         /// The text so far.
         text: String,
-        /// Whether there is more to come.
+        /// Whether the text is not complete yet.
         streaming: bool,
     },
-    /// A response of the model begins.
+    /// The start of a step: the parts of one response of the model follow.
     StepStart,
-    /// A tool call, and what has become of it.
+    /// A tool call with its state.
     Tool(Box<ToolPart>),
     /// Any other part: `data-…`, `file`, `reasoning`, `source-url`, and what later versions add.
     Other(Map<String, Value>),
 }
 
-/// A tool call in a message, and what has become of it.
+/// A tool call in a message, with its arguments, its approval and its outcome.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolPart {
-    /// The call.
+    /// The id of the call. A call that is asked about again has a second part, with a number behind the id: `c1#2`.
     pub tool_call_id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Whether the page need not know the tool.
+    /// Whether the type of the part is `dynamic-tool`, which a page shows without knowing the tool.
     pub dynamic: bool,
-    /// Where the call stands: `input-available`, `approval-requested` and so on, as the client names it.
+    /// The state of the call, as the AI SDK names it: `input-streaming`, `input-available`, `approval-requested`,
+    /// `approval-responded`, `output-available`, `output-error` or `output-denied`.
     pub state: String,
-    /// The arguments.
+    /// The arguments of the call.
     pub input: Option<Value>,
-    /// The result.
+    /// The result of the call, in the state `output-available`.
     pub output: Option<Value>,
-    /// Why there is no result.
+    /// The error of the call, in the state `output-error`.
     pub error_text: Option<String>,
-    /// What the user is asked, and has answered.
+    /// The approval that the user is asked for, with the answer.
     pub approval: Option<PartApproval>,
     /// Fields that this version does not know.
     pub rest: Map<String, Value>,
 }
 
-/// What the user is asked about a call, and has answered.
+/// The approval of a call that the user is asked for, with the answer.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PartApproval {
-    /// Which question it is.
+    /// The id of the approval, which the answer carries back.
     pub id: String,
-    /// The answer: a JSON boolean, and nothing else.
+    /// The answer; `None` until there is one. On the wire only a JSON boolean is read.
     pub approved: Option<bool>,
-    /// Why.
+    /// The reason that the user gives for the answer.
     pub reason: Option<String>,
     /// Fields that this version does not know.
     pub rest: Map<String, Value>,
 }
 
 impl UiMessage {
-    /// A message without any parts.
+    /// A message without parts or metadata.
     #[must_use]
     pub fn new(id: impl Into<String>, role: Role) -> Self {
         Self { id: id.into(), role, metadata: None, parts: Vec::new() }
     }
 
-    /// Its texts, one per line.
+    /// The text parts of the message, joined by line breaks.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -108,7 +121,7 @@ impl UiMessage {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Its tool calls.
+    /// The tool calls of the message, in order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolPart> {
         self.parts.iter().filter_map(UiPart::tool)
     }
@@ -164,7 +177,7 @@ impl ToolPart {
         }
     }
 
-    /// Whether nothing more becomes of the call.
+    /// Whether the call has its outcome: a result, an error or a denial.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.state.as_str(), "output-available" | "output-error" | "output-denied")

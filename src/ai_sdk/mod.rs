@@ -1,29 +1,29 @@
 //! AI SDK front ends: an unmodified `useChat` talks to an agent, with approvals that cannot be forged.
 //!
 //! ```text
-//!  useChat ── POST {id, messages} ─► authorize ─► Chats ─► what is new of it: a text, answers ─► Agent
-//!     ▲                                             │ the chat, as the server keeps it             │
-//!     └── text/event-stream ◄── chunks ◄────────────┴──────────────── what happens in the run ◄────┘
+//!  useChat ── POST {id, messages} ─► authorize ─► Chats ─► intent: a message, answers ─► Agent
+//!     ▲                                             │ the chat, as the server stores it    │
+//!     └── text/event-stream ◄── chunks ◄────────────┴──────────────── events of the run ◄──┘
 //! ```
 //!
-//! [`Chats`] is the whole but HTTP; [`router`] is that too, for axum. The pieces stand alone: [`Chunk`] and [`encode`] are
-//! the wire, [`ChunkWriter`] makes chunks of what happens in a run, [`UiMessage`] and [`ChatRequest`] read what a client
-//! posts.
+//! [`Chats`] does everything but HTTP, and [`router`] adds that for axum. The pieces can be used alone: [`Chunk`] and
+//! [`encode`] are the wire, [`ChunkWriter`] writes the events of a run as chunks, and [`ChatRequest`] and [`UiMessage`]
+//! read what a client posts.
 //!
 //! # An approval
 //!
-//! 1. A call that waits is told as `tool-input-available` with the arguments that will run, `tool-approval-request` with an
+//! 1. A pending call is sent as `tool-input-available` with the arguments that will run, `tool-approval-request` with an
 //!    id of 128 random bits, and a `data-approval` part with the questions, safe to show (rule S1). The stream ends: an
 //!    unmodified client answers with its next request.
-//! 2. The answer counts when it names an approval that this chat was asked for and that still waits, and the tool and
-//!    arguments are the ones that were shown. `approved` is a JSON boolean. What runs is what the server has kept.
+//! 2. The answer counts when it names an approval that this chat was asked for and that is still open, and the tool and
+//!    arguments are the ones that were shown. `approved` is a JSON boolean. What runs is what the server has stored.
 //!    `overrideArgs: {[approvalId]: {…}}` beside the messages approves a call with other arguments (rule A2).
-//! 3. The answer is a decision in the ledger. A repeated request is told what came of it; an answer that comes too late, or
-//!    contradicts an earlier one, is told so, and runs nothing.
+//! 3. The answer is a decision in the ledger. A repeated request gets the outcome again; an answer that is too late, or
+//!    contradicts an earlier one, gets the one that counted, and runs nothing.
 //!
-//! A call that is asked about again has a part of its own. What the user says instead of answering closes what waits: it
-//! does not run (rule T3). Calls that the client executes are told as `tool-input-available` alone; its `addToolOutput`
-//! answers them.
+//! A call that is asked about again has a part of its own. A message of the user in place of an answer closes the pending
+//! calls: they do not run (rule T3). A call that the client executes is sent as `tool-input-available` alone, and
+//! `addToolOutput` answers it.
 //!
 //! # The data part of an ask
 //!
@@ -41,37 +41,37 @@
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
 //!
-//! A call that a layer denies, and nobody is asked about, ends with `tool-output-error`, which every client takes; beside
-//! it stands the same part without an `approvalId`, with the call's id and the status `denied`.
+//! A call that a layer denies without an ask ends with `tool-output-error`, which every client takes. Beside it stands the
+//! same part without an `approvalId`, with the call's id and the status `denied`.
 
-mod answering;
+mod active;
+mod answer;
 mod approval;
-mod catch_up;
 mod chat;
 mod chats;
 mod chunk;
-mod home;
-mod live;
-mod making;
+mod config;
+mod diff;
+mod intent;
 mod message;
-mod plan;
+mod message_stream;
 mod principal;
 mod reduce;
-mod refusal;
+mod rejection;
 mod request;
-mod results;
+mod response;
 mod router;
 mod sse;
-mod telling;
+mod storage;
 mod version;
 mod writer;
 
+pub use active::Events;
 pub use chats::Chats;
 pub use chunk::{Chunk, DataChunk, FinishReason};
-pub use live::Events;
 pub use message::{PartApproval, Role, ToolPart, UiMessage, UiPart};
 pub use principal::Principal;
-pub use refusal::Refusal;
+pub use rejection::Rejection;
 pub use request::{ChatRequest, Trigger};
 pub use router::router;
 pub use sse::{DONE, HEADERS, KEEP_ALIVE, encode};

@@ -1,10 +1,12 @@
-//! Who talks.
+//! The principal of a request.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Who talks: chats and asks belong to a principal, decisions are recorded under it, and tools find it among their
-/// dependencies (`cx.deps::<Principal>()`).
+/// The person or service that sends a request.
+///
+/// A chat belongs to one principal, and is unknown to all others. Decisions are recorded under its name, and tools find it
+/// among their dependencies (`cx.deps::<Principal>()`).
 ///
 /// ```
 /// use countersign::ai_sdk::Principal;
@@ -14,13 +16,13 @@ use std::sync::Arc;
 pub struct Principal(Arc<str>);
 
 impl Principal {
-    /// A principal by a name that stands for one person or service, as whoever authorizes requests knows it.
+    /// A principal with this name. The name has to stand for one person or service for as long as the chats are stored.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
-    /// The name.
+    /// The name of the principal.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

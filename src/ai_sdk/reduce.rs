@@ -1,4 +1,4 @@
-//! What a client makes of the chunks it is told: the server keeps the same message.
+//! The reducer: a message and a chunk give the next message, as in every client.
 
 use serde_json::Value;
 
@@ -6,7 +6,10 @@ use super::chunk::{Chunk, DataChunk};
 use super::message::{PartApproval, ToolPart, UiMessage, UiPart};
 
 impl UiMessage {
-    /// Adds to the message what a chunk says, as the client does: for a server that keeps what it has told.
+    /// Applies a chunk to the message as a client does.
+    ///
+    /// A server that stores what it has sent needs nothing else to have the message that the client shows. The text of
+    /// arguments that are still streaming is not parsed, and chunks that are no part of a message change nothing.
     ///
     /// ```
     /// use countersign::ai_sdk::{Chunk, Role, UiMessage};
@@ -66,16 +69,22 @@ impl UiMessage {
                 tool_call_id, tool_name, input, error_text, dynamic, ..
             } => {
                 let tool = ToolPart::new(tool_call_id, tool_name, *dynamic, "output-error");
-                let (input, error_text) = (Some(input.clone()), Some(error_text.clone()));
-                self.announce(ToolPart { input, error_text, ..tool });
+                self.announce(ToolPart {
+                    input: Some(input.clone()),
+                    error_text: Some(error_text.clone()),
+                    ..tool
+                });
             }
             Chunk::ToolApprovalRequest { approval_id, tool_call_id, reason, .. } => {
                 self.on_tool(tool_call_id, "approval-requested", |tool| {
-                    let said =
+                    let reason =
                         reason.iter().map(|it| ("requestReason".to_owned(), it.as_str().into()));
-                    let rest = said.collect();
-                    let (id, approved, reason) = (approval_id.clone(), None, None);
-                    tool.approval = Some(PartApproval { id, approved, reason, rest });
+                    tool.approval = Some(PartApproval {
+                        id: approval_id.clone(),
+                        approved: None,
+                        reason: None,
+                        rest: reason.collect(),
+                    });
                 });
             }
             Chunk::ToolOutputAvailable { tool_call_id, output, .. } => {
@@ -102,7 +111,7 @@ impl UiMessage {
         })
     }
 
-    /// The part of a call that is new, or whose arguments are known now.
+    /// Adds the part of a call, or replaces it once its arguments are known.
     fn announce(&mut self, tool: ToolPart) {
         if self.tool(&tool.tool_call_id).is_none() {
             self.parts.push(UiPart::Tool(Box::new(tool)));

@@ -1,4 +1,4 @@
-//! What a client posts.
+//! The requests that a client posts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::message::{Role, UiMessage};
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use crate::args::{Args, unique, without_value};
 
 /// How long ids of chats and messages may be, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// What `useChat` posts: the chat, its messages or only the last one, and what it is about. Fields of an application
-/// beside these stay in [`rest`](Self::rest).
+/// The request that `useChat` posts: the id of the chat, its messages or only the last one, and the trigger.
+///
+/// Fields that an application adds are in [`rest`](Self::rest).
 ///
 /// ```
 /// use countersign::ai_sdk::ChatRequest;
@@ -22,43 +23,48 @@ const LONGEST_ID: usize = 256;
 /// let body = br#"{"id":"c1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}]}"#;
 /// let request = ChatRequest::read(body)?;
 /// assert_eq!(request.messages[0].text(), "Hi");
-/// # Ok::<(), countersign::ai_sdk::Refusal>(())
+/// # Ok::<(), countersign::ai_sdk::Rejection>(())
 /// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// The chat.
+    /// The id of the chat: 1 to 256 bytes.
     pub id: String,
-    /// The messages as the client has them, or the last one. Nothing of them is executed, and only the last one is read.
+    /// The messages as the client has them, or only the last one. [`Chats`](super::Chats) reads the one that the request
+    /// is about, and executes nothing of it.
     pub messages: Vec<UiMessage>,
-    /// What the user did.
+    /// What the user did to cause the request.
     pub trigger: Trigger,
-    /// The message it is about: the assistant's that goes on, or the user's that was edited.
+    /// The id of the message that the request is about: one of the assistant's that goes on, or one of the user's that
+    /// was edited.
     pub message_id: Option<String>,
-    /// Arguments in place of the ones that were shown, by approval id: `overrideArgs`, which the AI SDK has nothing for.
+    /// Arguments to run instead of the ones that were shown, by approval id: `overrideArgs`. This field is not of the AI
+    /// SDK, which has no edits.
     pub override_args: BTreeMap<String, Args>,
-    /// What else the application posts.
+    /// The fields that the application adds.
     pub rest: Map<String, Value>,
 }
 
-/// What the user did.
+/// What the user did to cause a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Trigger {
-    /// Said something, or answered what waits.
+    /// Submitted a message, or answered pending calls.
     #[default]
     SubmitMessage,
-    /// Asked for another answer.
+    /// Asked for another response in place of the last one.
     RegenerateMessage,
 }
 
 impl ChatRequest {
-    /// Reads a body. No key may stand in an object twice: two readers would keep different values.
+    /// Reads the body of a request, which is strict JSON: no object may have a key twice, as two readers would keep
+    /// different values.
     ///
     /// # Errors
-    /// [`Refusal`] with status 400, which says what is wrong.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+    /// [`Rejection`] with status 400 for a body that is no such JSON, lacks a field, or has an id that is empty or longer
+    /// than 256 bytes.
+    pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
         let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;
         json.end().map_err(|error| malformed(&error))?;
@@ -76,7 +82,7 @@ impl ChatRequest {
         };
         let ids = request.messages.iter().map(|message| &message.id).chain(&request.message_id);
         if ids.chain([&request.id]).any(|id| id.is_empty() || id.len() > LONGEST_ID) {
-            return Err(Refusal::bad_request(format!(
+            return Err(Rejection::bad_request(format!(
                 "an `id` is missing or empty, or longer than {LONGEST_ID} bytes"
             )));
         }
@@ -85,13 +91,13 @@ impl ChatRequest {
 
     /// The message that the request is about: the assistant's that it names, which need not be the last one, or the
     /// last one.
-    pub(super) fn subject(&self) -> Result<&UiMessage, Refusal> {
+    pub(super) fn subject(&self) -> Result<&UiMessage, Rejection> {
         let named = |message: &&UiMessage| {
             message.role == Role::Assistant && Some(&message.id) == self.message_id.as_ref()
         };
         let subject = self.messages.iter().find(named).or(self.messages.last());
         subject.ok_or_else(|| {
-            Refusal::bad_request("there is no message: post `messages`, or `message`")
+            Rejection::bad_request("there is no message: post `messages`, or `message`")
         })
     }
 }
@@ -113,14 +119,14 @@ impl fmt::Debug for ChatRequest {
 fn take<T: serde::de::DeserializeOwned + Default>(
     body: &mut Map<String, Value>,
     key: &str,
-) -> Result<T, Refusal> {
+) -> Result<T, Rejection> {
     let Some(value) = body.remove(key) else { return Ok(T::default()) };
     serde_json::from_value(value).map_err(|error| {
         let problem = without_value(&error.to_string());
-        Refusal::bad_request(format!("the body is not what a chat posts: `{key}`: {problem}"))
+        Rejection::bad_request(format!("the body is not what a chat posts: `{key}`: {problem}"))
     })
 }
 
-fn malformed(error: &serde_json::Error) -> Refusal {
-    Refusal::bad_request(format!("the body is not what a chat posts: {error}"))
+fn malformed(error: &serde_json::Error) -> Rejection {
+    Rejection::bad_request(format!("the body is not what a chat posts: {error}"))
 }

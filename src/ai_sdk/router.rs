@@ -1,4 +1,4 @@
-//! The handlers for axum.
+//! The routes for axum.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,43 +14,51 @@ use axum::routing::{get, post};
 use futures::future::BoxFuture;
 use serde_json::json;
 
+use super::active::Events;
 use super::chats::Chats;
-use super::live::Events;
 use super::principal::Principal;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::sse::HEADERS;
 
-/// How large a body may be, in bytes; a layer of axum's can change it.
+/// The largest body, in bytes.
 const LARGEST_BODY: usize = 4 << 20;
 
-type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Refusal>> + Send + Sync;
+type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
 
 #[derive(Clone)]
-struct Server {
+struct RouterState {
     chats: Chats,
     authorize: Arc<Authorize>,
 }
 
-/// The chats as routes, to nest where the client looks for them:
+/// The chats as routes of axum, to nest under the path that the client posts to:
 ///
 /// | route | does |
 /// |---|---|
-/// | `POST /` | what `useChat` posts: says something, or answers what waits. An event stream |
-/// | `GET /{id}/stream` | the response that is being made, from its first chunk on; 204 when there is none |
+/// | `POST /` | takes a request of `useChat`, and answers with an event stream |
+/// | `GET /{id}/stream` | resumes the stream in flight, from its first chunk on; 204 when there is none |
 /// | `GET /{id}/messages` | the messages of the chat, to begin a page with: `{"messages": […]}`, or 404 |
-/// | `DELETE /{id}/stream` | stops the response that is being made: 204 |
+/// | `DELETE /{id}/stream` | stops the response in flight; 204, also when there is none |
 ///
-/// `authorize` says who talks, from the head of the request. What is posted has to be JSON, which no page of another
-/// origin can send unasked, and neither can it delete. Errors are `{"error": "…"}`, with the status of the [`Refusal`].
+/// `authorize` gives the principal of each request, from its head. Bodies are at most 4 MiB, which a
+/// [`DefaultBodyLimit`] changes.
+///
+/// A post has to have the content type `application/json`. A page of another origin can send that, or `DELETE`, only
+/// after a preflight request that this router does not allow, so that no other page can act for a user who is logged in by
+/// a cookie.
+///
+/// # Errors
+/// `{"error": "…"}` with the status of the [`Rejection`]: those of `authorize`, those of [`Chats::post`], 413 for a body
+/// that is too large, and 415 for another content type.
 ///
 /// ```no_run
 /// use axum::Router;
-/// use countersign::ai_sdk::{Chats, Principal, Refusal, router};
+/// use countersign::ai_sdk::{Chats, Principal, Rejection, router};
 /// # async fn example(agent: countersign::Agent) -> std::io::Result<()> {
 /// let chats = Chats::new(agent);
 /// let app = Router::new().nest("/api/chat", router(chats, async |parts| {
 ///     let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
-///     user.map(Principal::new).ok_or_else(|| Refusal::unauthorized("say who you are"))
+///     user.map(Principal::new).ok_or_else(|| Rejection::unauthorized("say who you are"))
 /// }));
 /// axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 /// # }
@@ -58,31 +66,34 @@ struct Server {
 pub fn router<F, Fut>(chats: Chats, authorize: F) -> Router
 where
     F: Fn(Parts) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Principal, Refusal>> + Send + 'static,
+    Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
 {
     let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
     Router::new()
-        .route("/", post(say))
+        .route("/", post(submit))
         .route("/{id}/stream", get(resume).delete(stop))
         .route("/{id}/messages", get(messages))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .with_state(Server { chats, authorize })
+        .with_state(RouterState { chats, authorize })
 }
 
-async fn say(State(server): State<Server>, request: Request) -> Result<Response, Refusal> {
+async fn submit(
+    State(server): State<RouterState>,
+    request: Request,
+) -> Result<Response, Rejection> {
     let (parts, body) = request.into_parts();
     let principal = (server.authorize)(parts.clone()).await?;
     is_json(&parts.headers)?;
     let body = Bytes::from_request(Request::from_parts(parts, body), &()).await;
-    let body = body.map_err(|error| Refusal::new(error.status().as_u16(), error.body_text()))?;
+    let body = body.map_err(|error| Rejection::new(error.status().as_u16(), error.body_text()))?;
     Ok(events(server.chats.post(&principal, &body).await?))
 }
 
 async fn resume(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     Ok(match server.chats.resume(&principal, &id) {
         Some(it) => events(it),
@@ -91,21 +102,21 @@ async fn resume(
 }
 
 async fn messages(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     let messages = server.chats.messages(&principal, &id).await?;
-    let messages = messages.ok_or_else(Refusal::unknown_chat)?;
+    let messages = messages.ok_or_else(Rejection::unknown_chat)?;
     Ok(axum::Json(json!({"messages": messages})).into_response())
 }
 
 async fn stop(
-    State(server): State<Server>,
+    State(server): State<RouterState>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Rejection> {
     let principal = (server.authorize)(request.into_parts().0).await?;
     server.chats.stop(&principal, &id);
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -120,17 +131,17 @@ fn events(events: Events) -> Response {
     response
 }
 
-/// A form, which pages of other origins can send, is no JSON.
-fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Rejects other content types: a form, which is not JSON, can be sent by pages of other origins.
+fn is_json(headers: &HeaderMap) -> Result<(), Rejection> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Refusal::new(415, "the content type has to be `application/json`"))
+    Err(Rejection::new(415, "the content type has to be `application/json`"))
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
         let mut response = (status, axum::Json(json!({"error": self.message}))).into_response();

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::chunk::Chunk;
 
-/// The headers of a UI message stream, all five that the AI SDK's own server sends.
+/// The headers of a UI message stream: the five that the AI SDK's own server sends.
 pub const HEADERS: [(&str, &str); 5] = [
     ("content-type", "text/event-stream"),
     ("cache-control", "no-cache"),
@@ -14,13 +14,13 @@ pub const HEADERS: [(&str, &str); 5] = [
     ("x-accel-buffering", "no"),
 ];
 
-/// The last event of a stream.
+/// The last event of a stream. Clients take a stream that ends without it as cut off.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// What an idle stream says, so that nothing in between closes it. Clients pass over comments.
+/// The comment that an idle stream sends, so that no proxy closes it. Clients pass over comments.
 pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
 
-/// Appends a chunk to a buffer, as one event.
+/// Appends a chunk to a buffer as one server-sent event.
 ///
 /// ```
 /// use countersign::ai_sdk::{Chunk, encode};

@@ -1,11 +1,12 @@
-//! Which clients a server speaks to.
+//! The versions of the AI SDK that clients use.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The oldest version of the `ai` package that clients use. It is not on the wire: a server has to be told. The default
-/// is 6.0.0, the first one with approvals, and what is sent then is valid for every later one; for newer clients there
-/// is more.
+/// The oldest version of the `ai` package that clients use.
+///
+/// The version is not on the wire, so that a server has to be configured with it. The default is 6.0.0, the first one with
+/// approvals. What is sent to a version is valid for every later one; newer versions are sent more.
 ///
 /// ```
 /// use countersign::ai_sdk::ClientVersion;
@@ -22,23 +23,23 @@ pub struct ClientVersion {
 }
 
 impl ClientVersion {
-    /// 6.0.0.
+    /// Version 6.0.0, the first with approvals.
     pub const V6: Self = Self::new(6, 0, 0);
-    /// 7.0.0.
+    /// Version 7.0.0, the first of its major.
     pub const V7: Self = Self::new(7, 0, 0);
 
-    /// A version.
+    /// The version with these numbers. Versions before 6.0.0 are served like 6.0.0.
     #[must_use]
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Whether clients forget what a response has told so far, when the model is asked again.
+    /// Whether clients take `reset-step`, which drops what they have of a response.
     pub(super) fn resets_steps(self) -> bool {
         self >= Self::new(7, 0, 70)
     }
 
-    /// Whether clients take the reason of an ask beside it.
+    /// Whether clients take a `reason` in `tool-approval-request`.
     pub(super) fn reads_reasons(self) -> bool {
         self >= Self::new(7, 0, 82)
     }
@@ -50,7 +51,7 @@ impl Default for ClientVersion {
     }
 }
 
-/// A text is no version.
+/// The error for a text that is no [`ClientVersion`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no version of the `ai` package: say `v6`, `v7`, or one like `7.0.82`, from 6.0.0 on"

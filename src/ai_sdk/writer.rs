@@ -1,21 +1,22 @@
-//! What happens in a run, as chunks.
+//! The writer: events of a run as chunks.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde_json::Value;
 
 use super::chunk::{Chunk, FinishReason};
-use super::message::{UiMessage, UiPart};
+use super::message::{Role, ToolPart, UiMessage, UiPart};
 use super::version::ClientVersion;
 use crate::call::ToolCall;
-use crate::message::ResponsePart;
+use crate::message::{RequestPart, ResponsePart, ReturnKind};
 use crate::turn::{JOINT, RunEvent};
 
-/// Turns what happens in a run into chunks, in the order that clients need: every step is opened and closed, a call is
+/// Writes the events of a run as chunks, in the order that clients need: every step is opened and closed, a call is
 /// announced before its result, and text behind a result begins a new step.
 ///
-/// This is the piece for a server of one's own; [`Chats`](super::Chats) is the whole.
+/// It has the message as the client has it, and applies every chunk to it. So it never announces a call twice, and writes
+/// no outcome that the client would refuse. This is the piece for a server that stores chats by itself;
+/// [`Chats`](super::Chats) does all of it.
 ///
 /// ```
 /// use countersign::RunEvent;
@@ -32,122 +33,86 @@ use crate::turn::{JOINT, RunEvent};
 #[derive(Debug)]
 pub struct ChunkWriter {
     client: ClientVersion,
-    step: Step,
-    /// The text that is being told.
+    /// The message as the client has it: every chunk that is written is applied to it.
+    message: UiMessage,
+    step: StepState,
+    /// The id of the text that is open.
     text: Option<String>,
     texts: usize,
-    /// The calls that the message has.
-    calls: HashMap<String, Announced>,
-    /// Those whose arguments are unfinished, in order.
+    /// The calls whose arguments are not final, in the order in which they were announced.
     unfinished: Vec<String>,
-    /// Those of the latest step.
-    in_step: Vec<String>,
     /// The parts of calls that have another name than the call: those that were asked about again.
     parts: HashMap<String, String>,
-    /// What the user has said about calls that the client knows, by their parts.
-    answered: HashMap<String, bool>,
 }
 
-/// Where the message stands.
+/// The state of the latest step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Nothing was told yet, or only what became of earlier calls.
+enum StepState {
+    /// No step is open: the message begins, or only outcomes of earlier calls were written.
     None,
     /// A step is open, and takes text and calls.
     Open,
-    /// A step is open in which calls have their results: what the model says next begins a new one.
+    /// A step is open in which calls have their results: the next response of the model begins a new one.
     Full,
 }
 
-/// A call that the client knows of.
-#[derive(Clone, PartialEq)]
-pub(super) struct Begun {
-    pub(super) name: String,
-    pub(super) input: Value,
-    pub(super) dynamic: bool,
-}
-
-impl fmt::Debug for Begun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name.escape_debug())
-    }
-}
-
-impl Begun {
-    fn of(call: &ToolCall, dynamic: bool) -> Self {
-        Self { name: call.name().to_owned(), input: call.args().to_value(), dynamic }
-    }
-}
-
-/// How far the client knows a call.
-#[derive(Debug, Clone, PartialEq)]
-enum Announced {
-    /// It knows of it, and takes the arguments for unfinished.
-    Begun(Begun),
-    /// It has these arguments.
-    Shown(Value),
-    /// It has the result.
-    Over,
-}
-
 impl ChunkWriter {
-    /// For a new message.
+    /// A writer for a new message.
     #[must_use]
     pub fn new(client: ClientVersion) -> Self {
+        Self::resume(client, &UiMessage::new("", Role::Assistant))
+    }
+
+    /// A writer that goes on with a message, of which the client has this copy.
+    #[must_use]
+    pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
             client,
-            step: Step::None,
+            message: message.clone(),
+            step: StepState::None,
             text: None,
             texts: 0,
-            calls: HashMap::new(),
             unfinished: Vec::new(),
-            in_step: Vec::new(),
             parts: HashMap::new(),
-            answered: HashMap::new(),
         }
     }
 
-    /// For a message that goes on, as the client has it.
+    /// The message as the client has it, with every chunk that was written so far.
     #[must_use]
-    pub fn going_on(client: ClientVersion, message: &UiMessage) -> Self {
-        let mut this = Self::new(client);
-        for tool in message.tools() {
-            let id = tool.tool_call_id.clone();
-            let said = tool.approval.as_ref().and_then(|it| it.approved);
-            this.answered.extend(said.map(|said| (id.clone(), said)));
-            let input = tool.input.clone().unwrap_or_default();
-            let announced = match tool.state.as_str() {
-                _ if tool.is_over() => Announced::Over,
-                "input-streaming" => {
-                    let (name, dynamic) = (tool.tool_name.clone(), tool.dynamic);
-                    Announced::Begun(Begun { name, input, dynamic })
-                }
-                _ => Announced::Shown(input),
-            };
-            this.calls.insert(id, announced);
-        }
-        let steps = message.parts.rsplit(|part| matches!(part, UiPart::StepStart));
-        let last = steps.take(1).flatten().filter_map(UiPart::tool);
-        this.in_step = last.map(|tool| tool.tool_call_id.clone()).collect();
-        this
+    pub fn message(&self) -> &UiMessage {
+        &self.message
     }
 
-    /// Says that a call goes by the part with this id.
+    /// Every chunk goes through here, so that what was sent and what the client has cannot differ.
+    pub(super) fn push(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) {
+        self.message.apply(&chunk);
+        out.push(chunk);
+    }
+
+    /// The calls of the latest step. A client that sends by itself looks at these only.
+    fn calls_of_step(&self) -> impl Iterator<Item = &ToolPart> {
+        let is_in_step = |part: &&UiPart| !matches!(part, UiPart::StepStart);
+        self.message.parts.iter().rev().take_while(is_in_step).filter_map(UiPart::tool)
+    }
+
+    /// Shows a call in the part with this id from now on. A call that is asked about again needs a new part, as clients
+    /// take one answer for each.
     pub fn rename(&mut self, call: &str, part: &str) {
         self.parts.insert(call.to_owned(), part.to_owned());
     }
 
-    /// The part of a call.
+    /// The id of the part that shows a call: the id of the call, unless it was [renamed](Self::rename).
     pub fn part<'a>(&'a self, call: &'a str) -> &'a str {
         self.parts.get(call).map_or(call, String::as_str)
     }
 
-    /// Begins the message with this id, or goes on with it.
+    /// Starts the stream of the message with this id.
     pub fn start(&mut self, message: &str, out: &mut Vec<Chunk>) {
-        out.push(Chunk::Start { message_id: Some(message.to_owned()), message_metadata: None });
+        let message_id = Some(message.to_owned());
+        self.push(Chunk::Start { message_id, message_metadata: None }, out);
     }
 
-    /// Tells what has happened.
+    /// Writes an event. Events that no client shows write nothing.
     pub fn event(&mut self, event: &RunEvent, out: &mut Vec<Chunk>) {
         match event {
             RunEvent::TextDelta { text } => self.text_delta(text, out),
@@ -157,7 +122,7 @@ impl ChunkWriter {
                 for part in parts {
                     if let ResponsePart::ToolCall(call) = part {
                         self.open(out);
-                        self.begin(call.id(), Begun::of(call, false), out);
+                        self.begin(&announced(call.id(), call, false), out);
                     }
                 }
             }
@@ -166,7 +131,8 @@ impl ChunkWriter {
                 let prefix = format!("{tool_call_id}{JOINT}");
                 match &**event {
                     RunEvent::FunctionToolCall { part, .. } => {
-                        self.begin(&format!("{prefix}{}", part.id()), Begun::of(part, true), out);
+                        let id = format!("{prefix}{}", part.id());
+                        self.begin(&announced(&id, part, true), out);
                     }
                     RunEvent::FunctionToolResult { part } => self.result(part, &prefix, out),
                     _ => {}
@@ -176,21 +142,23 @@ impl ChunkWriter {
         }
     }
 
-    /// Shows a call that waits, with the arguments that will run; `agent` says that a sub-agent makes it.
+    /// Shows a pending call with its final arguments. With `agent` the part is dynamic, as for the calls of sub-agents: the
+    /// page need not know the tool.
     pub fn show(&mut self, call: &ToolCall, agent: bool, out: &mut Vec<Chunk>) {
         let part = self.part(call.id()).to_owned();
-        self.begin(&part, Begun::of(call, agent), out);
+        self.begin(&announced(&part, call, agent), out);
         self.available(&part, Some(call.args().to_value()), out);
     }
 
-    /// Shows the calls that were announced and go on: nothing changes their arguments any more.
+    /// Shows the announced calls with their arguments as final.
     pub fn show_rest(&mut self, out: &mut Vec<Chunk>) {
         for part in std::mem::take(&mut self.unfinished) {
             self.available(&part, None, out);
         }
     }
 
-    /// Asks about a call that was [shown](Self::show).
+    /// Asks for the approval of a call that was [shown](Self::show). `approval` is the id that the answer has to carry: it
+    /// should not be guessable. The reason is left out for clients that do not take it.
     pub fn ask(
         &mut self,
         call: &str,
@@ -198,7 +166,7 @@ impl ChunkWriter {
         reason: Option<String>,
         out: &mut Vec<Chunk>,
     ) {
-        out.push(Chunk::ToolApprovalRequest {
+        let request = Chunk::ToolApprovalRequest {
             approval_id: approval.to_owned(),
             tool_call_id: self.part(call).to_owned(),
             signature: None,
@@ -206,36 +174,36 @@ impl ChunkWriter {
             input_schema_input: None,
             reason: reason.filter(|_| self.client.reads_reasons()),
             is_automatic: None,
-        });
+        };
+        self.push(request, out);
     }
 
-    /// Completes the message, for now.
+    /// Completes the stream. The message may go on in a later one.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
         self.close(out);
-        let answered = |part| {
-            self.answered.contains_key(part)
-                || self.calls.get(part).is_some_and(|known| *known == Announced::Over)
+        let answered = |tool: &ToolPart| {
+            tool.is_over() || tool.approval.as_ref().is_some_and(|it| it.approved.is_some())
         };
-        if !self.in_step.is_empty() && self.in_step.iter().all(answered) {
+        if self.calls_of_step().next().is_some() && self.calls_of_step().all(answered) {
             // Clients that look whether all calls of the last step are answered would send again and again.
             self.open(out);
             self.close(out);
         }
-        out.push(Chunk::Finish { finish_reason: Some(reason), message_metadata: None });
+        self.push(Chunk::Finish { finish_reason: Some(reason), message_metadata: None }, out);
     }
 
-    /// Ends the stream with an error.
+    /// Ends the stream with an error, which the client shows as this text.
     pub fn error(&mut self, text: String, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
-        out.push(Chunk::Error { error_text: text });
+        self.push(Chunk::Error { error_text: text }, out);
     }
 
-    /// Ends the stream, as it was stopped.
+    /// Ends the stream as one that the user has stopped.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
-        out.push(Chunk::Abort { reason: None });
+        self.push(Chunk::Abort { reason: None }, out);
     }
 
     fn text_delta(&mut self, text: &str, out: &mut Vec<Chunk>) {
@@ -245,42 +213,41 @@ impl ChunkWriter {
                 self.open(out);
                 self.texts += 1;
                 let id = format!("text-{}", self.texts);
-                out.push(Chunk::TextStart { id: id.clone(), provider_metadata: None });
+                self.push(Chunk::TextStart { id: id.clone(), provider_metadata: None }, out);
                 self.text.insert(id).clone()
             }
         };
-        out.push(Chunk::TextDelta { id, delta: text.to_owned(), provider_metadata: None });
+        self.push(Chunk::TextDelta { id, delta: text.to_owned(), provider_metadata: None }, out);
     }
 
     fn end_text(&mut self, out: &mut Vec<Chunk>) {
         if let Some(id) = self.text.take() {
-            out.push(Chunk::TextEnd { id, provider_metadata: None, citations: None });
+            self.push(Chunk::TextEnd { id, provider_metadata: None, citations: None }, out);
         }
     }
 
-    /// What was told of the response is void.
+    /// Drops the text of a response that the model begins anew.
     fn restart(&mut self, out: &mut Vec<Chunk>) {
         if self.text.is_none() {
             return;
         }
         self.end_text(out);
         if self.client.resets_steps() {
-            out.push(Chunk::ResetStep {});
+            self.push(Chunk::ResetStep {}, out);
         } else {
             // Older clients keep it: what comes now stands in a step of its own.
-            self.step = Step::Full;
+            self.step = StepState::Full;
         }
     }
 
-    /// A step that takes text and calls.
+    /// Makes sure that a step is open that takes text and calls.
     fn open(&mut self, out: &mut Vec<Chunk>) {
-        if self.step == Step::Full {
+        if self.step == StepState::Full {
             self.close(out);
         }
-        if self.step == Step::None {
-            out.push(Chunk::StartStep {});
-            self.step = Step::Open;
-            self.in_step.clear();
+        if self.step == StepState::None {
+            self.push(Chunk::StartStep {}, out);
+            self.step = StepState::Open;
         }
     }
 
@@ -288,99 +255,140 @@ impl ChunkWriter {
     pub(super) fn close(&mut self, out: &mut Vec<Chunk>) {
         self.end_text(out);
         self.show_rest(out);
-        if self.step != Step::None {
-            out.push(Chunk::FinishStep {});
-            self.step = Step::None;
+        if self.step != StepState::None {
+            self.push(Chunk::FinishStep {}, out);
+            self.step = StepState::None;
         }
     }
 
-    /// Announces a call. Its arguments are not final yet: layers may change them before somebody is asked.
-    pub(super) fn begin(&mut self, part: &str, call: Begun, out: &mut Vec<Chunk>) {
-        if self.calls.contains_key(part) {
+    /// Announces a call that the client does not know. Its arguments are not final yet: layers may change them before
+    /// the call is asked about.
+    pub(super) fn begin(&mut self, call: &ToolPart, out: &mut Vec<Chunk>) {
+        let id = &call.tool_call_id;
+        if self.message.tool(id).is_some() {
             return;
         }
         self.end_text(out);
-        // An agent's call goes on while one below it waits. Clients send answers when every call of the last step has
-        // one, so they stand in steps of their own.
-        let below = |above: &String| {
-            part.strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with(JOINT))
+        // The call of an agent has no outcome while one below it is pending. Clients send answers once every call of the
+        // last step has one, so that the two must stand in different steps.
+        let is_below = |above: &ToolPart| {
+            id.strip_prefix(&above.tool_call_id).is_some_and(|rest| rest.starts_with(JOINT))
         };
-        if self.in_step.iter().any(below) {
+        if self.calls_of_step().any(is_below) {
             self.close(out);
         }
-        if self.step == Step::None {
+        if self.step == StepState::None {
             self.open(out);
         }
-        self.in_step.push(part.to_owned());
-        out.push(Chunk::ToolInputStart {
-            tool_call_id: part.to_owned(),
-            tool_name: call.name.clone(),
-            dynamic: call.dynamic.then_some(true),
-            provider_executed: None,
-            title: None,
-            provider_metadata: None,
-            tool_metadata: None,
-            input_encoding: None,
-        });
-        let input_text_delta = call.input.to_string();
-        out.push(Chunk::ToolInputDelta { tool_call_id: part.to_owned(), input_text_delta });
-        self.calls.insert(part.to_owned(), Announced::Begun(call));
-        self.unfinished.push(part.to_owned());
+        self.push(Chunk::tool_input_start(call), out);
+        let input = call.input.clone().unwrap_or_default();
+        let input_text_delta = input.to_string();
+        self.push(Chunk::ToolInputDelta { tool_call_id: id.clone(), input_text_delta }, out);
+        // One delta has the whole text, from which a client reads the arguments so far.
+        if let Some(known) = self.message.tool_mut(id) {
+            known.input = Some(input);
+        }
+        self.unfinished.push(id.clone());
     }
 
-    /// Shows the arguments of a call: the ones it was announced with, or these.
+    /// Shows the arguments of a call as final: the ones it was announced with, or these.
     pub(super) fn available(&mut self, part: &str, with: Option<Value>, out: &mut Vec<Chunk>) {
-        let Some(known) = self.calls.get_mut(part) else { return };
-        let Announced::Begun(Begun { name, input, dynamic }) = known.clone() else { return };
-        let input = with.unwrap_or(input);
-        *known = Announced::Shown(input.clone());
-        out.push(Chunk::ToolInputAvailable {
-            tool_call_id: part.to_owned(),
-            tool_name: name,
-            input,
-            dynamic: dynamic.then_some(true),
-            provider_executed: None,
-            title: None,
-            provider_metadata: None,
-            tool_metadata: None,
-        });
+        let known = self.message.tool(part).filter(|tool| tool.state == "input-streaming");
+        let Some(known) = known else { return };
+        let input = with.or_else(|| known.input.clone()).unwrap_or_default();
+        let available = Chunk::tool_input_available(known, input);
+        self.push(available, out);
     }
 
     /// Whether the user has denied the call of this part.
-    pub(super) fn was_denied(&self, part: &str) -> bool {
-        self.answered.get(part) == Some(&false)
+    fn was_denied(&self, part: &str) -> bool {
+        let approval = self.message.tool(part).and_then(|tool| tool.approval.as_ref());
+        approval.is_some_and(|approval| approval.approved == Some(false))
     }
 
     /// Whether a call stands above the latest step. A client that sends by itself looks at that one only.
     pub(super) fn is_above(&self, call: &str) -> bool {
         let part = self.part(call);
-        self.calls.contains_key(part) && !self.in_step.iter().any(|it| it == part)
+        self.message.tool(part).is_some() && self.calls_of_step().all(|it| it.tool_call_id != part)
     }
 
     /// Whether the client has seen a call with other arguments than these.
     pub(super) fn shows_otherwise(&self, call: &ToolCall) -> bool {
-        match self.calls.get(self.part(call.id())) {
-            Some(Announced::Shown(input)) => *input != call.args().to_value(),
-            _ => false,
-        }
+        self.message.tool(self.part(call.id())).is_some_and(|tool| {
+            let is_final = tool.state != "input-streaming" && !tool.is_over();
+            is_final && tool.input.as_ref() != Some(&call.args().to_value())
+        })
     }
 
-    /// A text that is complete.
+    /// Writes a text that is complete.
     pub(super) fn whole_text(&mut self, text: &str, out: &mut Vec<Chunk>) {
         self.text_delta(text, out);
         self.end_text(out);
     }
 
-    pub(super) fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
-        if !self.calls.get(part).is_some_and(|known| *known != Announced::Over) {
+    /// Writes the outcome of a call that has none yet, behind its arguments, if those are not final.
+    fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
+        if self.message.tool(part).is_none_or(ToolPart::is_over) {
             return;
         }
         self.end_text(out);
         self.available(part, None, out);
-        out.push(chunk);
-        self.calls.insert(part.to_owned(), Announced::Over);
-        if self.step == Step::Open {
-            self.step = Step::Full;
+        self.push(chunk, out);
+        if self.step == StepState::Open {
+            self.step = StepState::Full;
         }
     }
+
+    /// Ends a call without a result, for this reason. A call that has its outcome keeps it.
+    pub fn fail(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
+        self.outcome(part, Chunk::tool_output_error(part, reason), out);
+    }
+
+    fn result(&mut self, part: &RequestPart, prefix: &str, out: &mut Vec<Chunk>) {
+        let RequestPart::ToolReturn { content, tool_call_id, outcome, .. } = part else { return };
+        let id = self.part(&format!("{prefix}{tool_call_id}")).to_owned();
+        let text = || content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        match outcome {
+            ReturnKind::Success => self.returned(&id, content.clone(), out),
+            ReturnKind::Denied => self.denied(&id, &text(), out),
+            ReturnKind::Failed | ReturnKind::Retried | ReturnKind::Interrupted => {
+                self.fail(&id, &text(), out);
+            }
+        }
+    }
+
+    /// Writes the result of a call.
+    pub(super) fn returned(&mut self, part: &str, output: Value, out: &mut Vec<Chunk>) {
+        if self.was_denied(part) {
+            // A client whose user has denied the call refuses a result of it.
+            return self.fail(part, "It was approved and has run, before it was denied here.", out);
+        }
+        let returned = Chunk::ToolOutputAvailable {
+            tool_call_id: part.to_owned(),
+            output,
+            preliminary: None,
+            dynamic: None,
+            provider_executed: None,
+            provider_metadata: None,
+            tool_metadata: None,
+        };
+        self.outcome(part, returned, out);
+    }
+
+    /// Writes the denial of a call. Clients take `tool-output-denied` only after a denial of their own user; to others it is
+    /// an error with the reason.
+    pub(super) fn denied(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
+        if self.was_denied(part) {
+            let denied = Chunk::ToolOutputDenied { tool_call_id: part.to_owned() };
+            self.outcome(part, denied, out);
+        } else {
+            self.fail(part, reason, out);
+        }
+    }
+}
+
+/// The part of a call whose arguments are not final.
+fn announced(part: &str, call: &ToolCall, dynamic: bool) -> ToolPart {
+    let tool = ToolPart::new(part, call.name(), Some(dynamic), "input-streaming");
+    ToolPart { input: Some(call.args().to_value()), ..tool }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
@@ -16,15 +15,6 @@ pub(crate) fn canonical(value: &Value) -> String {
 /// The SHA-256 of the canonical text, in hexadecimal.
 pub(crate) fn digest(value: &Value) -> String {
     hex(&Sha256::digest(canonical(value).as_bytes()))
-}
-
-/// The HMAC-SHA256 of the canonical text, in hexadecimal.
-pub(crate) fn keyed_digest(key: &[u8], value: &Value) -> String {
-    match Hmac::<Sha256>::new_from_slice(key) {
-        Ok(mac) => hex(&mac.chain_update(canonical(value).as_bytes()).finalize().into_bytes()),
-        // A key may have any length.
-        Err(_) => String::new(),
-    }
 }
 
 /// Bytes in hexadecimal.

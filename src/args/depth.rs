@@ -1,4 +1,4 @@
-//! How deep values are nested.
+//! Limits on how deeply values are nested.
 
 use std::io;
 
@@ -7,14 +7,15 @@ use serde_json::Value;
 
 use crate::error::UserError;
 
-/// How many levels deep the arguments of a call may be nested, wherever they come from (rule T5). The object itself is
-/// the first level.
+/// The maximum number of levels that the arguments of a call are nested, wherever they come from (rule T5). The object
+/// itself is the first level.
 pub(crate) const MAX_ARGS: usize = 64;
 
-/// How many levels deep a stored state may be nested. serde_json reads 127; the others are for what a state is stored in.
+/// The maximum number of levels that a stored state is nested. serde_json reads 127 levels; the difference is for the
+/// values that a state is stored inside of.
 const MAX_STATE: usize = 120;
 
-/// Whether a value has more levels than these. Looks no deeper than that.
+/// Whether a value has more than `levels` levels. The recursion goes no deeper than that.
 pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return matches!(value, Value::Object(_) | Value::Array(_));
@@ -26,17 +27,17 @@ pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// How deep the objects and lists of a JSON text are nested.
+/// The number of levels that the objects and arrays of a JSON text are nested.
 pub(crate) fn of_text(text: &str) -> usize {
     let mut levels = Levels::default();
     levels.read(text.as_bytes());
     levels.deepest
 }
 
-/// Refuses state that could not be read back from its JSON (rule L7).
+/// Refuses state that could not be read back after it was stored (rule L7).
 ///
 /// # Errors
-/// [`UserError::StateTooDeep`].
+/// [`UserError::StateTooDeep`], or [`UserError::StoredState`] when the state cannot be serialised.
 pub(crate) fn check_state(state: &impl Serialize) -> Result<(), UserError> {
     let mut levels = Levels::default();
     serde_json::to_writer(&mut levels, state)
@@ -47,7 +48,7 @@ pub(crate) fn check_state(state: &impl Serialize) -> Result<(), UserError> {
     }
 }
 
-/// Counts the levels of the JSON that is written to it.
+/// A writer that counts the levels of the JSON that is written to it, and keeps none of it.
 #[derive(Default)]
 struct Levels {
     open: usize,

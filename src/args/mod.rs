@@ -1,7 +1,8 @@
-//! The arguments of a call: one JSON object, parsed once, that every layer and the tool then see (rule T5).
+//! The arguments of a call: one JSON object, parsed once, and then the same for every layer and the tool (rule T5).
 
 mod canonical;
 pub(crate) mod depth;
+mod strict;
 mod text;
 pub(crate) mod unique;
 
@@ -13,13 +14,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub(crate) use canonical::{canonical, digest, hex, keyed_digest};
+pub(crate) use canonical::{canonical, digest, hex};
 pub use text::ArgsError;
 
-/// The arguments of a tool call: a JSON object that is cheap to clone and changed by copy.
+/// The arguments of a tool call: a JSON object that is cheap to clone, and copied when it is changed.
 ///
-/// `Debug` shows names, types and lengths, never values (rule S2); `Display` writes the canonical text (RFC 8785,
-/// with every digit of an integer) that fingerprints are made from and that people are shown.
+/// `Debug` shows names, types and lengths, never values (rule S2). `Display` writes the canonical text (RFC 8785, with
+/// every digit of an integer) that people are shown and from which fingerprints are computed.
 ///
 /// ```
 /// use countersign::Args;
@@ -37,35 +38,35 @@ pub use text::ArgsError;
 pub struct Args(Arc<Map<String, Value>>);
 
 impl Args {
-    /// No arguments: `{}`.
+    /// No arguments: the empty object.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads arguments as a model wrote them. Blank text and `null` mean `{}`.
+    /// Parses the text of arguments as a model wrote them. Blank text and `null` mean `{}`.
     ///
     /// # Errors
-    /// [`ArgsError`] when the text is not a JSON object, names one key twice (two readers would keep different
-    /// ones), is nested more than 64 levels deep, or holds a number that would lose digits before the point, become zero
-    /// or be infinite.
+    /// [`ArgsError`] when the text is not a JSON object, repeats a key (two parsers would keep different values), is
+    /// nested more than 64 levels deep, or contains a number that would lose digits before the decimal point, become
+    /// zero or overflow to infinity.
     pub fn parse(text: &str) -> Result<Self, ArgsError> {
         text::parse(text)
     }
 
-    /// The value under `name`.
+    /// The value of the argument `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// The text under `name`, if there is one and it is a string.
+    /// The value of `name`, if it is a string.
     #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
     }
 
-    /// The integer under `name`, if there is one and it fits.
+    /// The value of `name`, if it is an integer that fits into an `i64`.
     ///
     /// ```
     /// use countersign::Args;
@@ -82,25 +83,25 @@ impl Args {
         self.get(name).and_then(Value::as_i64)
     }
 
-    /// The non-negative integer under `name`, if there is one and it fits.
+    /// The value of `name`, if it is an integer that fits into a `u64`.
     #[must_use]
     pub fn u64(&self, name: &str) -> Option<u64> {
         self.get(name).and_then(Value::as_u64)
     }
 
-    /// The number under `name`, if there is one; of an integer beyond 2^53, the nearest `f64`.
+    /// The value of `name`, if it is a number. An integer beyond 2^53 is rounded to the nearest `f64`.
     #[must_use]
     pub fn f64(&self, name: &str) -> Option<f64> {
         self.get(name).and_then(Value::as_f64)
     }
 
-    /// The boolean under `name`, if there is one.
+    /// The value of `name`, if it is a boolean.
     #[must_use]
     pub fn bool(&self, name: &str) -> Option<bool> {
         self.get(name).and_then(Value::as_bool)
     }
 
-    /// The names and values.
+    /// The arguments with their names, in the order of the underlying map.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -121,23 +122,23 @@ impl Args {
         self
     }
 
-    /// The object.
+    /// The arguments as a JSON map.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The object as a JSON value.
+    /// A copy of the arguments as a JSON value.
     #[must_use]
     pub fn to_value(&self) -> Value {
         Value::Object(Map::clone(&self.0))
     }
 
-    /// Reads the arguments as `T`.
+    /// Deserialises the arguments as `T`.
     ///
     /// # Errors
-    /// Says which field does not fit, by its path, and what was expected, without the value (rule S2). What a
-    /// `Deserialize` of your own says is passed on as it is.
+    /// A text that names the field that does not fit, by its path, and what was expected, without the value (rule S2).
+    /// The message of a hand-written `Deserialize` is passed on unchanged.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, String> {
         serde_path_to_error::deserialize(self.as_map()).map_err(|error| {
             let path = error.path().to_string();
@@ -149,23 +150,23 @@ impl Args {
         })
     }
 
-    /// Whether they are nested deeper than the arguments of a call may be (rule T5).
+    /// Whether the arguments are nested deeper than those of a call may be (rule T5).
     pub(crate) fn are_too_deep(&self) -> bool {
         self.0.values().any(|value| depth::is_deeper(value, depth::MAX_ARGS - 1))
     }
 
-    /// Whether both are the same object in memory: a quick yes, never a reliable no.
+    /// Whether both are the same object in memory: a fast positive test. Equal arguments may be different objects.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether both have the same canonical text, so that they are the same arguments to every reader.
+    /// Whether both have the same canonical text, which makes them the same arguments to every parser.
     pub(crate) fn equal(&self, other: &Self) -> bool {
         self.same(other) || self.to_string() == other.to_string()
     }
 }
 
-/// What serde says of a value that does not fit, without the value.
+/// The message of a serde error about a value that does not fit, without the value.
 pub(crate) fn without_value(message: &str) -> String {
     let quotes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant "];
     match message.split_once(", expected ") {
@@ -179,7 +180,7 @@ pub(crate) fn without_value(message: &str) -> String {
 impl Index<&str> for Args {
     type Output = Value;
 
-    /// The value under `name`, and `null` when there is none: reading never panics.
+    /// The value of `name`, or `null` when there is none; never panics.
     fn index(&self, name: &str) -> &Value {
         const NULL: &Value = &Value::Null;
         self.0.get(name).unwrap_or(NULL)
@@ -192,10 +193,11 @@ impl From<Map<String, Value>> for Args {
     }
 }
 
-/// What [`ToolCall::with_args`](crate::ToolCall::with_args) and the like take: [`Args`], or a JSON object as a `Map`.
+/// The types that [`ToolCall::with_args`](crate::ToolCall::with_args) and similar functions accept: [`Args`], or a JSON
+/// object as a `Map`.
 ///
-/// A [`Value`] is none, as it may be something else than an object. [`Args::try_from`] reads one, and
-/// [`Args::with`] builds or changes arguments without a failure to handle:
+/// [`Value`] does not implement the trait, as it may be something other than an object. [`Args::try_from`] converts
+/// one, and [`Args::with`] builds or changes arguments without a failure to handle:
 ///
 /// ```
 /// use countersign::{Args, Decision};
@@ -212,7 +214,7 @@ impl From<Map<String, Value>> for Args {
     note = "to change some of a call's arguments: `call.args().clone().with(\"amount\", 5)`"
 )]
 pub trait IntoArgs {
-    /// The arguments.
+    /// Converts the value into arguments.
     fn into_args(self) -> Args;
 }
 
@@ -226,7 +228,7 @@ impl<T: Into<Args>> IntoArgs for T {
 impl TryFrom<Value> for Args {
     type Error = ArgsError;
 
-    /// Takes an object of at most 64 levels; `null` means `{}`, and a string is read as the text of an object.
+    /// Accepts an object of at most 64 levels, `null` as `{}`, and a string that contains the text of an object.
     fn try_from(value: Value) -> Result<Self, ArgsError> {
         match value {
             Value::Object(_) if depth::is_deeper(&value, depth::MAX_ARGS) => {
@@ -284,8 +286,8 @@ impl Serialize for Args {
 impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match unique::value(deserializer)? {
-            // Without the limit: earlier versions stored deeper ones, which load. Where such arguments enter a call, they
-            // are refused.
+            // No depth limit here: earlier versions stored deeper arguments, which have to load. They are refused where
+            // they enter a call.
             Value::Object(map) => Ok(map.into()),
             other => Self::try_from(other).map_err(D::Error::custom),
         }

@@ -1,13 +1,13 @@
-//! Reading arguments as a model wrote them, strictly.
+//! Strict parsing of arguments as a model wrote them.
 
-use std::collections::HashSet;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::strict::Strict;
 use super::{Args, depth};
 
-/// Why a text is not the arguments of a call. Written for the model, which is told to try again.
+/// Why a text is not valid as the arguments of a call. The message is for the model, which is told to try again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError(String);
 
@@ -44,127 +44,15 @@ pub(super) fn parse(text: &str) -> Result<Args, ArgsError> {
     if text.trim().is_empty() {
         return Ok(Args::new());
     }
-    // The scan comes first: under `arbitrary_precision` serde_json reads an object with its private key as a number.
-    Scan::default().run(text)?;
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| ArgsError(format!("the arguments are not valid JSON: {error}")))?;
+    if depth::of_text(text) > depth::MAX_ARGS {
+        return Err(ArgsError::too_deep());
+    }
+    let value = Strict::exact(text).map_err(ArgsError)?;
     match value {
         Value::Object(map) => Ok(Args::from(map)),
-        Value::Null => Ok(Args::from(Map::new())),
+        Value::Null => Ok(Args::new()),
         other => Err(ArgsError::not_an_object(&other)),
     }
-}
-
-/// Looks at the tokens of a JSON text for what a parser would quietly drop or change: repeated keys, digits of
-/// numbers, and serde_json's own key for numbers; and for nesting that is too deep. What is not JSON at all is left for
-/// the parser to refuse.
-#[derive(Default)]
-struct Scan {
-    /// The keys seen so far of every object that is open; `None` for an array.
-    open: Vec<Option<HashSet<String>>>,
-}
-
-impl Scan {
-    fn run(&mut self, text: &str) -> Result<(), ArgsError> {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            match byte {
-                b'{' | b'[' if self.open.len() == depth::MAX_ARGS => {
-                    return Err(ArgsError::too_deep());
-                }
-                b'{' => self.open.push(Some(HashSet::new())),
-                b'[' => self.open.push(None),
-                b'}' | b']' => drop(self.open.pop()),
-                b'"' => {
-                    let end = string_end(bytes, at);
-                    self.string(&text[at..end], text[end..].trim_start().starts_with(':'))?;
-                    at = end;
-                    continue;
-                }
-                b'-' | b'0'..=b'9' => {
-                    let rest = text[at..]
-                        .find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
-                    let end = rest.map_or(text.len(), |length| at + length);
-                    number(&text[at..end])?;
-                    at = end;
-                    continue;
-                }
-                _ => {}
-            }
-            at += 1;
-        }
-        Ok(())
-    }
-
-    fn string(&mut self, token: &str, is_key: bool) -> Result<(), ArgsError> {
-        let Some(Some(keys)) = self.open.last_mut() else { return Ok(()) };
-        let (true, Ok(key)) = (is_key, serde_json::from_str::<String>(token)) else {
-            return Ok(());
-        };
-        if key.starts_with("$serde_json::private::") {
-            return Err(ArgsError(format!("the key `{key}` is reserved")));
-        }
-        match keys.insert(key.clone()) {
-            true => Ok(()),
-            false => Err(ArgsError(format!(
-                "the key `{}` appears twice in one object",
-                key.escape_debug()
-            ))),
-        }
-    }
-}
-
-/// The end of the string that starts at `start`, behind its closing quote. Always on a character boundary.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' if bytes.get(at + 1).is_some_and(u8::is_ascii) => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or has no end.
-/// Behind the point it is rounded, as every reader does.
-fn number(token: &str) -> Result<(), ArgsError> {
-    let fits = if token.contains(['.', 'e', 'E']) {
-        // A token that is no number at all (`1-2`) gets the parser's own message.
-        let Ok(value) = token.parse::<f64>() else { return Ok(()) };
-        value.is_finite() && keeps_digits(token, value)
-    } else {
-        let fits = token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok();
-        fits || token.parse::<f64>().is_err()
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(ArgsError(format!("the number {token} cannot be kept exactly: send it as a string")))
-}
-
-/// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
-fn keeps_digits(token: &str, value: f64) -> bool {
-    let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = whole.trim_start_matches('-').to_owned() + fraction;
-    if value == 0.0 {
-        return digits.bytes().all(|digit| digit == b'0');
-    }
-    // Within what a finite number can have, or the number is zero.
-    let exponent = exponent.parse().unwrap_or(0_i64);
-    let point = exponent.saturating_add_unsigned((digits.len() - fraction.len()) as u64);
-    let read = value.abs().to_string();
-    let read = read.split_once('.').map_or(&*read, |(whole, _)| whole);
-    let mut before = digits;
-    match usize::try_from(point) {
-        Ok(point) if point <= before.len() => before.truncate(point),
-        Ok(point) => before.push_str(&"0".repeat(point - before.len())),
-        Err(_) => before.clear(),
-    }
-    before.trim_start_matches('0') == read.trim_start_matches('0')
 }
 
 #[cfg(test)]

@@ -1,17 +1,10 @@
-//! Reading JSON objects where a repeated key is an error: two readers would keep different values.
+//! Deserialising JSON in which a repeated key is an error: two parsers would keep different values.
 
-use std::fmt;
+use serde::de::{DeserializeOwned, DeserializeSeed as _, Deserializer, Error};
+use serde_json::{Map, Value};
 
-use serde::de::{
-    Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
-};
-use serde_json::{Map, Number, Value};
-
+use super::strict::Strict;
 use crate::error::UserError;
-
-/// Under `arbitrary_precision` serde_json hands a number over as an object with this key. Another build reads the
-/// same text as an object, so both take it for a number.
-const NUMBER: &str = "$serde_json::private::Number";
 
 /// A JSON object in which no key is repeated at any depth. What it holds is taken out of it with [`take`].
 pub(crate) fn object<'de, D>(deserializer: D) -> Result<Map<String, Value>, D::Error>
@@ -24,7 +17,7 @@ where
     }
 }
 
-/// Takes the value under this key out of an object; what is not there has its default.
+/// Removes the value of this key from an object and deserialises it; a missing value has its default.
 pub(crate) fn take<T, E>(object: &mut Map<String, Value>, key: &str) -> Result<T, E>
 where
     T: DeserializeOwned + Default,
@@ -34,7 +27,7 @@ where
     serde_json::from_value(value).map_err(|error| E::custom(format_args!("`{key}`: {error}")))
 }
 
-/// A stored object, whose `version` is looked at before anything else: another one may look in any way (rule L7).
+/// A stored object, whose `version` is checked before anything else: the shape of another version is unknown (rule L7).
 pub(crate) fn of_version<'de, T, D>(deserializer: D, known: u32) -> Result<T, D::Error>
 where
     T: DeserializeOwned,
@@ -50,92 +43,7 @@ where
 
 /// Any JSON value in which no key is repeated at any depth.
 pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Unique::deserialize(deserializer).map(|Unique(value)| value)
-}
-
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyValue).map(Self)
-    }
-}
-
-struct AnyValue;
-
-impl<'de> Visitor<'de> for AnyValue {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        value(deserializer)
-    }
-
-    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_string<E: Error>(self, it: String) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(Unique(item)) = access.next_element()? {
-            items.push(item);
-        }
-        Ok(items.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
-            if key == NUMBER && map.is_empty() {
-                let number: Number =
-                    serde_json::from_str(&access.next_value::<String>()?).map_err(Error::custom)?;
-                return match access.next_key::<String>()? {
-                    None => Ok(Value::Number(number)),
-                    Some(_) => Err(Error::custom(format_args!("the key `{NUMBER}` is reserved"))),
-                };
-            }
-            let Unique(value) = access.next_value()?;
-            if map.contains_key(&key) {
-                let key = key.escape_debug();
-                return Err(Error::custom(format_args!(
-                    "the key `{key}` appears twice in one object"
-                )));
-            }
-            map.insert(key, value);
-        }
-        Ok(map.into())
-    }
+    Strict::ANY.deserialize(deserializer)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a middleware may return in the place of a decision.
+//! Values that a middleware may return in place of a decision.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::{Decision, ToolBlocked, Verdict};
 use crate::args::Args;
 use crate::error::BoxError;
 
-/// What the closures of [`decide_fn`](crate::decide_fn) and [`from_fn`](crate::from_fn) return: a [`Decision`],
+/// The return type of the closures of [`decide_fn`](crate::decide_fn) and [`from_fn`](crate::from_fn): a [`Decision`],
 /// [`Args`] (ALLOW with these), a [`ToolBlocked`] (DENY), or a `Result` of one of them, whose `Err` is a DENY.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no decision about a tool call",
@@ -15,7 +15,7 @@ use crate::error::BoxError;
     note = "`decide_fn` takes sync closures; an async closure, or one that returns a future, belongs in `from_fn(async |call: ToolCall| …)`"
 )]
 pub trait IntoDecision {
-    /// The decision.
+    /// Converts the value into a decision.
     fn into_decision(self) -> Decision;
 }
 
@@ -45,8 +45,8 @@ impl From<Map<String, Value>> for Decision {
 }
 
 impl<D: Into<Self>, E: Into<BoxError>> From<Result<D, E>> for Decision {
-    /// An `Err` is a DENY. A [`ToolBlocked`] gives the model its reason; of any other error the model learns only
-    /// which layer failed, and the host learns the rest (rule D4).
+    /// An `Err` is a DENY. The model gets the reason of a [`ToolBlocked`]; of any other error it gets only the name of
+    /// the layer that failed, and the host gets the error's text (rule D4).
     fn from(result: Result<D, E>) -> Self {
         match result {
             Ok(decision) => decision.into(),

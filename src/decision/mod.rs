@@ -1,4 +1,4 @@
-//! What a middleware says about a call: ALLOW, ASK or DENY, with changed arguments if need be.
+//! The decision of a middleware about a call: ALLOW, ASK or DENY, optionally with changed arguments.
 
 mod conversion;
 mod question;
@@ -12,9 +12,9 @@ use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
 pub use question::{Question, QuestionId};
 
-/// The three answers, from the mildest to the strictest: of several, the greatest wins (rule D1).
+/// The three kinds of decision, from the mildest to the strictest: of several decisions, the greatest wins (rule D1).
 ///
-/// Exhaustive on purpose: whoever matches on it should notice a fourth answer.
+/// Exhaustive on purpose: a fourth kind has to break every `match`.
 ///
 /// ```
 /// use countersign::ToolDecision::{Allow, Ask, Deny};
@@ -22,15 +22,16 @@ pub use question::{Question, QuestionId};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolDecision {
-    /// Nothing against it: the call goes on inward. An ALLOW never switches another layer off.
+    /// No objection: the call continues inward. An ALLOW never overrides another layer.
     Allow,
-    /// Somebody has to approve first. The call still goes on inward, but the gate will not execute it.
+    /// The call needs an approval. It still continues inward, and the gate defers it until an approval covers the
+    /// question.
     Ask,
-    /// The call stops here and runs nothing inside; the model is told the reason.
+    /// The call stops here: nothing inside runs, and the model gets the reason.
     Deny,
 }
 
-/// What a middleware decided about a call: the decision, its reason, and the arguments to go on with.
+/// The decision of a middleware about a call: its kind, its reason, and the arguments that the call continues with.
 ///
 /// ```
 /// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
@@ -43,7 +44,7 @@ pub enum ToolDecision {
 /// assert_eq!(Decision::from(ToolBlocked::new("not on fridays")), Decision::deny("not on fridays"));
 /// ```
 ///
-/// There is no default: what decides says so.
+/// There is no default: every decision is explicit.
 ///
 /// ```compile_fail
 /// let decision = countersign::Decision::default(); // error: no function `default`
@@ -57,40 +58,40 @@ pub struct Decision {
 
 #[derive(Clone)]
 pub(crate) enum Verdict {
-    /// An ALLOW that no middleware decided on: a hook that was left out, a call of another tool, plain arguments. Only
-    /// `danger_first_decision_wins` tells it from an ALLOW.
+    /// An implicit ALLOW: a hook that is not implemented, a call of another tool, or plain arguments. Only
+    /// `danger_first_decision_wins` distinguishes it from an explicit ALLOW.
     Undecided,
     Allow,
     Ask(Vec<Question>),
-    /// Boxed, as decisions are passed around much more often than they deny.
+    /// Boxed to keep `Decision` small: layers move many decisions, and few of them deny.
     Deny(Box<Denial>),
 }
 
 /// Why a call was denied, and by which layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The layer; empty until the layer that carries the middleware has put its name there.
+    /// The name of the layer; empty until the service that runs the middleware fills it in.
     pub(crate) layer: Cow<'static, str>,
-    /// For the model, verbatim.
+    /// The text for the model, verbatim.
     pub(crate) reason: String,
-    /// For the host, when the layer failed rather than decided.
+    /// The text for the host, when the layer failed instead of deciding.
     pub(crate) detail: Option<String>,
 }
 
 impl Denial {
-    /// The layer that denied.
+    /// The name of the layer that denied the call.
     #[must_use]
     pub fn layer(&self) -> &str {
         &self.layer
     }
 
-    /// What the model is told, verbatim (rule D2).
+    /// The text that the model gets, verbatim (rule D2).
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// What went wrong inside the layer, for the host, when it denied because it failed (rule D4).
+    /// How the layer failed, when that is why the call is denied. For the host; the model does not get it (rule D4).
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
@@ -98,27 +99,27 @@ impl Denial {
 }
 
 impl Decision {
-    /// The call may go on.
+    /// ALLOW: the call continues inward.
     pub const fn allow() -> Self {
         Self { verdict: Verdict::Allow, args: None }
     }
 
-    /// An ALLOW of a middleware that has not decided about the call.
+    /// An implicit ALLOW, by a middleware that has not decided about the call.
     pub(crate) const fn undecided() -> Self {
         Self { verdict: Verdict::Undecided, args: None }
     }
 
-    /// Somebody has to approve the call. The approver sees `reason`, the final arguments, and who asks.
+    /// ASK: the call needs an approval. The approver sees `reason`, the final arguments and the name of the layer.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Ask(vec![Question::new(reason)]), args: None }
     }
 
-    /// The call is not executed; the model is told `reason` verbatim. An empty reason means the default text.
+    /// DENY: the call is not executed, and the model gets `reason` verbatim. An empty reason means the default text.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::denial(reason.into(), None)
     }
 
-    /// A denial because the layer failed: the model learns which layer, the host learns `detail` (rule D4).
+    /// DENY because the layer failed: the model gets the name of the layer, the host gets `detail` (rule D4).
     pub(crate) fn failed(detail: impl fmt::Display) -> Self {
         Self::denial(String::new(), Some(detail.to_string()))
     }
@@ -130,18 +131,18 @@ impl Decision {
         }
     }
 
-    /// Goes on with these arguments. With an ASK they are what the approver sees and what runs; with a DENY they have
-    /// no effect.
+    /// Passes the call on with these arguments. With an ASK they are what the approver sees and what runs; with a DENY
+    /// they have no effect.
     ///
-    /// A middleware that changes arguments must be deterministic and leave its own result alone (rule D3);
+    /// A middleware that changes arguments must be deterministic and must not change its own result again (rule D3);
     /// [`testing::rewrites_once`](crate::testing::rewrites_once) checks that.
     pub fn with_args(mut self, args: impl IntoArgs) -> Self {
         self.args = Some(args.into_args());
         self
     }
 
-    /// Gives the question of an ASK a stable name, so that an approval still covers it when the text of the reason
-    /// changes ("balance is 102.3"). Without one, the reason is the key (rule A1).
+    /// Sets a stable key for the question of an ASK, so that an approval still covers the question when the text of the
+    /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
     pub fn key(mut self, key: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let key = key.into();
@@ -150,8 +151,8 @@ impl Decision {
         self
     }
 
-    /// Adds a value to the request's metadata, for handlers and pages ([`metadata`](crate::metadata) has the keys
-    /// that have a meaning). It does not reach the tool (rule A5). Only an ASK carries metadata.
+    /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::metadata) lists the keys
+    /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (key, value) = (key.into(), value.into());
@@ -162,8 +163,8 @@ impl Decision {
         self
     }
 
-    /// Pins the question of an ASK to the content of something it is about, for example a file: when the digest is
-    /// another on the approved pass, that is a new question (rule A1).
+    /// Pins the question of an ASK to the content of something it is about, for example a file: another digest on the
+    /// approved pass makes it a new question (rule A1). `what` names the content.
     pub fn pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (what, digest) = (what.into(), digest.into());
@@ -174,7 +175,7 @@ impl Decision {
         self
     }
 
-    /// Which of the three it is.
+    /// The kind of the decision: ALLOW, ASK or DENY.
     #[must_use]
     pub fn decision(&self) -> ToolDecision {
         match self.verdict {
@@ -184,7 +185,7 @@ impl Decision {
         }
     }
 
-    /// The questions of an ASK; several when a chain put them together.
+    /// The questions of an ASK, several for an ASK of a [`Chain`](crate::Chain); empty for ALLOW and DENY.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         match &self.verdict {
@@ -193,7 +194,7 @@ impl Decision {
         }
     }
 
-    /// The denial, if it is one.
+    /// The denial, if the decision is a DENY.
     #[must_use]
     pub fn denied(&self) -> Option<&Denial> {
         match &self.verdict {
@@ -202,30 +203,30 @@ impl Decision {
         }
     }
 
-    /// The changed arguments, if there are any.
+    /// The arguments that replace those of the call, if any.
     #[must_use]
     pub fn args(&self) -> Option<&Args> {
         self.args.as_ref()
     }
 
-    /// Whether the call goes on with other arguments than these.
+    /// Whether the decision replaces the arguments `seen` by different ones.
     pub(crate) fn changes(&self, seen: &Args) -> bool {
         self.args.as_ref().is_some_and(|args| !args.equal(seen))
     }
 
-    /// Whether it is an ALLOW that says nothing about the arguments, as most decisions are.
+    /// Whether the decision is an ALLOW without arguments, as most decisions are.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self { verdict: Verdict::Undecided | Verdict::Allow, args: None })
     }
 
-    /// The decision, or `None` for a plain ALLOW: a small value where many decisions are handed on.
+    /// Boxes the decision; `None` for a plain ALLOW. One pointer is cheaper to move through many layers.
     #[inline]
     pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
         if self.is_plain() { None } else { Some(Box::new(self)) }
     }
 
-    /// The reasons, for logs and explanations.
+    /// The reasons as one text, for logs and explanations; empty for an ALLOW.
     pub(crate) fn reason(&self) -> String {
         match &self.verdict {
             Verdict::Undecided | Verdict::Allow => String::new(),
@@ -239,7 +240,7 @@ impl Decision {
         }
     }
 
-    /// Puts the layer's name where none is yet, and its words where the layer had none.
+    /// Fills in the layer's name where it is missing, and the reason of a layer that failed without one.
     pub(crate) fn named(mut self, layer: impl FnOnce() -> Cow<'static, str>) -> Self {
         match &mut self.verdict {
             Verdict::Undecided | Verdict::Allow => {}
@@ -298,7 +299,7 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// Blocks a call: what a middleware returns as an error, or converts into a DENY.
+/// A DENY as an error: a middleware returns it as an `Err`, or converts it into a [`Decision`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ToolBlocked {
@@ -306,7 +307,7 @@ pub struct ToolBlocked {
 }
 
 impl ToolBlocked {
-    /// Blocks with a reason that the model is told verbatim.
+    /// Creates a denial; the model gets `reason` verbatim.
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }

@@ -1,4 +1,4 @@
-//! A question that somebody has to answer before a call may run.
+//! A question that has to be answered before a call may run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 /// One question about a call: which layer asks, why, and under which key.
 ///
-/// Two questions with the same layer, key and pins are the same question; the reason is what people read and may
-/// change between passes (rule A1).
+/// Two questions with the same layer, key and pins are the same question. The reason is for people, and may change
+/// between passes (rule A1).
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "One question about a call: which layer asks, why, and under which key.")]
 pub struct Question {
@@ -24,7 +24,7 @@ pub struct Question {
     pub(crate) metadata: Map<String, Value>,
 }
 
-/// What makes a question this question: layer, key and pins.
+/// The identity of a question: layer, key and pins.
 pub type QuestionId<'a> = (&'a str, &'a str, &'a BTreeMap<String, String>);
 
 impl Question {
@@ -39,42 +39,42 @@ impl Question {
         }
     }
 
-    /// A question of the library's own, about a tool rather than by a middleware.
+    /// A question without a reason that the library asks itself, for example about a tool that declares an approval.
     pub(crate) fn of(layer: impl Into<String>, key: impl Into<String>) -> Self {
         Self { layer: layer.into(), key: key.into(), ..Self::new("") }
     }
 
-    /// The layer that asks.
+    /// The name of the layer that asks.
     #[must_use]
     pub fn layer(&self) -> &str {
         &self.layer
     }
 
-    /// The stable name of the question; the reason, unless the layer gave one.
+    /// The stable key of the question; by default the reason.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Why the layer asks; may be empty.
+    /// Why the layer asks, for the approver; may be empty.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The digests of what the question is about.
+    /// The digests of the content that the question is about, by the name of each pin.
     #[must_use]
     pub fn pins(&self) -> &BTreeMap<String, String> {
         &self.pins
     }
 
-    /// What this asker adds to the request's metadata.
+    /// The values that the asking layer adds to the request's metadata.
     #[must_use]
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
 
-    /// What makes this question this question.
+    /// The identity of the question, which says whether an approval covers it (rule A1).
     #[must_use]
     pub fn id(&self) -> QuestionId<'_> {
         (&self.layer, &self.key, &self.pins)

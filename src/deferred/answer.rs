@@ -17,13 +17,13 @@ use crate::outcome::{DeferralKind, ToolDenied, ToolFailed};
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// It may run.
+    /// The call may run.
     Approve {
         /// With these arguments instead of the ones that were shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Args>,
     },
-    /// It does not run.
+    /// The call does not run.
     Deny {
         /// What the model is told.
         message: String,
@@ -31,7 +31,7 @@ pub enum Answer {
     /// It was executed elsewhere, or is a question, and this is the result: a [`CallResult`] as JSON.
     #[serde(rename = "answer")]
     Result {
-        /// The result.
+        /// The result, as JSON.
         value: Value,
     },
 }
@@ -134,21 +134,21 @@ impl DeferredToolResults {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answered {
-    /// Somebody approved it.
+    /// The call was approved.
     Approved {
-        /// Who.
+        /// Who answered, if known.
         by: Option<String>,
         /// Whether with other arguments than were shown.
         edited: bool,
     },
-    /// Somebody denied it.
+    /// The call was denied.
     Denied {
-        /// Who.
+        /// Who answered, if known.
         by: Option<String>,
     },
     /// It was executed elsewhere, and this is where its result came from.
     Result {
-        /// Who gave it.
+        /// Who gave the result, if known.
         by: Option<String>,
     },
 }

@@ -1,8 +1,8 @@
-//! Ids of calls and names of tools in the sentences of errors.
+//! Formats call ids and tool names in error messages.
 
 use std::fmt;
 
-/// Writes ids as `a`, `b`.
+/// Writes the ids of calls after a noun: call `a`, or calls `a`, `b`.
 pub(super) struct Ids<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Ids<'_> {
@@ -15,7 +15,7 @@ impl fmt::Display for Ids<'_> {
     }
 }
 
-/// Writes ids in brackets behind a sentence, if there are any.
+/// Writes the ids of calls in parentheses after a sentence; nothing if there are none.
 pub(super) struct Behind<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Behind<'_> {
@@ -24,7 +24,7 @@ impl fmt::Display for Behind<'_> {
     }
 }
 
-/// Writes ids with a verb: call `a` is, calls `a`, `b` are.
+/// Writes the ids of calls with a verb: call `a` is, or calls `a`, `b` are.
 pub(super) struct IdsAre<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for IdsAre<'_> {
@@ -33,7 +33,7 @@ impl fmt::Display for IdsAre<'_> {
     }
 }
 
-/// Says why calls still wait at the end of a run.
+/// Writes why calls are still pending at the end of a run.
 pub(super) struct NotExpected<'a> {
     pub(super) ids: &'a [String],
     pub(super) left_by: Option<&'a str>,
@@ -61,7 +61,7 @@ impl fmt::Display for NotExpected<'_> {
     }
 }
 
-/// Writes names of tools that may have been meant.
+/// Writes the tool names that are nearest to a misspelled one.
 pub(super) struct Nearest<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Nearest<'_> {

@@ -7,101 +7,104 @@ use super::{BoxError, UsageLimitExceeded, UserError};
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum ErrorKind {
-    /// The host wired something wrong.
+    /// A mistake in the host program: in its setup, the answers, or the stored state.
     #[error(transparent)]
     User(#[from] UserError),
-    /// The model broke the rules: duplicate call ids, or failures beyond the [retries](crate::Agent::max_retries) of a tool.
+    /// The response of the model cannot be used: duplicate call ids, or more failures of a tool than its
+    /// [retries](crate::Agent::max_retries) allow.
     #[error("the model's response cannot be used: {problem}{}", Behind(ids))]
     ModelBehavior {
-        /// What it did.
+        /// What is wrong with the response.
         problem: String,
-        /// The calls it is about.
+        /// The ids of the affected calls; may be empty.
         ids: Vec<String>,
     },
-    /// The model, or the way to it, failed.
+    /// The request to the model failed: in the model, its client, or a layer around them.
     #[error("the model request failed")]
     Model(#[source] BoxError),
     /// A tool, or a layer around it, ended with an error that is not for the model.
     #[error("call `{}` of tool `{}` failed", id.escape_debug(), tool.escape_debug())]
     Tool {
-        /// The call.
+        /// The id of the call.
         id: String,
         /// The tool, by the name the model used.
         tool: String,
-        /// What failed.
+        /// The error of the tool or layer.
         #[source]
         source: BoxError,
     },
-    /// A deferred tool handler failed.
+    /// A deferred tool handler returned an error or panicked.
     #[error("deferred tool handler `{name}` failed")]
     Handler {
-        /// The handler.
+        /// The name of the handler.
         name: String,
-        /// What failed.
+        /// The error that the handler returned, or a text for a panic.
         #[source]
         source: BoxError,
     },
     /// A person stopped the run: see [`Stopped`](crate::Stopped).
     #[error("the run was stopped by a person; none of the calls that were open has run")]
     Stopped,
-    /// The agent behind a tool cannot go on. The suspended run has it where it stopped.
+    /// The agent behind a tool failed. The suspended run contains the agent's state, to resume from.
     #[error("agent `{}` cannot go on (call `{}`)", agent.escape_debug(), id.escape_debug())]
     Agent {
-        /// The call it works on.
+        /// The id of the call that the agent executes.
         id: String,
         /// The agent, by the name of its tool.
         agent: String,
-        /// Why.
+        /// The error of the agent.
         #[source]
         source: Box<Self>,
     },
-    /// Agents would be nested deeper than [they may](crate::Turn::max_nested_agents) (rule T10). The agent was not started.
+    /// Agents would be nested deeper than [allowed](crate::Turn::max_nested_agents) (rule T10). The agent was not
+    /// started.
     #[error(
         "agents may be nested {max} levels deep and no deeper: raise the limit (`max_nested_agents`) to resume the run, or close it"
     )]
     AgentsTooDeep {
-        /// How deep they may be nested.
+        /// The maximum nesting, in levels.
         max: usize,
     },
-    /// Another worker, or another task of this one, resumes the run now. Nothing has changed; try again when it is done.
+    /// Another worker, or another task of this worker, is resuming the run. Nothing has changed; try again later.
     #[error(
         "run `{}` is being resumed by worker `{}`: try again when it is done",
         run.escape_debug(),
         by.escape_debug()
     )]
     RunTaken {
-        /// The run.
+        /// The id of the run.
         run: String,
         /// The worker, by its [name](crate::ledger::Ledger::worker) in the ledger.
         by: String,
-        /// Since when, in milliseconds since 1970 by the store's clock, where the ledger knows.
+        /// When that worker took the run, in milliseconds since the Unix epoch by the store's clock; `None` if the
+        /// ledger does not know.
         since: Option<i64>,
     },
-    /// The run has gone on since this state of it was stored, or another worker has taken it over in the meantime: resume
-    /// it by its id ([`Agent::take_up`](crate::Agent::take_up)).
+    /// The snapshot is out of date: the run was resumed after this state was stored, or another worker has taken over.
+    /// Resume the run by its id ([`Agent::take_up`](crate::Agent::take_up)).
     #[error("run `{}` has gone on elsewhere: take it up by its id", run.escape_debug())]
     RunGoneOn {
-        /// The run.
+        /// The id of the run.
         run: String,
     },
-    /// The ledger could not answer. What waits stands as it was.
+    /// The ledger could not answer. The pending calls are unchanged.
     #[error("the ledger could not answer")]
     Ledger(#[source] BoxError),
-    /// The run may not use more.
+    /// The run has reached one of its [usage limits](crate::UsageLimits).
     #[error("{exceeded}{}", Behind(ids))]
     UsageLimit {
-        /// Which limit.
+        /// The limit that the run has reached.
         exceeded: UsageLimitExceeded,
-        /// The calls that were not executed.
+        /// The ids of the calls that were therefore not executed.
         ids: Vec<String>,
     },
-    /// The definitions of the tools could not be had.
+    /// The definitions of the tools could not be listed.
     #[error("the tools could not be listed")]
     Tools(#[source] BoxError),
 }
 
 impl ErrorKind {
-    /// The calls the error is about, in the order of the response where it has one.
+    /// The ids of the affected calls, in the order of the response where the error has one; empty if there are none.
     ///
     /// ```
     /// use countersign::{ErrorKind, UserError};
@@ -136,7 +139,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether another worker resumes the same run, or has resumed it: a web handler answers 409.
+    /// Whether another worker is resuming the same run, or has resumed it: a web handler responds with 409.
     ///
     /// ```
     /// use countersign::ErrorKind;

@@ -1,4 +1,4 @@
-//! What a provider's failure is called.
+//! Errors of a request to a provider: how the client's errors are classified, and how they are shown.
 
 use std::error::Error;
 use std::fmt;
@@ -10,16 +10,16 @@ use ::genai::webc::{self, StreamTimeout};
 use ::genai::{Error as ClientError, resolver};
 use serde_json::Value;
 
-/// Whose failure it is: the model by the host's name for it, and its provider once that is known.
+/// Whose error it is: the model, by the name that the host gave, and its provider once that is resolved.
 pub(super) struct Whose {
     pub(super) model: Arc<str>,
     pub(super) kind: Option<AdapterKind>,
 }
 
-/// Why there is no answer from a model.
+/// Why a request to a model gave no usable response.
 ///
-/// `Display` and `Debug` say who failed and how, by status and by the provider's own code. They quote neither keys nor
-/// the conversation (rule S2). What the provider said in its own words is [`detail`](Self::detail).
+/// `Display` and `Debug` name the provider and the model, and give the HTTP status and the provider's own error code.
+/// They quote neither keys nor the conversation (rule S2). The provider's own message is [`detail`](Self::detail).
 ///
 /// ```
 /// use countersign::genai::Client;
@@ -27,7 +27,7 @@ pub(super) struct Whose {
 /// use genai::adapter::AdapterKind;
 /// use genai::resolver::{AuthData, Endpoint};
 ///
-/// /// What a retry policy of tower's wants to know.
+/// /// What a retry policy of tower asks about an error.
 /// fn is_worth_another_try(error: &BoxError) -> bool {
 ///     error.downcast_ref::<GenaiError>().is_some_and(GenaiError::is_temporary)
 /// }
@@ -47,7 +47,7 @@ pub struct GenaiError(Box<Inner>);
 struct Inner {
     whose: String,
     problem: Problem,
-    /// The provider's code for it.
+    /// The provider's error code, such as `rate_limit_error`; only if [`is_code`] accepts it.
     code: Option<String>,
     retry_after: Option<Duration>,
     detail: Option<String>,
@@ -55,28 +55,28 @@ struct Inner {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Problem {
-    /// With the variable that it should be in, if it is known.
+    /// The API key is missing; names the environment variable it is read from, if that is known.
     NoKey(Option<String>),
     NoClient,
-    /// The request could not be made.
+    /// The client could not build the request, so nothing was sent.
     NotAsked,
     Status(u16, String),
     NoConnection,
     Timeout,
-    /// The provider said in mid-stream that it failed.
+    /// The provider reported an error in the middle of the stream.
     Failed,
-    /// The connection was lost in mid-answer.
+    /// The connection was lost while the response was being read.
     BrokenOff,
     NoEnd,
     CutOff(String),
     Withheld(String),
-    /// It stopped for another reason, and has said nothing.
+    /// The model stopped for a reason other than length or a filter, and the response has neither text nor calls.
     Nothing(String),
     Unreadable,
 }
 
 impl GenaiError {
-    /// The HTTP status of the provider's answer, if it was one of failure.
+    /// The HTTP status of the provider's response, if the provider answered with an error status.
     ///
     /// ```no_run
     /// # fn example(error: &countersign::GenaiError) {
@@ -91,7 +91,8 @@ impl GenaiError {
         }
     }
 
-    /// How long the provider asks to be left alone.
+    /// How long the provider asks to wait before the next request, from its `retry-after-ms` or `retry-after` header. A
+    /// `retry-after` that is a date is not read.
     ///
     /// ```no_run
     /// # async fn example(error: &countersign::GenaiError) {
@@ -103,8 +104,9 @@ impl GenaiError {
         self.0.retry_after
     }
 
-    /// Whether the same request may well succeed later: a full or failing server, a lost connection. Not so a wrong
-    /// key, a refused request, an empty account, or an answer at the limit of tokens.
+    /// Whether the same request may succeed later: after an overloaded or failing server, a timeout, a lost connection,
+    /// or an incomplete, empty or unreadable response. False for a wrong key, a refused request, an exhausted quota, a
+    /// withheld response, and a response that was cut off at the token limit.
     ///
     /// ```no_run
     /// # fn example(error: &countersign::GenaiError) {
@@ -131,8 +133,8 @@ impl GenaiError {
         }
     }
 
-    /// What the provider, or the client, said in its own words. It may quote the conversation, or a part of a key: for
-    /// whoever looks into a failure, not for a log.
+    /// The provider's, or the client's, own error message. It may quote the conversation or a part of a key: show it to
+    /// a person who investigates the error, and keep it out of logs.
     ///
     /// ```no_run
     /// # fn example(error: &countersign::GenaiError) {
@@ -146,7 +148,7 @@ impl GenaiError {
 
     fn new(whose: &Whose, problem: Problem) -> Self {
         let model = whose.model.as_ref();
-        // Without the provider in front: it is said already.
+        // The prefix `provider::` is dropped, as the provider is printed before the name.
         let name = model.split_once("::").map_or(model, |(_, name)| name);
         let whose = match &whose.kind {
             Some(kind) => format!("{} ({name})", kind.as_lower_str()),
@@ -160,7 +162,7 @@ impl GenaiError {
         self
     }
 
-    /// With what a provider's description of a failure says of it.
+    /// Adds the code and the message of a provider's JSON error body.
     fn with_body(mut self, body: &Value) -> Self {
         let inner = body.get("error").unwrap_or(body);
         let named = |key: &str| inner.get(key).and_then(Value::as_str);
@@ -194,7 +196,7 @@ impl GenaiError {
         Self::new(whose, Problem::Nothing(code(reason)))
     }
 
-    /// A failure of the client, or one that it was told of.
+    /// Classifies an error of the client.
     pub(super) fn of(whose: &Whose, error: ClientError) -> Self {
         match error {
             ClientError::HttpError { .. }
@@ -225,7 +227,7 @@ impl GenaiError {
             | ClientError::RequiresApiKey { .. }
             | ClientError::NoAuthResolver { .. }
             | ClientError::NoAuthData { .. } => Self::new(whose, Problem::NoKey(None)),
-            // Its own text has the whole conversation in it.
+            // Only the cause is used: the error's own text quotes the whole conversation.
             ClientError::ChatResponseGeneration { cause, .. } => {
                 Self::new(whose, Problem::Unreadable).with_detail(cause)
             }
@@ -241,7 +243,7 @@ impl GenaiError {
         }
     }
 
-    /// The client packs the failures of a stream once more.
+    /// Classifies an error of a stream, in which the client wraps the original error once more.
     fn of_stream(whose: &Whose, error: ::genai::BoxError) -> Self {
         if error.is::<StreamTimeout>() {
             return Self::new(whose, Problem::Timeout);
@@ -281,7 +283,8 @@ impl GenaiError {
     }
 }
 
-/// What an error of a client wraps, if this is one: the wrapper names a type that is not ours to name.
+/// Downcasts to the error type that a variant of `webc::Error` wraps. The type is inferred from the variant's
+/// constructor, since it comes from a crate that is no dependency of this one.
 fn as_inside<'a, T: Error + 'static>(
     _: impl Fn(T) -> webc::Error,
     error: &'a (dyn Error + Send + Sync + 'static),
@@ -289,7 +292,7 @@ fn as_inside<'a, T: Error + 'static>(
     error.downcast_ref()
 }
 
-/// An error with its sources, in one line.
+/// The error and all its sources in one line, separated by colons.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -300,7 +303,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Whether a text is a code, as `rate_limit_error`: nothing that could be a key, or a word of the conversation.
+/// Whether a text looks like an error code, such as `rate_limit_error`: at most 48 ASCII letters and underscores, so
+/// that neither a key nor a sentence of the conversation gets through.
 fn is_code(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphabetic() || c == '_';
     (1..=48).contains(&text.len()) && text.chars().all(fits)

@@ -1,4 +1,4 @@
-//! Ids and names of calls, as a provider takes them.
+//! Call ids and tool names in the form that a provider accepts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use ::genai::adapter::AdapterKind;
 use crate::message::Message;
 use crate::model::ModelRequest;
 
-/// The longest name that providers take.
+/// The maximum length of a tool name in bytes; longer ones are refused by providers.
 const MAX_NAME: usize = 64;
 
-/// What the calls of a conversation are called in one request.
+/// Maps the call ids and tool names of a conversation to what is sent in one request.
 pub(super) struct Ids<'a> {
     replaced: HashMap<&'a str, String>,
     tools: HashSet<&'a str>,
@@ -22,8 +22,8 @@ impl<'a> Ids<'a> {
         let (kept, strange): (Vec<&str>, Vec<&str>) =
             calls.map(|call| call.id()).partition(|id| fits(id, kind));
         let kept: HashSet<&str> = kept.into_iter().collect();
-        // Nine letters and digits, which is what the strictest of all takes. Counted in the order of the conversation,
-        // so that the next request calls them the same.
+        // Nine letters and digits fit the strictest provider (Mistral). Ids are numbered in the order of the
+        // conversation, so that the next request maps the same calls to the same ids.
         let mut free =
             (1_u32..).map(|n| format!("call{n:05}")).filter(|id| !kept.contains(id.as_str()));
         let mut replaced = HashMap::new();
@@ -34,12 +34,13 @@ impl<'a> Ids<'a> {
         Self { replaced, tools }
     }
 
-    /// The id of a call, or of what it came to.
+    /// The id to send for a call or its result: the original one, or its replacement.
     pub(super) fn id(&self, id: &str) -> String {
         self.replaced.get(id).map_or(id, String::as_str).to_owned()
     }
 
-    /// The name of the tool of a call. The names of tools are the host's; one that a model has made up may be anything.
+    /// The tool name to send for a call. Names of existing tools are sent as they are. A name that the model invented
+    /// may contain any character, and those that providers refuse become `_`.
     pub(super) fn name(&self, name: &str) -> String {
         if self.tools.contains(name) {
             return name.to_owned();
@@ -50,7 +51,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// Whether a provider takes an id. Most take what they once gave; these check.
+/// Whether a provider accepts an id. Most accept any id that they once issued; those listed here validate it.
 fn fits(id: &str, kind: AdapterKind) -> bool {
     let sound = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match kind {

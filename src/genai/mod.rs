@@ -6,7 +6,7 @@
 //! use tower::ServiceBuilder;
 //!
 //! # async fn example() -> Result<(), countersign::RunError> {
-//! // The provider goes by the name, and its key comes from the environment: here OPENAI_API_KEY.
+//! // The name selects the provider; its key is read from the environment: here OPENAI_API_KEY.
 //! let model = GenaiModel::new("gpt-4o-mini");
 //! let model = model.layered(ServiceBuilder::new().timeout(Duration::from_secs(90)));
 //! let run = Agent::new(model, FunctionToolset::new()).run("Hello").await?;
@@ -14,26 +14,29 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What a provider is told
+//! # What a provider receives
 //!
-//! - The results of one response stand together, right behind its calls; what a tool adds for the model to read comes
-//!   after all of them. Empty texts are left out, and messages of one speaker that follow each other become one.
-//! - A value goes as its JSON text. A text goes as it is, and so does the reason of a denial (rule D2). A failure and a
-//!   request to try again are told apart from a result: as `{"error": …}`, PydanticAI's shape, or by `is_error` where
-//!   the provider has that (Anthropic). Then a denial carries it too.
-//! - Ids and names of calls that the provider would refuse, as they come from another provider or from a model's
-//!   imagination, are replaced in what is sent, never in the history. Arguments that could not be read go as `{}`.
-//! - Thoughts go back to the provider that had them, where it needs them: signed ones with their signature, and the
-//!   plain `reasoning_content` of those who ask for it (DeepSeek, Kimi, Moonshot, MiMo, Z.ai, BigModel, Mistral).
+//! - The results of one response follow directly after its calls; additional content of a tool comes after all of them.
+//!   Blank texts are left out, and consecutive messages of one role are merged.
+//! - A JSON value is sent as its JSON text, a string as it is, and so is the reason of a denial (rule D2). Failures and
+//!   requests to try again are marked, so that the model does not take them for results: as `{"error": …}`, which is
+//!   PydanticAI's shape, or with `is_error` where the provider has that field (Anthropic). There, denials carry
+//!   `is_error` too.
+//! - Call ids and tool names that the provider would refuse, because they come from another provider or the model made
+//!   them up, are replaced in what is sent, never in the history. Arguments that could not be parsed are sent as `{}`.
+//! - Reasoning is sent back only to the provider that produced it, and only where it is needed: signed reasoning with
+//!   its signature, and plain `reasoning_content` to the providers that require it (DeepSeek, Kimi, Moonshot, MiMo,
+//!   Z.ai, BigModel, Mistral).
 //!
 //! # Errors
 //!
-//! A [`GenaiError`] says who failed and how, and can be found again for a retry policy:
-//! `error.downcast_ref::<GenaiError>()`. An answer that stops without its end marker, or is cut off at the limit of
-//! tokens, is an error and never a short answer. An answer of which a call was cut off is given to the turn, which lets
-//! the model try that call again.
+//! A [`GenaiError`] says which provider failed and how. A retry policy finds it with
+//! `error.downcast_ref::<GenaiError>()`. A response that ends without its end marker, or that is cut off at the token
+//! limit, is an error and never a short answer. A response in which a call was cut off goes to the turn, which lets the
+//! model try that call again.
 //!
-//! The client logs on its own, with the target `genai`: at `warn` and above it may quote what a provider said.
+//! The client has log events of its own, with the target `genai`: at `warn` and above they may quote a provider's
+//! message.
 
 mod error;
 mod ids;
@@ -54,7 +57,7 @@ use error::Whose;
 use crate::error::BoxError;
 use crate::model::{Model, ModelRequest, ModelResponse};
 
-/// A model of any provider that the `genai` crate knows.
+/// A [`Model`] of any provider that the `genai` crate supports.
 ///
 /// Cheap to clone; the clones share their connections.
 ///
@@ -67,7 +70,7 @@ use crate::model::{Model, ModelRequest, ModelResponse};
 /// ```
 #[derive(Clone)]
 pub struct GenaiModel {
-    /// Or why there is none: the first request says it.
+    /// The error of building the client is kept and returned by the first request, so that `new` is infallible.
     client: Result<Client, Arc<str>>,
     name: Arc<str>,
     options: ChatOptions,
@@ -75,9 +78,9 @@ pub struct GenaiModel {
 }
 
 impl GenaiModel {
-    /// A model by its name, as `genai` takes it: `gpt-4o-mini`, `claude-sonnet-4-5`, `gemini-2.5-flash`, or with the
-    /// provider in front, `groq::llama-3.3-70b-versatile`. A name that says nothing of a provider is Ollama's. The key
-    /// comes from the environment, from the variable that the provider's own tools use.
+    /// A model by its name, as `genai` resolves it: `gpt-4o-mini`, `claude-sonnet-4-5`, `gemini-2.5-flash`, or with the
+    /// provider as a prefix, `groq::llama-3.3-70b-versatile`. A name that matches no provider is Ollama's. The key is
+    /// read from the environment variable that the provider's own tools use.
     ///
     /// ```
     /// let model = countersign::GenaiModel::new("gpt-4o-mini");
@@ -88,7 +91,7 @@ impl GenaiModel {
         Self::of(Client::new().map_err(|error| error.to_string().into()), name.into())
     }
 
-    /// A model of a client of your own: with other endpoints, keys from elsewhere, or HTTP settings.
+    /// A model that uses your own client, with other endpoints, another source of keys, or other HTTP settings.
     ///
     /// ```
     /// use countersign::GenaiModel;
@@ -111,9 +114,10 @@ impl GenaiModel {
         Self { client, name, options: ChatOptions::default(), streaming: true }
     }
 
-    /// Temperature, limits, reasoning effort and the like, for every request. What is to be captured is set by the
-    /// library, except for `capture_reasoning_content`: it is on unless you say otherwise, as signatures come with it.
-    /// OpenAI's Responses API is left as you have it, since asking it for thoughts needs a verified organisation.
+    /// Sets temperature, token limit, reasoning effort and the like for every request. The library sets the capture
+    /// options that it needs, except for `capture_reasoning_content`: it is on unless you switch it off, as signatures
+    /// come with it. For OpenAI's Responses API it stays as you set it, since requesting reasoning there needs a
+    /// verified organisation.
     ///
     /// ```
     /// use countersign::GenaiModel;
@@ -128,9 +132,9 @@ impl GenaiModel {
         self
     }
 
-    /// Whether to stream; yes by default, also where nobody listens. Without it, one call with unreadable arguments
-    /// fails the whole response, and repeated keys in arguments go unseen, as the client reads the arguments itself.
-    /// It is for servers that cannot stream, or that stream without saying why they stop.
+    /// Whether to request a streamed response; on by default, also when no watcher listens. Without streaming, one call
+    /// with unparsable arguments fails the whole response, and repeated keys in arguments go unnoticed, as the client
+    /// parses the arguments itself. Switch it off for servers that cannot stream, or that stream without a stop reason.
     ///
     /// ```
     /// let model = countersign::GenaiModel::new("gpt-4o-mini").streaming(false);
@@ -142,10 +146,10 @@ impl GenaiModel {
         self
     }
 
-    /// Whether the model can be asked: its provider is known, and the key is there. Asks nobody.
+    /// Checks that the provider is known and its key is set, without sending a request.
     ///
     /// # Errors
-    /// Says what is missing, with the name of the environment variable.
+    /// [`GenaiError`] says what is missing, with the name of the environment variable.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), countersign::GenaiError> {
@@ -172,7 +176,7 @@ impl GenaiModel {
         Whose { model: Arc::clone(&self.name), kind }
     }
 
-    /// The options of a request.
+    /// The options of a request, with the captures that the conversion to [`ModelResponse`] depends on.
     fn options_for(&self, kind: AdapterKind) -> ChatOptions {
         let mut options = self.options.clone();
         options.capture_content = Some(true);
@@ -185,7 +189,7 @@ impl GenaiModel {
 
     async fn ask(&self, request: &ModelRequest) -> Result<ModelResponse, GenaiError> {
         let client = self.client()?;
-        // What a request looks like depends on who reads it, which the client's own resolvers may decide.
+        // The shape of the request depends on the provider, which the client's own resolvers may choose.
         let target = client.resolve_service_target(&*self.name).await;
         let kind =
             target.map_err(|error| GenaiError::of(&self.whose(None), error))?.model.adapter_kind;

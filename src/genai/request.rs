@@ -1,4 +1,4 @@
-//! A conversation as the client takes it, in an order that every provider accepts.
+//! Converts a conversation into the client's request, in an order that every provider accepts.
 
 use ::genai::adapter::AdapterKind;
 use ::genai::chat::{
@@ -13,9 +13,9 @@ use crate::call::ToolDefinition;
 use crate::message::{Message, RequestPart, ResponsePart, ReturnKind};
 use crate::model::ModelRequest;
 
-/// What one side says until the other one does.
+/// Consecutive messages of one role, merged.
 enum Speech<'a> {
-    /// Results, and texts behind them.
+    /// Tool results first, then texts.
     User {
         results: Vec<&'a RequestPart>,
         texts: Vec<String>,
@@ -33,12 +33,12 @@ pub(super) fn chat(request: &ModelRequest, kind: AdapterKind) -> ChatRequest {
     let said: Vec<_> = request.instructions().into_iter().chain(system_prompts(request)).collect();
     let said: Vec<_> = said.into_iter().filter(|text| !is_blank(text)).collect();
     chat.system = (!said.is_empty()).then(|| said.join("\n\n"));
-    // A list without tools is refused by some.
+    // Some providers refuse an empty list of tools.
     chat.tools = (!request.tools().is_empty()).then(|| request.tools().iter().map(tool).collect());
     chat
 }
 
-/// What the model is there for, as a history says it that was written elsewhere.
+/// The system prompts in a history that another program wrote; an agent of ours sends instructions instead.
 fn system_prompts(request: &ModelRequest) -> impl Iterator<Item = &str> {
     let parts = request.messages().iter().flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),
@@ -50,7 +50,8 @@ fn system_prompts(request: &ModelRequest) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Who said what, in turns. What has nothing to say is left out, and what it stood between becomes one.
+/// Groups the messages by role, alternating. Blank messages are left out, and the groups on both sides of one are
+/// merged.
 fn speeches(messages: &[Message]) -> Vec<Speech<'_>> {
     let mut speeches: Vec<Speech<'_>> = Vec::new();
     for message in messages {
@@ -60,7 +61,7 @@ fn speeches(messages: &[Message]) -> Vec<Speech<'_>> {
                 for part in parts {
                     match part {
                         RequestPart::ToolReturn { .. } => new_results.push(part),
-                        // It goes in front of everything.
+                        // System prompts are collected separately and sent first.
                         RequestPart::SystemPrompt { .. } => {}
                         RequestPart::UserPrompt { content } => {
                             new_texts.extend(Some(text(content)).filter(|text| !is_blank(text)));
@@ -94,12 +95,12 @@ fn says_something(part: &ResponsePart) -> bool {
     }
 }
 
-/// Providers refuse texts of nothing but white space.
+/// Whether a text is only white space, which providers refuse.
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// A text as it is, a value as JSON.
+/// A string as it is, any other value as JSON.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -119,7 +120,7 @@ fn user(
         (!parts.is_empty()).then(|| of(MessageContent::from_parts(parts)))
     };
     if has_blocks(kind) {
-        // For these, results are what the user says, and the user speaks once at a time.
+        // For these providers results belong to the user's message, and two user messages in a row are refused.
         let parts = results.into_iter().chain(texts).collect();
         return message(parts, ChatMessage::user).into_iter().collect();
     }
@@ -129,44 +130,44 @@ fn user(
         .collect()
 }
 
-/// Whether results and texts of the user are blocks of one message.
+/// Whether tool results and user texts are blocks of one message.
 fn has_blocks(kind: AdapterKind) -> bool {
     is_anthropic(kind) || kind == AdapterKind::BedrockApi
 }
 
-/// Whether the provider speaks Anthropic's language and nothing else.
+/// Whether the provider has Anthropic's API and no other.
 fn is_anthropic(kind: AdapterKind) -> bool {
     matches!(kind, AdapterKind::Anthropic | AdapterKind::MiniMax)
 }
 
-/// What became of a call.
+/// The result of a call as a part of the client's message; `None` for a part that is no result.
 fn result(part: &RequestPart, ids: &Ids<'_>, kind: AdapterKind) -> Option<ContentPart> {
     let RequestPart::ToolReturn { tool_name, content, tool_call_id, outcome } = part else {
         return None;
     };
     let (id, name) = (ids.id(tool_call_id), ids.name(tool_name));
     if is_anthropic(kind) && *outcome != ReturnKind::Success {
-        // The client has no word for this, but passes a block on as it is.
+        // The client has no field for `is_error`, but sends a custom block as it is.
         let data = json!({
             "type": "tool_result", "tool_use_id": id, "content": visible(content), "is_error": true,
         });
         return Some(ContentPart::Custom(CustomPart { model_iden: None, data }));
     }
     let said = match outcome {
-        // What comes next cannot be told from a result by its text alone.
+        // By its text alone the model could not tell an error from a result.
         ReturnKind::Failed | ReturnKind::Retried => json!({ "error": content }).to_string(),
         ReturnKind::Success | ReturnKind::Denied | ReturnKind::Interrupted => visible(content),
     };
     Some(ContentPart::ToolResponse(ToolResponse::new(id, said).with_fn_name(name)))
 }
 
-/// The text of a result. An empty one is shown as `""`, as providers refuse nothing at all.
+/// The text of a result. A blank one is sent as JSON (`""`), as providers refuse blank content.
 fn visible(content: &Value) -> String {
     let said = text(content);
     if is_blank(&said) { content.to_string() } else { said }
 }
 
-/// What the model said, thoughts first.
+/// The parts of a response, reasoning first.
 fn model(parts: &[&ResponsePart], ids: &Ids<'_>, kind: AdapterKind) -> ChatMessage {
     let mut said: Vec<ContentPart> = parts.iter().flat_map(|part| thought(part, kind)).collect();
     let mut number = 0;
@@ -191,7 +192,7 @@ fn model(parts: &[&ResponsePart], ids: &Ids<'_>, kind: AdapterKind) -> ChatMessa
     ChatMessage::assistant(MessageContent::from_parts(said))
 }
 
-/// A thought, for the provider that had it, if that needs it.
+/// A reasoning part, if this provider produced it and needs it back; otherwise nothing.
 fn thought(part: &ResponsePart, kind: AdapterKind) -> Vec<ContentPart> {
     let ResponsePart::Thinking { content, signature, id, provider_name } = part else {
         return Vec::new();
@@ -206,8 +207,8 @@ fn thought(part: &ResponsePart, kind: AdapterKind) -> Vec<ContentPart> {
         }
         Some(signature) => {
             let mut parts = vec![ContentPart::ThoughtSignature(signature.clone())];
-            // Anthropic's come in pairs, also when there is nothing to read; Bedrock takes a lone one for a hidden
-            // thought.
+            // Anthropic expects signature and text in pairs, even if the text is empty; Bedrock takes a signature
+            // without text for redacted reasoning.
             if !content.is_empty() || is_anthropic(kind) || kind == AdapterKind::Vertex {
                 parts.push(ContentPart::ReasoningContent(content.clone()));
             }
@@ -220,7 +221,7 @@ fn thought(part: &ResponsePart, kind: AdapterKind) -> Vec<ContentPart> {
     }
 }
 
-/// Whether the provider wants to read its plain thoughts again. Others refuse a field they do not know.
+/// Whether the provider requires its unsigned reasoning back. Others refuse the unknown field.
 fn wants_reasoning(kind: AdapterKind) -> bool {
     matches!(
         kind,
@@ -234,7 +235,7 @@ fn wants_reasoning(kind: AdapterKind) -> bool {
     )
 }
 
-/// The signature of this call, which Gemini wants on the call itself.
+/// The reasoning signature of this call, which Gemini expects on the call itself.
 fn signature_of(part: &ResponsePart, call: usize, kind: AdapterKind) -> Option<String> {
     match part {
         ResponsePart::Thinking {
@@ -245,7 +246,8 @@ fn signature_of(part: &ResponsePart, call: usize, kind: AdapterKind) -> Option<S
 }
 
 fn tool(definition: &ToolDefinition) -> Tool {
-    // Not by conversion: a tool of the host's is never one of the provider's.
+    // `Custom` is named instead of converting the text, so that no name of a host's tool can select a built-in tool of
+    // the provider, whatever the client's conversion does.
     let tool = Tool::new(ToolName::Custom(definition.name().to_owned()));
     let tool = tool.with_schema(definition.get_parameters().clone());
     match definition.get_description() {

@@ -1,4 +1,4 @@
-//! What a model answers, from the client's events to our parts.
+//! Converts the client's stream or response into a [`ModelResponse`].
 
 use std::collections::HashMap;
 
@@ -14,10 +14,11 @@ use crate::call::ToolCall;
 use crate::message::ResponsePart;
 use crate::model::{ModelRequest, ModelResponse};
 
-/// What a thought that the provider hides is called, here and there.
+/// The id of reasoning that the provider redacted, both in our parts and in Anthropic's blocks.
 pub(super) const REDACTED: &str = "redacted_thinking";
 
-/// What a thought is called that belongs to this call of its response. By number, as ids may be replaced.
+/// The id of a signature that belongs to the call with this number in its response. Calls are counted because their ids
+/// may be replaced.
 pub(super) fn call_of(number: usize) -> String {
     format!("call:{number}")
 }
@@ -25,7 +26,7 @@ pub(super) fn call_of(number: usize) -> String {
 /// The text of the arguments of each call, as the model wrote it.
 type Written = HashMap<String, String>;
 
-/// Listens until the answer is complete, and passes its text on as it comes.
+/// Reads the stream to its end, and forwards text deltas as they arrive.
 pub(super) async fn streamed(
     mut stream: ChatStream,
     request: &ModelRequest,
@@ -33,11 +34,11 @@ pub(super) async fn streamed(
 ) -> Result<ModelResponse, GenaiError> {
     let mut written = Written::new();
     while let Some(event) = stream.next().await {
-        // The client would go on after an error. What comes then is a part of nothing.
+        // The client's stream continues after an error, but nothing after it belongs to a complete response.
         match event.map_err(|error| GenaiError::of(whose, error))? {
             ChatStreamEvent::Chunk(chunk) => request.text_delta(&chunk.content),
             ChatStreamEvent::ToolCallChunk(chunk) => {
-                // Each one has all that was written so far.
+                // Each chunk repeats the arguments from their beginning.
                 if let Value::String(text) = chunk.tool_call.fn_arguments {
                     written.insert(chunk.tool_call.call_id, text);
                 }
@@ -53,14 +54,14 @@ pub(super) async fn streamed(
 }
 
 fn ended(end: StreamEnd, written: &Written, whose: &Whose) -> Result<ModelResponse, GenaiError> {
-    // For some providers the client makes an end of its own when the connection is closed. It has no reason then.
+    // For some providers the client synthesises an end event when the connection closes. That event has no stop reason.
     let Some(reason) = end.captured_stop_reason else { return Err(GenaiError::no_end(whose)) };
     let content = end.captured_content.unwrap_or_default();
     let answer = Answer { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
     answer.parts(content, written)
 }
 
-/// An answer that came all at once.
+/// Converts a response that was not streamed.
 pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelResponse, GenaiError> {
     let ChatResponse { content, reasoning_content, stop_reason, .. } = response;
     Answer { reasoning: reasoning_content, reason: stop_reason, whose }
@@ -102,7 +103,7 @@ impl Answer<'_> {
                     let id = Some(REDACTED.to_owned());
                     parts.push(self.thinking(String::new(), Some(data.to_owned()), id));
                 }
-                // Pictures and the provider's own tools: nothing that a run knows of.
+                // Images and the provider's built-in tools have no counterpart in a run.
                 ContentPart::Binary(_) | ContentPart::ToolResponse(_) | ContentPart::Custom(_) => {}
             }
         }
@@ -121,7 +122,7 @@ impl Answer<'_> {
         ResponsePart::Thinking { content, signature, id, provider_name }
     }
 
-    /// A thought belongs to the signature in front of it, if there is one.
+    /// Adds reasoning text: to the signature directly before it, or as a part of its own.
     fn think(&self, parts: &mut Vec<ResponsePart>, text: String) {
         match parts.last_mut() {
             Some(ResponsePart::Thinking { content, signature: Some(_), id: None, .. })
@@ -133,7 +134,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Notes which signatures are on this call. They may stand alone too.
+    /// Records which signatures belong to this call. The same signature may have arrived before as a part of its own.
     fn sign(&self, parts: &mut Vec<ResponsePart>, number: usize, call: &ClientCall) {
         for signature in call.thought_signatures.iter().flatten() {
             let known = parts.iter_mut().find_map(|part| match part {
@@ -152,7 +153,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Some tell their thoughts beside the answer.
+    /// Some providers give the reasoning in a separate field. It goes first, unless the parts contain it already.
     fn keep_reasoning(&self, parts: &mut Vec<ResponsePart>) {
         let thought = |part: &ResponsePart| matches!(part, ResponsePart::Thinking { content, .. } if !content.is_empty());
         if let Some(text) = self.reasoning.as_ref().filter(|text| !text.is_empty())
@@ -166,7 +167,7 @@ impl Answer<'_> {
         matches!(self.reason, Some(StopReason::MaxTokens(_)))
     }
 
-    /// Whether this is an answer, and all of it.
+    /// Checks that the response is complete and not empty.
     fn check(&self, parts: &[ResponsePart]) -> Result<(), GenaiError> {
         let calls = parts.iter().any(|part| matches!(part, ResponsePart::ToolCall(_)));
         let says = parts
@@ -187,17 +188,17 @@ impl Answer<'_> {
     }
 }
 
-/// A call as the model made it, with its arguments as it wrote them: text shows repeated keys and every digit, which
-/// the client loses as it reads them (rule T5).
+/// Converts a call, with its arguments as the text that the model wrote: only the text shows repeated keys and every
+/// digit, which the client's parser drops (rule T5).
 fn call_from(call: ClientCall, written: &Written, cut_off: bool) -> ToolCall {
     let ClientCall { call_id, fn_name, fn_arguments, .. } = call;
     let read = |text: &String| serde_json::from_str::<Value>(text).ok();
     let args = match written.get(&call_id) {
-        // Two calls may have one id: this text is of the one that it reads as.
+        // Two calls may share an id: the text belongs to the call whose parsed arguments it gives.
         Some(text) if read(text).as_ref() == Some(&fn_arguments) => Value::String(text.clone()),
         _ => fn_arguments,
     };
-    // Arguments that were never begun look as if there were none.
+    // A call that was cut off before its arguments would otherwise pass for a call without arguments.
     let nothing = args.is_null() || args.as_str().is_some_and(|text| text.trim().is_empty());
     let args = if cut_off && nothing { Value::String("(cut off)".into()) } else { args };
     ToolCall::new(call_id, fn_name, args)
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_end_without_a_reason_is_none() {
-        // As the client makes it up for Gemini, Ollama, Bedrock and OpenAI's responses.
+        // As the client synthesises it for Gemini, Ollama, Bedrock and OpenAI's Responses API.
         let content = Some(MessageContent::from_text("The short"));
         let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
         let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
@@ -249,7 +250,7 @@ mod tests {
         let answer = Answer { reasoning: Some("hm".into()), reason: None, whose: &whose };
         let said = MessageContent::from_parts(said.to_vec());
         let mut parts = answer.parts(said, &Written::new()).unwrap().parts;
-        // As a history has them: the calls come last, and under other ids where these were used before.
+        // As in a history: the calls come last, with other ids where theirs were used before.
         parts.sort_by_key(|part| matches!(part, ResponsePart::ToolCall(_)));
         for part in &mut parts {
             if let ResponsePart::ToolCall(call) = part {
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(calls, [None, on("of the second"), on("of the third")]);
         assert!(!parts.iter().any(|part| matches!(part, ContentPart::ReasoningContent(_))));
 
-        // Nobody else is shown them.
+        // No other provider receives the signatures.
         let sent = chat(&request, AdapterKind::OpenAIResp).messages;
         let parts = sent[1].content.parts();
         assert!(!parts.iter().any(|part| part.as_thought_signature().is_some()));

@@ -1,4 +1,4 @@
-//! Several handlers in a row.
+//! Several handlers in sequence.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,9 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
 
-/// Several handlers in a row: each is asked about what the ones before it have explicitly left. What the last one
-/// leaves is left by the chain. A later handler is never shown, and so cannot overturn, what was answered (rule A3).
+/// Several handlers in sequence. Each is asked about the calls that the handlers before it have explicitly left; the
+/// chain leaves the calls that its last handler leaves. A later handler is not shown the calls that are already
+/// answered, and so cannot overturn an answer (rule A3).
 ///
 /// ```
 /// use countersign::{DenyAll, HandlerChain, handler_fn_sync};
@@ -26,13 +27,13 @@ pub struct HandlerChain {
 }
 
 impl HandlerChain {
-    /// A chain without handlers: it leaves everything.
+    /// Creates an empty chain, which leaves every call.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a handler behind the ones that are there.
+    /// Adds a handler after the existing ones.
     #[must_use]
     pub fn with(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handlers.push(Arc::new(handler));

@@ -1,4 +1,4 @@
-//! Batches out, answers in.
+//! A handler that sends batches over a channel and receives the answers.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -7,8 +7,9 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults, check};
 use crate::error::BoxError;
 
-/// A handler that sends each batch over a channel and waits for the answers: for an editor, a bot, or a page that is
-/// served by another task. At most `capacity` batches wait to be received.
+/// Creates a handler that sends each batch over a channel and waits for the answers, for a surface in another task: an
+/// editor, a bot, a web page. The channel holds up to `capacity` batches, at least one; while it is full, the handler
+/// waits.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -36,8 +37,8 @@ pub struct ChannelHandler {
     sender: mpsc::Sender<Batch>,
 }
 
-/// One batch that waits for its answers. Dropped without an answer, it ends the run with an error, and nothing
-/// deferred has executed.
+/// A batch of pending calls, sent by a [`ChannelHandler`]. A batch that is dropped without an answer ends the run with
+/// an error, and no deferred call has been executed.
 #[derive(Debug)]
 pub struct Batch {
     cx: RunContext,
@@ -46,30 +47,30 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The run that waits.
+    /// The context of the run that waits for the answers.
     #[must_use]
     pub fn context(&self) -> &RunContext {
         &self.cx
     }
 
-    /// The calls that wait.
+    /// The pending calls, without [blocked](DeferredToolRequests::is_blocked) ones, which the handler denies itself.
     #[must_use]
     pub fn requests(&self) -> &DeferredToolRequests {
         &self.requests
     }
 
-    /// Whether nobody waits for the answers any more: the run was dropped.
+    /// Whether the run was dropped, so that answers would have no effect.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.answers.is_closed()
     }
 
-    /// Waits until nobody waits for the answers any more, to take the question off a screen.
+    /// Waits until the run is dropped, for a surface to withdraw the question.
     pub async fn abandoned(&mut self) {
         self.answers.closed().await;
     }
 
-    /// Gives the answers; says whether anybody was still waiting for them.
+    /// Sends the answers to the run. Returns `false` if the run was dropped.
     #[allow(clippy::must_use_candidate, reason = "whether anybody waited seldom matters")]
     pub fn answer(self, answers: DeferredToolResults) -> bool {
         self.answers.send(answers).is_ok()

@@ -1,4 +1,4 @@
-//! Handlers from closures.
+//! Handlers made from closures.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::decision::Question;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
-/// A handler from an async closure over the whole batch.
+/// Creates a handler from an async closure over the whole batch.
 ///
 /// ```
 /// use countersign::{DeferredToolRequests, RunContext, handler_fn};
@@ -30,7 +30,7 @@ where
     HandlerFn(handle)
 }
 
-/// An async closure that handles; see [`handler_fn`].
+/// A handler from an async closure; see [`handler_fn`].
 #[derive(Clone)]
 pub struct HandlerFn<F>(F);
 
@@ -53,8 +53,8 @@ where
     }
 }
 
-/// A handler from a sync closure over the whole batch. It runs where the turn runs: one that waits for a person
-/// belongs on a blocking thread, as the terminal handler does.
+/// Creates a handler from a sync closure over the whole batch. The closure runs on the task of the turn and blocks it:
+/// a closure that waits for a person belongs on a blocking thread, where the terminal handler waits.
 ///
 /// ```
 /// use countersign::handler_fn_sync;
@@ -75,7 +75,7 @@ where
     HandlerFnSync(handle)
 }
 
-/// A sync closure that handles; see [`handler_fn_sync`].
+/// A handler from a sync closure; see [`handler_fn_sync`].
 #[derive(Clone)]
 pub struct HandlerFnSync<F>(F);
 
@@ -100,12 +100,10 @@ where
     }
 }
 
-/// The per-call handler of ALLOW / DENY / ASK middleware: an async closure `(name, args, reason) -> bool`, asked about
-/// one call after the other. The reasons of several askers come as one text. Calls that are executed elsewhere are
-/// left.
+/// Creates a handler from an async closure `(name, args, reason) -> bool`, which is asked about one call after the
+/// other. The reasons of several layers are joined into one text. Calls that are executed elsewhere are left.
 ///
-/// After `false` the model is told that the call was denied, and the reason of the question: `The tool call was denied:
-/// delete a.log?`.
+/// After `false` the model gets a denial with the reason of the question: `The tool call was denied: delete a.log?`.
 ///
 /// ```
 /// use countersign::{Args, permission_handler};
@@ -121,7 +119,7 @@ where
     PermissionHandler(permit)
 }
 
-/// A per-call handler; see [`permission_handler`].
+/// A handler from a closure over single calls; see [`permission_handler`].
 #[derive(Clone)]
 pub struct PermissionHandler<F>(F);
 

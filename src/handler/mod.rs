@@ -1,16 +1,17 @@
-//! Handlers: what answers the deferred calls of a response, inline.
+//! Handlers, which answer the deferred calls of a response inline: by a rule, or on a surface (where a person decides:
+//! a terminal, an inbox, a chat).
 //!
 //! | handler | does |
 //! |---|---|
 //! | [`handler_fn`], [`handler_fn_sync`] | closures over the whole batch |
 //! | [`permission_handler`] | an async closure `(name, args, reason) -> bool`, asked call by call |
-//! | [`HandlerChain`] | several in a row, each asked about what the ones before it have left |
+//! | [`HandlerChain`] | several in sequence, each asked about the calls that the ones before it have left |
 //! | [`DenyAll`] | denies everything |
-//! | [`FailClosed`] | denies what the inner one leaves, forgets or fails on |
-//! | [`channel`] | batches out, answers in, for editors, bots and pages |
-//! | [`danger_approve_all`] | approves everything |
+//! | [`FailClosed`] | denies the calls that its inner handler leaves or forgets, and all calls if that handler fails |
+//! | [`channel`] | sends batches to another task, for editors, bots and web pages |
+//! | [`danger_approve_all`] | approves every call that is not blocked |
 //!
-//! The ready-made ones deny what is [blocked](crate::DeferredToolRequests::is_blocked) without asking.
+//! The ready-made handlers deny [blocked](crate::DeferredToolRequests::is_blocked) calls without asking.
 
 mod chain;
 mod channel;
@@ -39,10 +40,10 @@ use crate::error::BoxError;
 
 /// Answers the deferred calls of one response.
 ///
-/// It is asked once per response, with every call that waits, before any of them executes (rule T2). It answers each
-/// one or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and nothing deferred has executed
-/// (rule A4). An error or a panic ends the run with what has happened so far; [`Stopped`] is the error of a handler whose
-/// person stops the run.
+/// A handler is asked once per response, about every pending call, before any of them is executed (rule T2). It answers
+/// each call or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and no deferred call has been
+/// executed (rule A4). An error or a panic ends the run, and the error carries the state so far. A handler returns
+/// [`Stopped`] when a person stops the run.
 ///
 /// ```
 /// use countersign::{BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext};
@@ -60,7 +61,7 @@ use crate::error::BoxError;
     note = "implement `DeferredToolHandler`, or wrap a closure in `handler_fn` (async) or `handler_fn_sync`"
 )]
 pub trait DeferredToolHandler: Send + Sync + 'static {
-    /// The name that errors and logs carry.
+    /// The name in errors and logs; by default the name of the type.
     fn name(&self) -> Cow<'static, str> {
         let name = std::any::type_name::<Self>();
         Cow::Borrowed(
@@ -68,7 +69,7 @@ pub trait DeferredToolHandler: Send + Sync + 'static {
         )
     }
 
-    /// Answers the batch, or leaves calls explicitly.
+    /// Answers every call of the batch, or leaves it explicitly.
     fn handle(
         &self,
         cx: &RunContext,
@@ -76,7 +77,7 @@ pub trait DeferredToolHandler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<DeferredToolResults, BoxError>> + Send;
 }
 
-/// The object-safe twin of [`DeferredToolHandler`].
+/// The object-safe form of [`DeferredToolHandler`].
 pub(crate) trait ErasedHandler: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
     fn handle<'a>(
@@ -114,17 +115,18 @@ impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
     }
 }
 
-/// Who answers where a rule does, and no person.
+/// The name under which a rule answers, not a person.
 pub(crate) const POLICY: &str = "policy";
 
-/// Whether an answer is a rule's: `policy`, `policy: …`, and the ready-made handlers that ask nobody.
+/// Whether a rule gave the answer: `policy`, `policy: …`, or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
+/// rule do not count as a person's (rule D11).
 pub(crate) fn is_policy(by: Option<&str>) -> bool {
     let Some(by) = by else { return false };
     let named = by.strip_prefix(POLICY).is_some_and(|it| it.is_empty() || it.starts_with(':'));
     named || by == ready_made::DENY_ALL || by == ready_made::FAIL_CLOSED
 }
 
-/// Starts the answers with a denial of everything that is blocked, as every ready-made handler does.
+/// Starts the answers with denials of all blocked calls, as every ready-made handler does (rule A5).
 pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
     let mut answers = requests.answer();
     for call in &requests.approvals {

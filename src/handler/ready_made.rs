@@ -1,4 +1,4 @@
-//! Handlers that need nobody.
+//! Ready-made handlers that answer without a person.
 
 use super::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::call::RunContext;
@@ -9,8 +9,8 @@ use crate::panic::{Panicked, catch_panic};
 pub(super) const DENY_ALL: &str = "deny all";
 pub(super) const FAIL_CLOSED: &str = "fail closed";
 
-/// Denies every call; one that is executed elsewhere fails. With it an ASK is a denial, as in middleware that has no
-/// handler.
+/// Denies every call; a call that is executed elsewhere fails. With this handler an ASK is a denial, instead of
+/// suspending the run.
 ///
 /// ```
 /// use countersign::DenyAll;
@@ -23,7 +23,7 @@ pub struct DenyAll {
 }
 
 impl DenyAll {
-    /// Denies with this message, which the model is told verbatim.
+    /// Creates a handler that denies with this message, which the model gets verbatim.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
@@ -48,15 +48,15 @@ impl DeferredToolHandler for DenyAll {
 
 /// Approves every call that is not blocked, and leaves those that are executed elsewhere. For tests and sandboxes.
 ///
-/// A run that [may not end](crate::Agent::output) with deferred calls ends with
-/// [`UserError::DeferredNotExpected`](crate::UserError::DeferredNotExpected) when a call is left, and none of the approved
-/// ones has run: add a handler that gives the results of external calls ([`HandlerChain`](crate::HandlerChain)).
+/// When a call is left and the run [may not end](crate::Agent::output) with deferred calls, the run ends with
+/// [`UserError::DeferredNotExpected`](crate::UserError::DeferredNotExpected), and none of the approved calls has run.
+/// For external calls, add a handler that gives their results ([`HandlerChain`](crate::HandlerChain)).
 #[must_use]
 pub fn danger_approve_all() -> ApproveAll {
     ApproveAll(())
 }
 
-/// Approves everything; see [`danger_approve_all`].
+/// Approves every call that is not blocked; see [`danger_approve_all`].
 #[derive(Debug, Clone)]
 pub struct ApproveAll(());
 
@@ -74,7 +74,8 @@ impl DeferredToolHandler for ApproveAll {
     }
 }
 
-/// Denies what the inner handler leaves or forgets, and everything when it fails or answers something else.
+/// Denies the calls that the inner handler leaves or forgets, and all calls when that handler fails or gives invalid
+/// answers. A [`Stopped`] still stops the run.
 ///
 /// ```
 /// use countersign::{FailClosed, handler_fn_sync};
@@ -89,12 +90,13 @@ pub struct FailClosed<H> {
 }
 
 impl<H: DeferredToolHandler> FailClosed<H> {
-    /// Closes the gaps of this handler.
+    /// Wraps `inner`, so that it fails closed.
     pub fn new(inner: H) -> Self {
         Self { inner }
     }
 
-    /// What the inner handler answered, as far as it counts.
+    /// The answers of the inner handler, with forgotten calls left; `None` when the handler fails or its answers are
+    /// invalid.
     async fn answered(
         &self,
         cx: &RunContext,
@@ -111,7 +113,7 @@ impl<H: DeferredToolHandler> FailClosed<H> {
                     Err(error) => error.to_string(),
                 }
             }
-            // A person who stops the run has denied nothing.
+            // Stopping the run is no denial (rule S8).
             Ok(Err(error)) if error.is::<Stopped>() => return Err(Stopped),
             Ok(Err(error)) => error.to_string(),
             Err(Panicked(what)) => what.to_owned(),

@@ -1,11 +1,11 @@
-//! The error of a handler whose person stops the run.
+//! The error with which a handler stops the run.
 
-/// A person stopped the run instead of answering. A handler returns it as its error; the run ends with
+/// A person stopped the run instead of answering. A handler returns `Stopped` as its error, and the run ends with
 /// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) (rule S8).
 ///
-/// Stopping is not denying: nothing was decided about the open calls, and none of them has run. With a ledger their
-/// asks stay open and the run is parked, so that it can be taken up. Without one the calls are cancelled: in the state
-/// that the error carries each of them has its result, so that the run can go on without them.
+/// Stopping is not denying: no decision was made about the pending calls, and none of them has run. With a ledger their
+/// asks stay open, and the run is parked to be resumed later. Without a ledger the calls are cancelled: in the state
+/// that the error carries, each of them has a result, so that the run can be continued without them.
 ///
 /// A handler of an [agent behind a tool](crate::Agent::as_tool) stops the whole run: it ends with
 /// [`ErrorKind::Agent`](crate::ErrorKind::Agent) around this, and [`is_stopped`](crate::ErrorKind::is_stopped) finds it. A

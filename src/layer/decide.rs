@@ -1,4 +1,5 @@
-//! The service of [`decide_fn`](crate::decide_fn): static, without allocation, passing readiness through.
+//! The service of [`decide_fn`](crate::decide_fn): statically dispatched, without allocation, as ready as the service
+//! inside.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +19,7 @@ use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
 
-/// Decides by a closure and calls the inner service.
+/// Decides with a closure, then calls the inner service unless the decision is a DENY.
 pub struct DecideService<F, S> {
     decide: Arc<DecideFn<F>>,
     inner: S,
@@ -67,7 +68,7 @@ where
     }
 }
 
-/// Gives the call to go on with, or the result that ends the pass here.
+/// Returns the call for the inner service, or the result that ends the pass here.
 fn decide<F, D>(
     decide: &Arc<DecideFn<F>>,
     call: ToolCall,
@@ -92,7 +93,7 @@ where
     note(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
-/// Records what a layer decided. Gives the call to go on with, or the denied outcome.
+/// Records the decision of a layer. Returns the call for the inner service, or the denied outcome.
 #[inline]
 pub(super) fn recorded(
     call: ToolCall,
@@ -109,13 +110,13 @@ pub(super) fn recorded(
     note(call, decision, layer)
 }
 
-/// Whether anybody listens to a plain ALLOW.
+/// Whether a plain ALLOW has to be reported, to trace logging or to an explanation.
 #[inline]
 fn is_heard(record: &CallRecord) -> bool {
     LevelFilter::current() == LevelFilter::TRACE || record.context().explains()
 }
 
-/// Records what is not a plain ALLOW, or is heard. Kept out of the way of all the others.
+/// Records a decision. Only a plain ALLOW that needs no report takes the fast path around this `#[cold]` function.
 #[cold]
 fn note(
     call: ToolCall,
@@ -133,9 +134,9 @@ fn note(
     }
 }
 
-/// Refuses a question that a second middleware could ask under the same name: an answer to one would cover the other's
-/// (rule D10). A layer that asks in the name of a member has to list the member, or nothing tells whether the name is
-/// the only one.
+/// Denies a call instead of asking when a second middleware on its path has the same name: an answer to one question
+/// would cover the other one (rule D10). A layer that asks in the name of a member has to list that member, because
+/// only listed names are known to be unique.
 fn distinct(
     record: &CallRecord,
     decision: Decision,
@@ -167,7 +168,7 @@ fn unlisted(name: &str, layer: &str) -> String {
     )
 }
 
-/// Tells the subscriber and the explanation what a layer decided.
+/// Reports a decision to the tracing subscriber and to the explanation.
 fn report(
     record: &CallRecord,
     call: &ToolCall,
@@ -204,9 +205,9 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        // The call went on inward.
+        // The call was passed to the inner service.
         Inner { #[pin] future: F },
-        // The pass ended here; empty once it was polled.
+        // The pass ended here; `None` once the result was returned.
         Done { result: Option<Box<Result<Outcome, BoxError>>> },
     }
 }

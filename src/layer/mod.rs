@@ -1,7 +1,7 @@
-//! Running middleware as [`tower::Layer`]s.
+//! Middleware as [`tower::Layer`]s.
 //!
-//! Any layer over a tool call composes with these, above and below: tower's own, yours, boxed or not. What tower
-//! itself demands is in [`ordering`](crate::docs::ordering).
+//! These layers compose with any other layer over tool calls, inside and outside of it: tower's own, yours, boxed or
+//! not. The requirements of tower's layers are listed in [`ordering`](crate::docs::ordering).
 
 mod decide;
 mod service;
@@ -18,19 +18,20 @@ use crate::middleware::{
     Adjusted, Chain, DecideFn, FirstDecision, FromFn, ToolMiddleware, ToolRateLimit, When,
 };
 
-/// What every middleware can do.
+/// Methods of every [`ToolMiddleware`].
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
-    /// The [`tower::Layer`] that runs this middleware around the calls that pass through it.
+    /// Creates a [`tower::Layer`] that runs this middleware around each call.
     fn into_layer(self) -> MiddlewareLayer<Self> {
         MiddlewareLayer::new(self)
     }
 
-    /// Applies to calls of these tools only, by the names they have at this level.
+    /// Applies the middleware only to the calls of these tools, by their names at this level of the stack.
     ///
     /// A name that no tool has is an error when the tools are listed
-    /// ([`UserError::UnknownTool`](crate::UserError::UnknownTool)), as it would be a rule about nothing. Tools that a
-    /// wrapper inside hides exist. Around an agent a name may be that of a tool of the agent's, whose calls the layer
-    /// decides about too, and nothing is checked. For tools that come and go there is [`when`](crate::when).
+    /// ([`UserError::UnknownTool`](crate::UserError::UnknownTool)), because the middleware would never apply. Tools
+    /// that a wrapper inside hides count as existing. Around an agent the names are not checked, because the layer also
+    /// decides about the calls of the agent's own tools. For tools that are not always listed, use
+    /// [`when`](crate::when).
     ///
     /// ```
     /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
@@ -41,15 +42,15 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
         Adjusted::new(self).with_tools(tools.into_iter().map(Into::into).collect())
     }
 
-    /// Limits the time the decision may take; a decision that comes later is a DENY that names this layer (rule D4).
-    /// Unlike a timeout layer it does not measure the tool.
+    /// Limits the time for the decision; after that time the call is denied, naming this layer (rule D4). Unlike the
+    /// time of a timeout layer, it does not include the tool.
     fn deciding_within(self, limit: Duration) -> Adjusted<Self> {
         Adjusted::new(self).with_limit(limit)
     }
 
-    /// Gives the layer another name in questions, denials and explanations. Two middleware on the way of a call that
-    /// have one name do not ask (rule D10): the second instance of a type, and the second closure of a function, need
-    /// names of their own. A composite's members ask under their own names.
+    /// Sets the layer's name in questions, denials and explanations. Where two middleware on the path of a call have
+    /// the same name, an ASK of either is refused (rule D10): the second instance of a type, and the second closure of
+    /// a function, need names of their own. The members of a composite still ask under their own names.
     ///
     /// ```
     /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt};
@@ -89,7 +90,8 @@ where
     }
 }
 
-/// Middleware of the library's own that is a layer as it is. What cannot be cloned becomes one by `into_layer`.
+/// Implements [`Layer`] for middleware types of the library that are `Clone`; other middleware becomes a layer with
+/// `into_layer`.
 macro_rules! layers {
     ($($middleware:ident<$($parameter:ident),*>),* $(,)?) => {$(
         impl<S, $($parameter),*> Layer<S> for $middleware<$($parameter),*>

@@ -24,7 +24,7 @@ pub struct MiddlewareLayer<M> {
 }
 
 impl<M> MiddlewareLayer<M> {
-    /// A layer that runs this middleware.
+    /// Creates a layer that runs `middleware`; clones of the layer share it.
     pub fn new(middleware: M) -> Self {
         Self { middleware: Arc::new(middleware) }
     }
@@ -52,7 +52,7 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
 /// Always ready: readiness of the inner service is awaited after the decision, so that a slow decision never holds a
 /// slot of a limit inside.
 pub struct MiddlewareService<M, S> {
-    /// Shared, so that cloning a deep stack clones one level.
+    /// In an `Arc`, so that cloning the service does not clone the stack inside.
     shared: Arc<Shared<M, S>>,
 }
 
@@ -61,7 +61,7 @@ struct Shared<M, S> {
     inner: S,
 }
 
-/// A middleware at its place in a stack.
+/// A middleware with its position in the stack, by which the gate finds a skipped layer (rule D9).
 struct Applied<M> {
     middleware: Arc<M>,
     place: Place,
@@ -142,7 +142,7 @@ where
     }
 }
 
-/// A call to a sub-agent takes the layer along.
+/// Records the layer for a call to a sub-agent, so that it also decides about the sub-agent's calls (rule T7).
 #[inline]
 fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
     if let Ok(record) = call.record()
@@ -153,13 +153,13 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
     }
 }
 
-/// Whether `after_tool_call` sees this: an outcome of an execution (rule D8).
+/// Whether `after_tool_call` runs: only on the outcome of an execution (rule D8).
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
         && call.record().is_ok_and(|record| record.started())
 }
 
-/// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred.
+/// The outcome that goes outward after `after_tool_call`: never denied or deferred, and a text of ours after a panic.
 fn after(
     result: Result<Outcome, Panicked>,
     call: &ToolCall,

@@ -297,16 +297,10 @@ impl Journal for Ledger {
 
 /// A point of the store's time, for people.
 fn utc(at: Millis) -> String {
-    let (days, time) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000) / 1_000);
-    // Years that begin in March, in eras of 400 years.
-    let (era, day) = ((days + 719_468).div_euclid(146_097), (days + 719_468).rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
-    let year = year + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    match jiff::Timestamp::from_millisecond(at) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("{at} ms after 1970-01-01 00:00:00 UTC"),
+    }
 }
 
 #[cfg(test)]

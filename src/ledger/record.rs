@@ -22,7 +22,7 @@ use crate::deferred::Answer;
 pub enum AskState {
     /// It waits for its decision.
     Pending,
-    /// Somebody has decided.
+    /// There is a decision about it.
     Decided,
     /// A worker executes it.
     Claimed,
@@ -57,7 +57,7 @@ impl AskState {
         }
     }
 
-    /// All of them.
+    /// All states of an ask.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Decided,
@@ -74,7 +74,7 @@ impl AskState {
 /// What was decided, by whom, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDecision {
-    /// What.
+    /// The answer that was decided.
     #[serde(rename = "verdict")]
     pub answer: Answer,
     /// Who; several, where several had to agree.
@@ -90,7 +90,7 @@ pub struct Vote {
     pub by: String,
     /// What would run: an edit is a proposal of its own.
     pub fingerprint: String,
-    /// What was said.
+    /// The answer that this person gave.
     #[serde(rename = "verdict")]
     pub answer: Answer,
     /// When.

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::Sha256;
 
 use super::ask::Millis;
 use super::record::AskState;
@@ -377,7 +379,7 @@ impl Linker {
     fn digest(&self, all: &Value) -> String {
         match &self.key {
             None => crate::args::digest(all),
-            Some(key) => crate::args::keyed_digest(key, all),
+            Some(key) => keyed_digest(key, all),
         }
     }
 }
@@ -396,5 +398,16 @@ impl fmt::Debug for Row {
             .field("kind", &self.kind)
             .field("state", &self.state)
             .finish_non_exhaustive()
+    }
+}
+
+/// The HMAC-SHA256 of the canonical text, in hexadecimal.
+fn keyed_digest(key: &[u8], value: &Value) -> String {
+    match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mac) => crate::args::hex(
+            &mac.chain_update(crate::args::canonical(value).as_bytes()).finalize().into_bytes(),
+        ),
+        // A key may have any length.
+        Err(_) => String::new(),
     }
 }

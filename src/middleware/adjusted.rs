@@ -9,8 +9,8 @@ use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// A middleware with something changed about it; see [`named`](crate::ToolMiddlewareExt::named),
-/// [`for_tools`](crate::ToolMiddlewareExt::for_tools) and
+/// A middleware with another name, for some tools only, or with a time limit; built by
+/// [`named`](crate::ToolMiddlewareExt::named), [`for_tools`](crate::ToolMiddlewareExt::for_tools) and
 /// [`deciding_within`](crate::ToolMiddlewareExt::deciding_within).
 #[derive(Debug, Clone)]
 pub struct Adjusted<M> {

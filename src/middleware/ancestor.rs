@@ -22,7 +22,7 @@ impl<M: ToolMiddleware> Decider for M {
     }
 }
 
-/// Decides as a layer around the agent does. Its other hooks stay with the parent.
+/// Runs only the decision of a layer around the agent. The layer's other hooks run in the parent's stack.
 pub(crate) struct Ancestor(pub(crate) Inherited);
 
 impl ToolMiddleware for Ancestor {
@@ -30,7 +30,8 @@ impl ToolMiddleware for Ancestor {
         self.0.decider().name()
     }
 
-    // The tools that it is for by name are the parent's and those of all agents: some are none of this agent's.
+    // Takes over the names, not the selected tools: the layer may select tools of the parent or of another agent, which
+    // the check of this agent's tools would report as unknown.
     fn parts(&self, parts: &mut Parts) {
         let mut inherited = Parts::default();
         self.0.decider().parts(&mut inherited);

@@ -1,4 +1,4 @@
-//! Several middleware as one.
+//! Several middleware composed into one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,9 +15,10 @@ use crate::outcome::Outcome;
 
 /// Several middleware as one layer: every member decides, and the strictest decision wins, in any order (rule D1).
 ///
-/// Members run outermost first, and each sees the arguments that the ones before it left. A DENY ends the chain. The
-/// questions of all members that ask are put together. When a member changes arguments that earlier members have
-/// decided on, all decide again on the changed ones; arguments that change once more are denied (rule D3).
+/// Members decide in order, outermost first, each on the arguments that the members before it passed on. A DENY ends
+/// the chain. The questions of all members that ask are collected. When a member changes arguments on which earlier
+/// members have decided, all members decide again on the changed ones; if the arguments change once more, the call is
+/// denied (rule D3).
 ///
 /// ```
 /// use countersign::{Chain, Decision, ToolMiddlewareExt, decide_fn};
@@ -36,21 +37,22 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain without members: it allows.
+    /// An empty chain, which allows every call.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a member inside the ones that are there.
+    /// Adds a member inside the existing ones.
     #[must_use]
     pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {
         self.members.push(middleware);
         self
     }
 
-    /// All members decide at the same time, on the same arguments, and none may change them: a member that tries
-    /// denies the call. All are waited for, so that no ALLOW masks or cancels a DENY.
+    /// Lets all members decide concurrently, on the same arguments. A member that changes the arguments denies the
+    /// call, because the other members have not seen the change. All decisions are awaited, so that no ALLOW masks or
+    /// cancels a DENY.
     #[must_use]
     pub fn parallel(mut self) -> Self {
         self.parallel = true;
@@ -86,6 +88,7 @@ impl Chain {
             let cx = if round == 0 { cx } else { &repeated };
             while let Some((at, args)) = self.until_changed(next, cx, &current, &mut sum).await {
                 current = current.with_args(args);
+                // A change by the first member needs no second round: no member decided on the old arguments.
                 mixed = self.members.get(at).filter(|_| at > 0).or(mixed);
                 next = at + 1;
             }
@@ -99,7 +102,8 @@ impl Chain {
         sum.into_decision(args)
     }
 
-    /// Asks the members from this one on, up to the first that changes the arguments: which one, and into what.
+    /// Asks the members from index `first` on, up to the first one that changes the arguments. Returns the index of
+    /// that member and the changed arguments, or `None` when no member changes them or one denies.
     async fn until_changed(
         &self,
         first: usize,
@@ -125,14 +129,14 @@ impl Chain {
     }
 }
 
-/// The denial of arguments that do not settle (rule D3).
+/// The denial of a call whose arguments change again after all members have decided anew (rule D3).
 fn changes_again(name: &str) -> Decision {
     Decision::deny(format!(
         "Not executed: `{name}` changed the arguments again after they had been decided on."
     ))
 }
 
-/// The strictest of several decisions, with all questions.
+/// Accumulates decisions: the first denial, and the questions of every ASK.
 #[derive(Default)]
 struct Sum {
     questions: Vec<Question>,

@@ -1,4 +1,4 @@
-//! Middleware from closures.
+//! Middleware made from closures.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,12 +8,12 @@ use super::ToolMiddleware;
 use crate::call::{Parts, Place, RunContext, Standing, ToolCall};
 use crate::decision::{Decision, IntoDecision};
 
-/// Decides by a sync closure that sees the call by reference: the cheapest layer there is, without allocation. The
+/// Decides with a sync closure that borrows the call. This is the cheapest layer: a plain ALLOW allocates nothing. The
 /// context is [`call.context()`](ToolCall::context). An `Err` is a DENY.
 ///
-/// It is a [`tower::Layer`] and a [`ToolMiddleware`]. Its name is that of the function it is written in, unless
-/// [`named`](crate::ToolMiddlewareExt::named) gives it another one: of several in one function, those that ask need one
-/// (rule D10).
+/// The result is a [`tower::Layer`] and a [`ToolMiddleware`]. Its name is that of the function that contains the
+/// closure, unless [`named`](crate::ToolMiddlewareExt::named) sets another one. Of several closures in one function,
+/// those that ask need names of their own (rule D10).
 ///
 /// ```
 /// use countersign::{Decision, FunctionToolset, ToolsExt, decide_fn};
@@ -32,17 +32,17 @@ where
     DecideFn { decide, name: None, place: Place::default() }
 }
 
-/// A closure that decides; see [`decide_fn`].
+/// Middleware from a sync closure; see [`decide_fn`].
 #[derive(Clone)]
 pub struct DecideFn<F> {
     decide: F,
     name: Option<Cow<'static, str>>,
-    /// Where it stands once it is applied as a layer.
+    /// The position in the stack, assigned when the closure is applied as a layer (rule D9).
     place: Place,
 }
 
 impl<F> DecideFn<F> {
-    /// Names the layer in questions, denials and explanations.
+    /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
@@ -102,10 +102,10 @@ impl<F> fmt::Debug for DecideFn<F> {
     }
 }
 
-/// Decides by an async closure that takes the cheap-to-clone call. The context is
+/// Decides with an async closure that takes the call by value; a call is cheap to clone. The context is
 /// [`call.context()`](ToolCall::context). An `Err` is a DENY.
 ///
-/// It is a [`tower::Layer`] and a [`ToolMiddleware`].
+/// The result is a [`tower::Layer`] and a [`ToolMiddleware`].
 ///
 /// ```
 /// use countersign::{Decision, ToolBlocked, ToolCall, from_fn};
@@ -122,7 +122,7 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// # let _ = limit;
 /// ```
 ///
-/// State that the closure owns, such as a client, is cloned for each call, as the future may outlive the closure:
+/// State that the closure owns, such as a client, is cloned for each call, because the future may outlive the closure:
 ///
 /// ```
 /// use countersign::{Decision, FunctionToolset, ToolCall, ToolsExt, from_fn};
@@ -148,8 +148,9 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// # let _ = tools;
 /// ```
 ///
-/// Where the state is not `Clone`, share it in an `Arc`. The closure itself is `Clone` then; one that captures something
-/// else that is not becomes a layer by [`into_layer`](crate::ToolMiddlewareExt::into_layer), which shares it:
+/// State that is not `Clone` is shared in an `Arc`, which also makes the closure `Clone`. A closure that captures a
+/// value that is not `Clone` becomes a layer with [`into_layer`](crate::ToolMiddlewareExt::into_layer), which shares
+/// the closure:
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,7 +172,7 @@ where
     FromFn { decide, name: None }
 }
 
-/// An async closure that decides; see [`from_fn`].
+/// Middleware from an async closure; see [`from_fn`].
 #[derive(Clone)]
 pub struct FromFn<F> {
     decide: F,
@@ -179,7 +180,7 @@ pub struct FromFn<F> {
 }
 
 impl<F> FromFn<F> {
-    /// Names the layer in questions, denials and explanations.
+    /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());

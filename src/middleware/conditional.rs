@@ -8,10 +8,10 @@ use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// Applies `then` where the predicate holds, and nothing (or [`otherwise`](When::otherwise)) where it does not.
+/// Applies `then` where the predicate is `true`, and nothing (or [`otherwise`](When::otherwise)) where it is `false`.
 ///
-/// The predicate sees the call and its context, is asked in every pass and again for the hooks after the call, and
-/// must give the same answer for the same call. A panic in it denies (rule D4).
+/// The predicate gets the call and its context. It runs on every pass, and again for the hooks after the call, and must
+/// return the same value for the same call. When the predicate panics before the call, the call is denied (rule D4).
 ///
 /// ```
 /// use countersign::{Decision, RunContext, ToolCall, decide_fn, when};
@@ -29,7 +29,7 @@ where
     When { predicate, then, otherwise: () }
 }
 
-/// A middleware that applies under a condition; see [`when`].
+/// A middleware that applies only under a condition; see [`when`].
 #[derive(Clone)]
 pub struct When<P, A, B> {
     predicate: P,
@@ -38,7 +38,7 @@ pub struct When<P, A, B> {
 }
 
 impl<P, A> When<P, A, ()> {
-    /// Applies this where the predicate does not hold.
+    /// Applies `otherwise` to the calls for which the predicate is `false`.
     #[must_use]
     pub fn otherwise<B: ToolMiddleware>(self, otherwise: B) -> When<P, A, B> {
         When { predicate: self.predicate, then: self.then, otherwise }

@@ -1,4 +1,4 @@
-//! Middleware behind a pointer, for composites that hold several.
+//! Type-erased middleware, for composites whose members have different types.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -11,19 +11,19 @@ use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// Where the future of a hook runs: one member after the other uses the same place.
+/// The allocation for a hook's future. Members run one after the other and reuse it.
 pub(super) type Slot<'a, T> = Option<ReusableBoxFuture<'a, T>>;
 
-/// What runs in a slot.
+/// A future that was started in a slot.
 type Running<'s, 'a, T> = &'s mut ReusableBoxFuture<'a, T>;
 
-/// The object-safe twin of [`ToolMiddleware`]: each hook is started in a slot.
+/// The object-safe form of [`ToolMiddleware`]: each hook starts its future in a slot.
 pub(crate) trait Erased: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
 
     fn parts(&self, parts: &mut Parts);
 
-    /// `None` for a plain ALLOW, which most answers are, and which is then not moved about.
+    /// Resolves to `None` for a plain ALLOW, the most frequent decision, so that no [`Decision`] is moved for it.
     fn before<'s, 'a>(
         &'a self,
         cx: &'a RunContext,
@@ -87,7 +87,7 @@ impl<M: ToolMiddleware> Erased for M {
     }
 }
 
-/// Starts a future in a slot, in place of the one before it.
+/// Starts a future in a slot, replacing the previous one.
 fn start<'s, 'a, T>(
     slot: &'s mut Slot<'a, T>,
     future: impl Future<Output = T> + Send + 'a,

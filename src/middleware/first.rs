@@ -1,4 +1,4 @@
-//! The seed's chain: the first decision wins, an ALLOW too.
+//! A chain in which the first decision wins, also when it is an ALLOW.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::decision::{Decision, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// What a member of [`danger_first_decision_wins`] says: a decision, which ends the chain, or not.
+/// What a member of [`danger_first_decision_wins`] returns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opinion {
-    /// Nothing: the next member is asked.
+    /// No decision: the next member is asked.
     None,
-    /// Goes on with these arguments: the next member is asked about them.
+    /// No decision, but changed arguments: the next member is asked about these.
     Args(Args),
-    /// Decides: no further member is asked.
+    /// A decision: no further member is asked.
     Decision(Decision),
 }
 
@@ -50,13 +50,14 @@ impl Opinion {
     }
 }
 
-/// A chain in which the first decision wins: an ALLOW switches off the members after it, which is what makes it
-/// dangerous. It ends this chain only; the other layers of the stack still decide.
+/// A chain in which the first decision wins. That is dangerous, because an ALLOW disables the members after it. A
+/// decision ends this chain only; the other layers of the stack still decide.
 ///
-/// A member is a [middleware](FirstDecision::with), or a closure that gives an [`Opinion`]. A middleware does not decide about
-/// a call, so that the next member is asked, where it has no `before_tool_call`, returns plain arguments
-/// (`call.args().clone().into()`), is [for other tools](crate::ToolMiddlewareExt::for_tools), stands under a
-/// condition that does not hold, or is absent. A [`Chain`](crate::Chain) without an objection does not decide either.
+/// A member is a [middleware](FirstDecision::with), or a closure that returns an [`Opinion`]. A middleware has not
+/// decided, and the next member is asked, in these cases: it does not implement `before_tool_call`, it returns plain
+/// arguments (`call.args().clone().into()`), it is [for other tools](crate::ToolMiddlewareExt::for_tools), its
+/// [condition](crate::when) is `false`, or it is an `Option` that is `None`. A [`Chain`](crate::Chain) without an
+/// objection has not decided either.
 ///
 /// ```
 /// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware, danger_first_decision_wins};
@@ -91,15 +92,15 @@ pub struct FirstDecision {
 }
 
 impl FirstDecision {
-    /// Adds a middleware. Its other hooks run as those of a [`Chain`](crate::Chain)'s members do, whichever member
-    /// decided.
+    /// Adds a middleware. Its `after_tool_call` and `on_tool_error` run as in a [`Chain`](crate::Chain), whichever
+    /// member decided.
     #[must_use]
     pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {
         self.members.push(Member(middleware));
         self
     }
 
-    /// Adds a closure.
+    /// Adds a sync closure. Its questions and denials carry `name`.
     #[must_use]
     pub fn member<F, O>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
@@ -110,7 +111,7 @@ impl FirstDecision {
         self.with(Closure { name: name.into(), decide })
     }
 
-    /// Adds an async closure.
+    /// Adds an async closure. Its questions and denials carry `name`.
     #[must_use]
     pub fn member_async<F, Fut>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
@@ -165,7 +166,8 @@ impl ToolMiddleware for FirstDecision {
     }
 }
 
-/// A member, whose plain ALLOW is told from saying nothing.
+/// Gives a plain ALLOW of a member explicit arguments: in its erased form a plain ALLOW is `None`, as if the member had
+/// not decided.
 struct Member<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Member<M> {
@@ -200,7 +202,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Member<M> {
     }
 }
 
-/// A closure as a member.
+/// Adapts the closure of a member to [`ToolMiddleware`].
 struct Closure<F> {
     name: Cow<'static, str>,
     decide: F,

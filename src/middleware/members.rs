@@ -1,4 +1,4 @@
-//! The members of a composite, and its hooks over them.
+//! The members of a composite, and the hooks that run over all of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::panic::{Panicked, catch_panic};
 #[derive(Clone, Default)]
 pub(super) struct Members(Vec<Arc<dyn Erased>>);
 
-/// What one member decides, noted under its name; `None` for a plain ALLOW.
+/// Asks one member, and notes the decision under the member's name if the turn explains. A panic is a DENY. `None` is a
+/// plain ALLOW that needs no note.
 pub(super) async fn ask<'a>(
     member: &'a dyn Erased,
     cx: &'a RunContext,
@@ -45,12 +46,12 @@ impl Members {
         self.0.get(at)
     }
 
-    /// Lists the members.
+    /// Adds the parts of all members.
     pub(super) fn parts(&self, parts: &mut Parts) {
         parts.members(|parts| self.iter().for_each(|member| member.parts(parts)));
     }
 
-    /// Gives the outcome of an execution to all members, innermost first.
+    /// Passes the outcome of an execution through `after_tool_call` of all members, innermost first.
     pub(super) async fn after(
         &self,
         cx: &RunContext,
@@ -64,7 +65,8 @@ impl Members {
         outcome
     }
 
-    /// Gives an error to the members, innermost first, and the outcome that one of them makes of it to the others.
+    /// Passes an error through `on_tool_error` of the members, innermost first, until one of them returns an outcome.
+    /// The members outside of that one get the outcome instead.
     pub(super) async fn on_error(
         &self,
         cx: &RunContext,
@@ -76,8 +78,8 @@ impl Members {
         let (mut afters, mut on_errors) = (None, None);
         for member in self.iter().rev() {
             result = match result {
-                // As in a stack: once a member inside has made an outcome of the error, the others see the outcome of
-                // an execution, or nothing if there was none.
+                // As in a stack of separate layers: `after_tool_call` of the members further out sees the outcome only
+                // if the tool was started.
                 Ok(outcome) if execution == Execution::NotStarted => Ok(outcome),
                 Ok(outcome) => Ok(told(member.after(cx, call, outcome, &mut afters).await)),
                 Err(error) => {

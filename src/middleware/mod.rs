@@ -1,4 +1,4 @@
-//! Deciding about calls: the one small trait that users implement, closures, and the composites.
+//! Middleware, which decides about calls: one small trait to implement, closures, and composites.
 //!
 //! | middleware | does |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | [`when`] | one middleware or another, by a predicate |
 //! | [`for_tools`](crate::ToolMiddlewareExt::for_tools) | only for some tools |
 //! | [`deciding_within`](crate::ToolMiddlewareExt::deciding_within) | a time limit on the decision, and only on it |
-//! | [`ToolRateLimit`] | so many calls of each tool in a span of time |
-//! | `Option<M>` | perhaps no middleware; what is absent still shows in an explanation |
-//! | [`danger_first_decision_wins`] | the first decision ends the chain, an ALLOW too |
+//! | [`ToolRateLimit`] | a limit on how often each tool is called |
+//! | `Option<M>` | an optional middleware; an explanation shows `None` as absent |
+//! | [`danger_first_decision_wins`] | the first decision ends the chain, also an ALLOW |
 
 mod adjusted;
 mod ancestor;
@@ -39,11 +39,11 @@ use crate::decision::Decision;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// Decides about tool calls, and may look at what came of them. Each hook may be left out.
+/// Decides about tool calls, and sees the outcomes of executed ones. Every hook has a default.
 ///
-/// Implement it with plain `async fn`s, put it around tools with
-/// [`into_layer`](crate::ToolMiddlewareExt::into_layer), or into a [`Chain`]. Nothing fails open: a hook that panics
-/// denies (rule D4).
+/// Implement the hooks as plain `async fn`s. Apply the middleware to tools with
+/// [`into_layer`](crate::ToolMiddlewareExt::into_layer), or add it to a [`Chain`]. Nothing fails open: a panic in
+/// `before_tool_call` denies the call (rule D4).
 ///
 /// ```
 /// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
@@ -65,19 +65,20 @@ use crate::outcome::Outcome;
     note = "implement `ToolMiddleware`, or wrap a closure in `decide_fn` (sync, by reference) or `from_fn` (async, by value)"
 )]
 pub trait ToolMiddleware: Send + Sync + 'static {
-    /// The name that questions, denials, logs and explanations carry; the type's own name by default. It is part of
-    /// what an approval is bound to, so keep it when you rename the type. Where two middleware on the way of a call have
-    /// one name, neither may ask (rule D10): [`named`](crate::ToolMiddlewareExt::named) gives one of them another.
+    /// The name in questions, denials, logs and explanations; by default the name of the type. An approval is bound to
+    /// this name, so keep the name when you rename the type. Where two middleware on the path of a call have the same
+    /// name, neither may ask (rule D10): give one of them another name with [`named`](crate::ToolMiddlewareExt::named).
     fn name(&self) -> Cow<'static, str> {
         type_name::<Self>()
     }
 
-    /// Lists what this middleware consists of, for the checks when the tools are listed: two that ask under one name
-    /// are told to be given [names](crate::ToolMiddlewareExt::named) (rule D10).
+    /// Lists the parts of this middleware, for the checks when the tools are listed: a warning reports two parts that
+    /// ask under the same name, and one of them needs [another](crate::ToolMiddlewareExt::named) (rule D10).
     ///
-    /// By default it is one that decides under its [name](Self::name). A composite whose members ask under their own
-    /// names, as those of a [`Chain`] do, lists them: `parts.members(|parts| self.member.parts(parts))`. Without that
-    /// an ASK of a member is refused, as nothing tells whether another middleware asks under the same name.
+    /// The default is one part that decides under the middleware's [name](Self::name). A composite whose members ask
+    /// under their own names, like a [`Chain`], lists its members: `parts.members(|parts| self.member.parts(parts))`.
+    /// Without that list an ASK of a member is refused, because another middleware could ask under the same name
+    /// unnoticed.
     fn parts(&self, parts: &mut Parts) {
         parts.decider(self.name());
     }
@@ -85,12 +86,12 @@ pub trait ToolMiddleware: Send + Sync + 'static {
     /// Decides about a call.
     ///
     /// - **When**: on every pass: the first one, the one after an approval, the one after a layer inside has changed
-    ///   the arguments, and each time a retry layer sends the call again. [`RunContext::phase`] tells the first and the
-    ///   approved pass apart, [`RunContext::is_repeat`] whether the call has been decided here before. Not for calls
-    ///   that the model made wrong: unknown tools and invalid arguments never reach the stack.
-    /// - **Sees**: the call with the arguments that the layers outside have left it.
-    /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call go on inward; DENY ends
-    ///   the pass. Keep effects out of it: the call may be denied further inside, and decided again.
+    ///   the arguments, and each time a retry layer sends the call again. [`RunContext::phase`] distinguishes the first
+    ///   from the approved pass; [`RunContext::is_repeat`] says whether this middleware has decided the call before.
+    ///   Calls with an unknown tool or invalid arguments never reach the stack.
+    /// - **Sees**: the call, with the arguments as the layers outside passed them on.
+    /// - **May**: allow, ask or deny, and replace the arguments. ALLOW and ASK let the call continue inward; DENY ends
+    ///   the pass. Avoid side effects: a layer inside may still deny the call, and the hook may run again for it.
     /// - **On a panic**: the call is denied, naming this layer (rule D4).
     fn before_tool_call(
         &self,
@@ -101,14 +102,15 @@ pub trait ToolMiddleware: Send + Sync + 'static {
         async { Decision::undecided() }
     }
 
-    /// Sees what became of an execution, and may change what the model is told.
+    /// Sees the outcome of an execution, and may change what the model gets.
     ///
-    /// - **When**: after an execution that this layer let through: returned, failed, retry or unknown. Denied and
-    ///   deferred calls pass all hooks untouched (rule D8). A layer outside that gives up (a timeout) skips it.
+    /// - **When**: after an execution inside of this layer, with the outcome returned, failed, retry or unknown. Denied
+    ///   and deferred calls skip this hook (rule D8), and so does a call that a layer outside drops (a timeout).
     /// - **Sees**: the call as this layer passed it on, and the outcome.
-    /// - **May**: change the outcome that goes outward; the record of what ran stays. A call that ran cannot become a
-    ///   denied one: where this denies, the model is told that the tool ran and that its result is withheld, and why.
-    /// - **On a panic**: the model is told that the tool ran and its result was withheld.
+    /// - **May**: change the outcome that goes outward; the record of the execution does not change. An executed call
+    ///   cannot become a denied one: if the hook returns a denial, the model gets a message that the tool ran, that its
+    ///   result is withheld, and why.
+    /// - **On a panic**: the model gets a message that the tool ran and that its result is withheld.
     fn after_tool_call(
         &self,
         cx: &RunContext,
@@ -119,12 +121,12 @@ pub trait ToolMiddleware: Send + Sync + 'static {
         async { outcome }
     }
 
-    /// Sees an error of a layer inside, and may make an outcome of it.
+    /// Sees an error of a layer inside, and may turn it into an outcome.
     ///
-    /// - **When**: something inside ended with an `Err`: a timeout, a limit, a fatal error of the tool.
+    /// - **When**: the service inside returned an `Err`: a timeout, a limit, a fatal error of the tool.
     /// - **Sees**: the call as this layer passed it on, the error, and what is known about the execution.
-    /// - **May**: give an outcome for the model, or an error to go on outward.
-    /// - **On a panic**: an error that says so goes on outward.
+    /// - **May**: return an outcome for the model, or an error, which continues outward.
+    /// - **On a panic**: an error that names this layer continues outward.
     fn on_tool_error(
         &self,
         cx: &RunContext,
@@ -140,14 +142,13 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToolCallError {
-    /// What went wrong.
+    /// The error as the layer or the tool returned it.
     pub error: BoxError,
-    /// What is known about the execution.
+    /// Whether the tool was started, and how its execution ended.
     pub execution: crate::call::Execution,
 }
 
-/// What goes outward of what `after_tool_call` made of an outcome: nothing that ran becomes denied or deferred
-/// (rule D8).
+/// Restricts what `after_tool_call` may return: an executed call never becomes denied or deferred (rule D8).
 pub(crate) fn told(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Denied(denied) => {
@@ -158,13 +159,13 @@ pub(crate) fn told(outcome: Outcome) -> Outcome {
     }
 }
 
-/// The name of a type without its path and its parameters' paths.
+/// The name of a type without module paths, also in its type parameters.
 fn type_name<M: ?Sized>() -> Cow<'static, str> {
     let full = std::any::type_name::<M>();
     if !full.contains("::") {
         return Cow::Borrowed(full);
     }
-    // The closure itself has no name; the function it is written in does.
+    // A closure has no name of its own: it gets that of the function that contains it.
     let full = full.replace("::{{closure}}", "");
     let mut short = String::with_capacity(full.len());
     for part in full.split_inclusive(['<', '>', ',', ' ', '&', '(', ')']) {

@@ -11,16 +11,15 @@ use super::ToolMiddleware;
 use crate::call::{RunContext, ToolCall};
 use crate::decision::Decision;
 
-/// Denies calls of a tool beyond so many in any span of time, each tool counted by itself. The model is told when it
-/// may try again.
+/// Limits how often each tool is called: denies the calls of a tool beyond a maximum in any span of time of a given
+/// length. The denial says when the model may try again.
 ///
-/// A call counts once, when this middleware first allows it, even if it is denied further inside, or not approved; a
-/// denied call does not count. A call that is decided again, after an approval or because a layer inside has changed its
-/// arguments, is [a repeat](RunContext::is_repeat): it is neither counted nor denied, also where the process was started
-/// again since it was counted. What a retry layer outside sends again on the first pass of a call counts again, and may be
-/// denied, as it may run again; what it sends again on an approved pass, or after the arguments have changed, does not.
+/// A call counts once, when this middleware first allows it, even if a layer inside or an approver denies it later. A
+/// call that this middleware denies does not count. A call that is decided again, after an approval or because a layer
+/// inside has changed the arguments, is [a repeat](RunContext::is_repeat): neither counted nor denied. An attempt that
+/// a retry layer outside makes before an approval counts again, because it may run the tool again.
 ///
-/// Clones share what they have counted, in memory: another process counts by itself. Unlike tower's `rate_limit` it needs no `buffer`, and no call waits.
+/// Clones share their counters. Unlike tower's `rate_limit`, this limit needs no `buffer` and delays no call.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,19 +34,19 @@ use crate::decision::Decision;
 pub struct ToolRateLimit {
     max: usize,
     per: Duration,
-    /// When each tool was called, oldest first; at most `max` for each.
+    /// When the counted calls of each tool were made, oldest first; at most `max` for each tool.
     calls: Arc<Mutex<HashMap<String, VecDeque<Instant>>>>,
 }
 
 impl ToolRateLimit {
-    /// Allows so many calls of each tool in any span of this length.
+    /// Allows `max` calls of each tool in any span of time of the length `per`; a `max` of 0 denies every call.
     #[must_use]
     pub fn new(max: u32, per: Duration) -> Self {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         Self { max, per, calls: Arc::default() }
     }
 
-    /// Counts a call, or says how long it is until there is room for one.
+    /// Counts a call. `Err` is the time until the tool may be called again.
     fn count(&self, tool: &str) -> Result<(), Duration> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -76,7 +75,7 @@ impl ToolMiddleware for ToolRateLimit {
         let Err(wait) = self.count(name) else { return Decision::allow() };
         let (count, per) =
             (if max == 1 { "once".to_owned() } else { format!("{max} times") }, self.per);
-        // Rounded up, so that a model that waits as long as it is told gets through.
+        // Rounded up, so that a call after this many seconds is allowed.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Decision::deny(format!(
             "Not executed: `{name}` may be called {count} in {per:?}. Try again in {seconds} s."

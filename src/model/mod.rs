@@ -1,7 +1,7 @@
 //! The model behind an agent.
 //!
-//! [`Model`] has one method, so that any client fits behind it. Model calls are tower services too: see
-//! [`ModelExt::layered`].
+//! [`Model`] has one method, so that any client can implement it. Requests to a model can have tower's layers around
+//! them, too: see [`ModelExt::layered`].
 
 mod request;
 mod service;
@@ -18,7 +18,7 @@ use crate::call::ToolCall;
 use crate::error::BoxError;
 use crate::message::ResponsePart;
 
-/// Says what comes next: text, tool calls, or both. Small enough to put any client behind it.
+/// Generates the next response: text, tool calls, or both.
 ///
 /// ```
 /// use countersign::{BoxError, Model, ModelRequest, ModelResponse};
@@ -27,44 +27,44 @@ use crate::message::ResponsePart;
 ///
 /// impl Model for Echo {
 ///     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-///         // A client that streams passes on what it hears as it hears it; the others leave this out.
+///         // A client that streams passes on each piece of text as it arrives; others leave this out.
 ///         request.text_delta("I have ");
 ///         Ok(ModelResponse::text(format!("I have {} tools.", request.tools().len())))
 ///     }
 /// }
 /// ```
 pub trait Model: Send + Sync + 'static {
-    /// Answers a request.
+    /// Generates the response to a request.
     ///
     /// # Errors
-    /// Whatever keeps the model from answering; the run ends with it, and can be resumed.
+    /// The error of the model or its client. The run ends with this error, and can be resumed.
     fn respond(
         &self,
         request: ModelRequest,
     ) -> impl Future<Output = Result<ModelResponse, BoxError>> + Send;
 }
 
-/// What a model says.
+/// The response of a model: texts and tool calls.
 #[derive(Debug, Clone, Default)]
 pub struct ModelResponse {
-    /// In this order.
+    /// The parts of the response, in the order of the model.
     pub parts: Vec<ResponsePart>,
 }
 
 impl ModelResponse {
-    /// Text and no calls: the final answer.
+    /// Creates a response of text without calls: a final answer.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { parts: vec![ResponsePart::Text(text.into())] }
     }
 
-    /// Tool calls.
+    /// Creates a response of tool calls, in this order.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self { parts: calls.into_iter().map(ResponsePart::ToolCall).collect() }
     }
 
-    /// With a text in front.
+    /// Puts a text before the other parts.
     #[must_use]
     pub fn saying(mut self, text: impl Into<String>) -> Self {
         self.parts.insert(0, ResponsePart::Text(text.into()));
@@ -72,7 +72,7 @@ impl ModelResponse {
     }
 }
 
-/// The object-safe twin of [`Model`].
+/// The object-safe form of [`Model`].
 pub(crate) trait ErasedModel: Send + Sync {
     fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
 }

@@ -1,4 +1,4 @@
-//! What a model is asked, and what is heard of its answer before it is complete.
+//! Requests to a model, and the deltas of a streamed response.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,26 +7,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::call::ToolDefinition;
 use crate::message::Message;
 
-/// What a model is given. Cheap to clone, as retrying layers do; what is heard of another attempt takes the place of
-/// what was heard of the one before.
+/// A request to a model. Cheap to clone, because retry layers clone it for each attempt. The streamed text of a later
+/// attempt replaces that of an earlier one.
 pub struct ModelRequest {
     instructions: Option<Arc<str>>,
     messages: Arc<Vec<Message>>,
     tools: Arc<[ToolDefinition]>,
     deltas: Option<Deltas>,
-    /// Which attempt at the request this is.
+    /// The number of this attempt, from 1: in a streamed request each clone gets the next one.
     attempt: u32,
 }
 
-/// What is heard of a response that is being made.
+/// An event of a response that is being streamed.
 pub(crate) enum Heard<'a> {
-    /// More of its text.
+    /// The next piece of the response's text.
     Text(&'a str),
-    /// The request was made again: what was heard so far is void.
+    /// The text so far is void, because another attempt takes its place.
     Again,
 }
 
-/// Whoever hears, and which attempt was heard last.
+/// The receiver of a streamed response, shared by all attempts at the request.
 #[derive(Clone)]
 pub(crate) struct Deltas(Arc<Listening>);
 
@@ -36,13 +36,13 @@ struct Listening {
     so_far: Mutex<SoFar>,
 }
 
-/// What was heard so far, and not made void by another attempt.
+/// The text so far, without that of attempts that were replaced.
 #[derive(Default)]
 struct SoFar {
-    /// The attempt that was heard last; 0 for none.
+    /// The attempt that streamed last; 0 for none.
     attempt: u32,
     text: String,
-    /// The response is there, or will never be.
+    /// The response is complete, or has failed: what a late attempt streams is ignored.
     over: bool,
 }
 
@@ -67,14 +67,14 @@ impl Deltas {
         (self.0.hear)(Heard::Text(text));
     }
 
-    /// The response is there, with all of its text, of which the rest is told; or it will never be. Whatever comes
-    /// now comes too late.
+    /// Ends the stream. `text` is the whole text of the response, of which the rest is sent now, or `None` if the
+    /// request failed. What a late attempt streams after this is ignored.
     pub(crate) fn end(&self, text: Option<&str>) {
         let mut so_far = self.so_far();
         so_far.over = true;
         let Some(text) = text else { return };
         let rest = text.strip_prefix(so_far.text.as_str()).unwrap_or_else(|| {
-            // Another attempt was heard than the one that gave the response.
+            // The attempt that streamed is not the one that gave the response: send the whole text.
             (self.0.hear)(Heard::Again);
             text
         });
@@ -89,7 +89,8 @@ impl Deltas {
 }
 
 impl ModelRequest {
-    /// A request with this conversation, as a test of a model needs one.
+    /// Creates a request with this conversation. An agent creates its requests itself; this constructor is for tests of
+    /// a model.
     ///
     /// ```
     /// use countersign::{Message, ModelRequest};
@@ -108,14 +109,14 @@ impl ModelRequest {
         }
     }
 
-    /// With what the agent is there for.
+    /// Sets the instructions of the agent.
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// With these tools.
+    /// Sets the definitions of the tools that the model may call.
     #[must_use]
     pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDefinition]>>) -> Self {
         self.tools = tools.into();
@@ -127,7 +128,7 @@ impl ModelRequest {
         self
     }
 
-    /// What the agent is there for.
+    /// The instructions of the agent, if it has any.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
@@ -139,20 +140,20 @@ impl ModelRequest {
         &self.messages
     }
 
-    /// The tools as they are now.
+    /// The definitions of the tools that the model may call, as listed for this request.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools
     }
 
-    /// Whether anybody listens while the response is made, so that streaming it is worth while.
+    /// Whether the text of the response has a receiver while the response is made; if not, streaming has no use.
     #[must_use]
     pub fn is_streamed(&self) -> bool {
         self.deltas.is_some()
     }
 
-    /// Passes on more of the text of the response, while the response is made. The response itself has all of its
-    /// text again; a model that never calls this is heard when it is done.
+    /// Passes on the next piece of the response's text while the response is made. The response itself repeats the
+    /// whole text. When a model never calls this, the whole text is passed on with the complete response.
     pub fn text_delta(&self, text: &str) {
         if let Some(deltas) = self.deltas.as_ref().filter(|_| !text.is_empty()) {
             deltas.text(self.attempt, text);

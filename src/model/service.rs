@@ -11,13 +11,13 @@ use tower::{Layer, Service, ServiceExt as _};
 use super::{ErasedModel, Model, ModelRequest, ModelResponse};
 use crate::error::BoxError;
 
-/// What every model can do.
+/// Methods of every [`Model`].
 pub trait ModelExt: Model + Sized {
-    /// Puts tower layers around the requests to the model: a timeout, retries, a rate limit, your own. The layer that
-    /// `ServiceBuilder` is given first is outermost. Nothing here ever measures a tool or a person.
+    /// Puts tower layers around the requests to the model: a timeout, retries, a rate limit, your own. The first layer
+    /// of a `ServiceBuilder` is outermost. The layers never measure a tool or a person.
     ///
-    /// The layers are applied at the first request, inside the runtime. Requests take turns at being admitted and then
-    /// run side by side, so that services that cannot be cloned (`RateLimit`) need no `buffer`.
+    /// The layers are applied at the first request, inside the runtime. Requests await readiness one after the other
+    /// and then run concurrently, so that services that are not `Clone` (`RateLimit`) need no `buffer`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -51,7 +51,7 @@ impl<M: Model> ModelExt for M {}
 pub struct ModelService(Arc<dyn ErasedModel>);
 
 impl ModelService {
-    /// This model as a service.
+    /// Wraps a model as a service.
     pub fn new(model: impl Model) -> Self {
         Self(Arc::new(model))
     }
@@ -76,7 +76,7 @@ impl Service<ModelRequest> for ModelService {
 pub struct LayeredModel<L: Layer<ModelService>> {
     model: ModelService,
     layer: L,
-    /// Applied at the first request: `buffer` spawns its worker when it is layered.
+    /// The layers, applied at the first request: `buffer` needs a runtime to spawn its worker.
     service: OnceLock<Mutex<L::Service>>,
 }
 

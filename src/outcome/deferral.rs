@@ -1,4 +1,4 @@
-//! A call that waits for somebody.
+//! A deferred call: what kind of answer it needs, and why.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 
 use crate::decision::Question;
 
-/// What a call waits for.
+/// What a deferred call waits for.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeferralKind {
-    /// Somebody has to approve it.
+    /// An approval, by a person or a policy.
     Approval,
-    /// It is executed elsewhere, and its result comes from there.
+    /// The result of an execution elsewhere, outside of the stack.
     External,
-    /// Its result is a person's answer. Like [`External`](Self::External), shown as a question.
+    /// A person's answer, which is the call's result. Like [`External`](Self::External), shown as a question.
     #[schemars(description = "Its result is a person's answer.")]
     Question,
-    /// It was handed to a sub-agent, and calls of that agent wait.
+    /// Pending calls of the sub-agent to which the call was delegated.
     Agent,
 }
 
-/// Why a call waits: what for, and with which open questions.
+/// Why a call is deferred: what it waits for, and the open questions.
 #[derive(Clone, PartialEq)]
 pub struct Deferral {
     pub(crate) kind: DeferralKind,
     pub(crate) questions: Vec<Question>,
     pub(crate) metadata: Map<String, Value>,
-    /// Why it waits again after it was approved.
+    /// How the call differs from what was approved, when it is deferred again after an approval.
     pub(crate) changed: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Deferral {
     pub(crate) fn approval(questions: Vec<Question>) -> Self {
         let mut metadata = Map::new();
         for (key, value) in questions.iter().flat_map(|question| &question.metadata) {
-            // Outermost first, the first writer of a key wins (rule A5).
+            // Questions come outermost first: the outermost layer that writes a key wins (rule A5).
             metadata.entry(key.clone()).or_insert_with(|| value.clone());
         }
         Self { kind: DeferralKind::Approval, questions, metadata, changed: None }
@@ -58,19 +58,19 @@ impl Deferral {
         self.kind
     }
 
-    /// The open questions; none for a call that is executed elsewhere.
+    /// The open questions; empty for a call that is executed elsewhere.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         &self.questions
     }
 
-    /// Why the call waits again after it was approved: what is not as it was shown.
+    /// How the call differs from what was approved, when it is deferred again after an approval; `None` otherwise.
     #[must_use]
     pub fn changed(&self) -> Option<&str> {
         self.changed.as_deref()
     }
 
-    /// The request metadata, of all askers together.
+    /// The request metadata, merged from all layers that ask.
     #[must_use]
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata

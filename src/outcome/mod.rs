@@ -1,4 +1,4 @@
-//! What became of a call.
+//! The outcome of a call.
 
 mod deferral;
 mod tool_error;
@@ -11,80 +11,81 @@ use serde_json::Value;
 pub use deferral::{Deferral, DeferralKind};
 pub use tool_error::{ApprovalRequired, CallDeferred, FatalError, ToolError};
 
-/// The default text of a denial.
+/// The text of a denial that gives no reason.
 pub const DENIED: &str = "The tool call was denied.";
 
-/// What became of a call: a response that the model sees, never an `Err`.
+/// The outcome of a call, as every service of a stack returns it. A denial or a failed tool is an outcome for the
+/// model, never an `Err`.
 ///
-/// Exhaustive on purpose: whoever reports outcomes should notice a new one.
+/// Exhaustive on purpose: a new variant has to break every `match` that reports outcomes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
-#[repr(u64)] // A whole word tells the variants apart: every layer hands an outcome on, and taking single bytes out is slow.
+#[repr(u64)] // A discriminant of a whole word: every layer moves an outcome, and reading a single byte is slower.
 pub enum Outcome {
-    /// The tool gave a value.
+    /// The tool returned a value.
     #[serde(rename = "tool-return")]
     Returned(ToolReturn),
-    /// A layer or a person said no; nothing ran.
+    /// A layer, a handler or a person denied the call; nothing ran.
     #[serde(rename = "tool-denied")]
     Denied(ToolDenied),
-    /// The call failed for good.
+    /// The call failed, without a request to try again.
     #[serde(rename = "tool-failed")]
     Failed(ToolFailed),
     /// The model should try again, with other arguments or another tool.
     #[serde(rename = "model-retry")]
     Retry(ModelRetry),
-    /// The tool was started and its end was not seen: it may have run.
+    /// The tool was started, but its end was not seen: it may have run.
     #[serde(rename = "tool-unknown")]
     Unknown(ToolUnknown),
-    /// The call waits for somebody. Only the gate makes one, so that no layer can invent or forge a question.
+    /// The call waits for an answer. Only the gate makes a [`Deferral`], so that no layer can forge a question.
     #[serde(skip)]
     Deferred(Deferral),
 }
 
 impl Outcome {
-    /// The tool gave `value`.
+    /// Creates a [`Returned`](Self::Returned) with this value.
     #[must_use]
     pub fn returned(value: impl Into<Value>) -> Self {
         Self::Returned(ToolReturn::new(value))
     }
 
-    /// Denied, with a text the model is told verbatim; an empty one means the default text.
+    /// Creates a [`Denied`](Self::Denied). The model gets `message` verbatim, or [`DENIED`] if it is empty.
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
         Self::Denied(ToolDenied::new(message))
     }
 
-    /// Failed for good.
+    /// Creates a [`Failed`](Self::Failed) with this text for the model.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(ToolFailed::new(message))
     }
 
-    /// The model should try again.
+    /// Creates a [`Retry`](Self::Retry) with this text for the model.
     #[must_use]
     pub fn retry(message: impl Into<String>) -> Self {
         Self::Retry(ModelRetry::new(message))
     }
 
-    /// Started, end not seen.
+    /// Creates an [`Unknown`](Self::Unknown) with this text for the model.
     #[must_use]
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::Unknown(ToolUnknown { message: message.into() })
     }
 
-    /// Whether the call still waits for somebody.
+    /// Whether the call still waits for an answer.
     #[must_use]
     pub fn is_deferred(&self) -> bool {
         matches!(self, Self::Deferred(_))
     }
 
-    /// Whether the tool gave a value.
+    /// Whether the tool returned a value.
     #[must_use]
     pub fn is_returned(&self) -> bool {
         matches!(self, Self::Returned(_))
     }
 
-    /// One word for it: `returned`, `denied`, `failed`, `retry`, `unknown` or `deferred`.
+    /// The name of the variant in one word: `returned`, `denied`, `failed`, `retry`, `unknown` or `deferred`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -97,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// What the model is told: the value, or the message as text. `None` while the call waits.
+    /// The content for the model: the tool's value, or the message as text. `None` for a deferred call.
     ///
     /// ```
     /// use countersign::Outcome;
@@ -115,7 +116,7 @@ impl Outcome {
         }
     }
 
-    /// What the model is told, as text: a text as it is, any other value as JSON. `None` while the call waits.
+    /// The content for the model as text: a string as it is, any other value as JSON. `None` for a deferred call.
     ///
     /// ```
     /// use countersign::Outcome;
@@ -131,21 +132,21 @@ impl Outcome {
     }
 }
 
-/// The value of a tool, with what goes beside it.
+/// The value that a tool returned, with optional content for the model and metadata for the host.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolReturn {
-    /// What the model is told.
+    /// The result for the model.
     pub return_value: Value,
-    /// Something for the model to read beside the results, as if the user had said it.
+    /// Additional content for the model, sent after the results as a message of the user.
     #[serde(default)]
     pub content: Option<Value>,
-    /// For the host; never sent to the model.
+    /// Data for the host; never sent to the model.
     #[serde(default)]
     pub metadata: Option<Value>,
 }
 
 impl ToolReturn {
-    /// A value and nothing else.
+    /// Creates a return value without additional content or metadata.
     #[must_use]
     pub fn new(value: impl Into<Value>) -> Self {
         Self { return_value: value.into(), content: None, metadata: None }
@@ -162,13 +163,13 @@ impl fmt::Debug for ToolReturn {
 /// A denial, by a layer or a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDenied {
-    /// What the model is told, verbatim.
+    /// The text for the model, verbatim.
     #[serde(default = "default_denial")]
     pub message: String,
 }
 
 impl ToolDenied {
-    /// Denied with a text; an empty one means the default text.
+    /// Creates a denial. The model gets `message` verbatim, or [`DENIED`] if it is empty.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         let message = message.into();
@@ -186,46 +187,46 @@ fn default_denial() -> String {
     DENIED.to_owned()
 }
 
-/// What a tool returns, or an external result says, when the call failed for good.
+/// The error of a tool, or an external result, that fails the call without asking the model to try again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailed {
-    /// What the model is told.
+    /// The text for the model.
     pub message: String,
 }
 
 impl ToolFailed {
-    /// Failed, saying why.
+    /// Creates a failure with a text for the model that says why.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
 
-/// What a tool returns, or an external result says, when the model should try again.
+/// The error of a tool, or an external result, that asks the model to try again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelRetry {
-    /// What the model is told.
+    /// The text for the model.
     pub message: String,
 }
 
 impl ModelRetry {
-    /// Try again, saying how.
+    /// Creates a request to try again, with a text for the model that says how.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
 
-/// A call whose tool was started and whose end was not seen.
+/// A call whose tool was started, but whose end was not seen: the tool may have run.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUnknown {
-    /// What the model is told.
+    /// The text for the model.
     pub message: String,
 }
 
-/// `Debug` of a message that a tool wrote: its length, as it may quote arguments (rule S2).
+/// `Debug` shows only the length of a message that a tool wrote, because the text may quote arguments (rule S2).
 macro_rules! debug_as_length {
     ($($name:ident),*) => {$(
         impl fmt::Debug for $name {

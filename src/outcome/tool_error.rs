@@ -1,4 +1,4 @@
-//! What a tool body may return instead of a value.
+//! The errors of tool bodies.
 
 use std::any::Any;
 use std::error::Error;
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use super::{DeferralKind, ModelRetry, ToolFailed};
 use crate::error::{BoxError, UserError};
 
-/// What a tool body returns instead of a value. `?` makes one of every error that converts into a [`BoxError`]: any
+/// The error of a tool body. `?` converts into it from every error that converts into a [`BoxError`]: any
 /// [`std::error::Error`], `anyhow::Error`, a `BoxError`, a `String` or a `&'static str`.
 ///
-/// - [`ModelRetry`], [`ToolFailed`], [`ApprovalRequired`], [`CallDeferred`] and [`FatalError`] become what they say. They
-///   are found by their type, also inside of an `anyhow::Error` or a `BoxError`.
-/// - A [`UserError`] is fatal: the host wired something wrong, and the model cannot help it.
-/// - Every other error fails the call, and the run goes on. The model is told the error's `Display` and nothing
-///   else; the host finds the error with its sources in [`CallReport::error`](crate::CallReport::error).
+/// - [`ModelRetry`], [`ToolFailed`], [`ApprovalRequired`], [`CallDeferred`] and [`FatalError`] keep their meaning. They
+///   are recognised by type, also inside of an `anyhow::Error` or a `BoxError`.
+/// - A [`UserError`] is fatal: it is a mistake in the host program, which the model cannot correct.
+/// - Every other error fails the call, and the run continues. The model gets only the error's `Display`; the host gets
+///   the error with its sources from [`CallReport::error`](crate::CallReport::error).
 ///
 /// ```
 /// use countersign::{ModelRetry, ToolError};
@@ -45,15 +45,15 @@ use crate::error::{BoxError, UserError};
 pub enum ToolError {
     /// The model should try again.
     Retry(ModelRetry),
-    /// The call failed for good; the run goes on.
+    /// The call failed, with a text for the model; the run continues.
     Failed(ToolFailed),
     /// The call needs an approval first.
     ApprovalRequired(ApprovalRequired),
-    /// The call is executed elsewhere.
+    /// The call is executed elsewhere, and its result comes as an answer.
     CallDeferred(CallDeferred),
-    /// Not for the model: the other calls of the response finish, then the run ends with this error.
+    /// An error that is not for the model: the other calls of the response finish, then the run ends with it.
     Fatal(BoxError),
-    /// An ordinary error: the call failed, the model is told its `Display`, and the run goes on. With
+    /// An ordinary error: the call failed, the model gets the error's `Display`, and the run continues. With
     /// [`Turn::tool_errors_end_run`](crate::Turn::tool_errors_end_run) it is fatal.
     Other(BoxError),
 }
@@ -65,13 +65,14 @@ impl<E: Into<BoxError> + 'static> From<E> for ToolError {
 }
 
 impl ToolError {
-    /// An error that ends the run: the other calls of the response finish first, and the model is not told.
+    /// Creates an error that ends the run: the other calls of the response finish first, and the model does not get the
+    /// error.
     #[must_use]
     pub fn fatal(error: impl Into<BoxError>) -> Self {
         Self::Fatal(error.into())
     }
 
-    /// What an error says by its type, or by the type of one of its sources.
+    /// Classifies an error by its own type, or by the type of one of its sources.
     fn of(error: BoxError) -> Self {
         let error = match error.downcast::<FatalError>() {
             Ok(fatal) => return Self::Fatal(fatal.0),
@@ -86,12 +87,13 @@ impl ToolError {
     }
 }
 
-/// An error as a box that can be downcast: the `From` of `anyhow::Error` gives one that hides what it holds.
+/// Boxes an error so that it can be downcast: `From<anyhow::Error>` for [`BoxError`] gives a box that hides the type of
+/// the error inside.
 fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     let mut error = Some(error);
     let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();
     match held.and_then(Option::take) {
-        // What was given to `context` is found by `downcast`, and not among the sources.
+        // A value given to `anyhow`'s `context` is found by `downcast`, but is not among the sources.
         Some(held) => (held.downcast::<FatalError>().map(BoxError::from))
             .or_else(|held| held.downcast::<ModelRetry>().map(BoxError::from))
             .or_else(|held| held.downcast::<ToolFailed>().map(BoxError::from))
@@ -102,7 +104,7 @@ fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     }
 }
 
-/// What the type of an error says about the call.
+/// What the type of an error means for the call.
 enum Control {
     Says(ToolError),
     Fatal,
@@ -122,7 +124,7 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
     says.map(Control::Says).or_else(fatal)
 }
 
-/// An error of a tool that ends the run, for functions that return another error than [`ToolError`]; there is also
+/// An error of a tool that ends the run, for functions whose error type is not [`ToolError`]; the others use
 /// [`ToolError::fatal`].
 ///
 /// ```
@@ -142,7 +144,7 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
 pub struct FatalError(BoxError);
 
 impl FatalError {
-    /// Ends the run with this error.
+    /// Creates an error that ends the run with `error`.
     #[must_use]
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())
@@ -161,8 +163,8 @@ impl Error for FatalError {
     }
 }
 
-/// A tool body asks for an approval of its own call. Return it, or use
-/// [`RunContext::approved_for`](crate::RunContext::approved_for).
+/// The error with which a tool body asks for an approval of its own call. Return it, or use
+/// [`RunContext::approved_for`](crate::RunContext::approved_for), which makes it.
 #[derive(Clone, Default, PartialEq, thiserror::Error)]
 #[error("this call needs an approval")]
 pub struct ApprovalRequired {
@@ -172,20 +174,20 @@ pub struct ApprovalRequired {
 }
 
 impl ApprovalRequired {
-    /// Needs an approval.
+    /// Asks for an approval without giving a reason.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Needs an approval for this; the reason is shown to the approver and is the key of the question.
+    /// Asks for an approval for this reason, which the approver sees, and which is the key of the question.
     #[must_use]
     pub fn because(reason: impl Into<String>) -> Self {
         let reason = reason.into();
         Self { key: reason.clone(), reason, metadata: Map::new() }
     }
 
-    /// Adds request metadata, for handlers and pages.
+    /// Adds a value to the request's metadata, for handlers and surfaces.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
@@ -193,7 +195,7 @@ impl ApprovalRequired {
     }
 }
 
-/// A tool body hands its call out: the result comes from elsewhere.
+/// The error with which a tool body defers its own call: the result comes from elsewhere, as an answer.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[error("this call is executed elsewhere")]
 pub struct CallDeferred {
@@ -202,19 +204,19 @@ pub struct CallDeferred {
 }
 
 impl CallDeferred {
-    /// Executed elsewhere.
+    /// The call is executed elsewhere, outside of the stack.
     #[must_use]
     pub fn new() -> Self {
         Self { kind: DeferralKind::External, metadata: Map::new() }
     }
 
-    /// The result is a person's answer.
+    /// The call's result is the answer of a person.
     #[must_use]
     pub fn question() -> Self {
         Self { kind: DeferralKind::Question, metadata: Map::new() }
     }
 
-    /// Adds request metadata, for example the id of the task that was started.
+    /// Adds a value to the request's metadata, for example the id of the task that was started.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());

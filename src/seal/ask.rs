@@ -1,4 +1,4 @@
-//! Tokens about asks of the ledger.
+//! Tokens with which one person may decide about one ask of the ledger.
 
 use std::time::SystemTime;
 
@@ -8,30 +8,30 @@ use super::keys::still_holds;
 use super::{SealError, SealKeys};
 use crate::ledger::{Answer, Decided, Ledger, Millis, Record};
 
-/// What tokens about asks are for.
+/// The purpose of these tokens, which is part of the sealed bytes (see `token`).
 const PURPOSE: &str = "countersign ask";
 
-/// What a token says about an ask: names, and the fingerprint in place of the arguments.
+/// The claims of a token about an ask: names and ids, and the fingerprint instead of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AskClaims {
-    /// Its id.
+    /// The id of the ask in the ledger.
     pub ask: String,
-    /// The run.
+    /// The id of the run that the call belongs to.
     pub run: String,
-    /// The agents that lead to the call, and its id.
+    /// The path of the call: the agents that lead to it, and the call's id, such as `root/c1`.
     pub call: String,
-    /// The tool, by the name that people know.
+    /// The name of the tool, as people are shown it.
     pub tool: String,
-    /// What was asked: tool, arguments, questions (rule L0).
+    /// The fingerprint of tool, arguments and questions (rule L0), in hexadecimal.
     pub fingerprint: String,
-    /// Who wants the call.
+    /// The principal that the run acts for, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// Who answers with the token.
+    /// The person who decides with the token.
     pub by: String,
-    /// Whether other arguments may be approved with it.
+    /// Whether the token may also approve edited arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edits: bool,
 }
@@ -50,7 +50,7 @@ impl AskClaims {
         }
     }
 
-    /// The first thing in which an ask differs from the one that was sealed.
+    /// The first part of an ask that differs from the sealed one, as error messages name it.
     fn difference(&self, record: &Record) -> Option<&'static str> {
         let found = Self::of(record, &self.by, self.edits);
         let differs = [
@@ -66,11 +66,11 @@ impl AskClaims {
 }
 
 impl SealKeys {
-    /// A token with which this person may decide about an ask, as it stands, until this time: approve it as it is shown,
-    /// deny it, or answer it. The ask's own deadline holds as well.
+    /// A token with which the person `by` may decide about an ask until `expires_at`: approve it as it is shown, deny
+    /// it, or answer it. It is bound to the ask as it is in `ask`; the ask's own deadline applies as well.
     ///
     /// # Errors
-    /// [`SealError::Unsealable`] when its names are too long for a token.
+    /// [`SealError::Unsealable`] when the ask's names are too long for a token.
     pub fn seal_ask(
         &self,
         ask: &Record,
@@ -80,7 +80,7 @@ impl SealKeys {
         self.seal_own(PURPOSE, &AskClaims::of(ask, by, false), expires_at)
     }
 
-    /// As [`seal_ask`](Self::seal_ask), with which other arguments may be approved as well.
+    /// As [`seal_ask`](Self::seal_ask), with a token that may also approve edited arguments.
     ///
     /// # Errors
     /// As [`seal_ask`](Self::seal_ask).
@@ -93,7 +93,8 @@ impl SealKeys {
         self.seal_own(PURPOSE, &AskClaims::of(ask, by, true), expires_at)
     }
 
-    /// What a token about an ask says: to find the ask, and to compare who answers with who is logged in.
+    /// Verifies a token and gives its claims, to find the ask, and to compare [`AskClaims::by`] with the person who is
+    /// logged in.
     ///
     /// # Errors
     /// [`SealError`] says why the token is refused.
@@ -102,14 +103,15 @@ impl SealKeys {
     }
 }
 
-/// With feature `seal`.
+/// Deciding with sealed tokens (feature `seal`).
 impl Ledger {
-    /// Decides with a token of [`SealKeys::seal_ask`], as whom it names, about the ask that was sealed: one that has
-    /// changed since is not decided about. The token's time is compared with the store's clock, within the transaction
-    /// that decides (rules L4, L6). A token that comes twice counts once, as any decision does.
+    /// Decides about the sealed ask as the person whom the token names. An ask whose call, arguments, questions or
+    /// principal differ from the sealed ones is not decided. The token's expiry is compared with the store's clock,
+    /// within the transaction that decides (rules L4, L6). A token that is used twice counts once, as any decision
+    /// does.
     ///
     /// # Errors
-    /// [`SealError`] says why the token is refused; what waits waits.
+    /// [`SealError`] says why the token is refused, or that the ledger failed; nothing was decided then.
     pub async fn decide_sealed(
         &self,
         keys: &SealKeys,

@@ -1,4 +1,4 @@
-//! The keys that seal and open.
+//! Keys that seal claims into tokens and open them again.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -13,16 +13,16 @@ use super::SealError;
 use super::token::{self, Envelope};
 use crate::ledger::Millis;
 
-/// How many bytes a secret has at least: as many as the seal.
+/// The minimum length of a secret in bytes: that of an HMAC-SHA256.
 const MIN_SECRET: usize = 32;
 
-/// How purposes begin that are the library's.
+/// The prefix of purposes that are reserved for the library.
 const RESERVED: &str = "countersign";
 
-/// How long the name of a key may be.
+/// The maximum length of a key's name in bytes.
 const MAX_NAME: usize = 32;
 
-/// One key that seals, and any number that open. `Debug` shows their names alone.
+/// One key that seals, and any number of keys that open. `Debug` shows the names of the keys and nothing else.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -39,7 +39,7 @@ const MAX_NAME: usize = 32;
 /// ```
 #[derive(Clone)]
 pub struct SealKeys {
-    /// The first one seals.
+    /// The first key seals; all of them open.
     keys: Vec<Key>,
     audience: Option<String>,
 }
@@ -51,17 +51,18 @@ struct Key {
 }
 
 impl SealKeys {
-    /// Seals with this key, and opens what it has sealed. The name stands in each token: letters, digits, `-` and `_`,
-    /// at most 32 of them. The secret is at least 32 random bytes.
+    /// Seals with this key, and opens tokens that were sealed with it. The name is part of each token: letters, digits,
+    /// `-` and `_`, at most 32 of them. The secret is at least 32 random bytes.
     ///
     /// # Errors
-    /// [`SealError::UnusableKey`] when the secret is too short or one byte repeated, or the name cannot stand in a token.
+    /// [`SealError::UnusableKey`] when the secret is too short or consists of one repeated byte, or when the name is
+    /// empty, too long, or has other characters.
     pub fn new(name: impl Into<String>, secret: impl AsRef<[u8]>) -> Result<Self, SealError> {
         Self { keys: Vec::new(), audience: None }.and_accept(name, secret)
     }
 
-    /// As [`new`](Self::new), for a secret that anybody can guess: one byte, repeated. For tests, and for tokens that were
-    /// sealed before such secrets were refused; whoever guesses it decides.
+    /// As [`new`](Self::new), but accepts a secret of one repeated byte, which anybody can guess: for tests, and for
+    /// tokens that were sealed before such secrets were refused. Whoever guesses the secret can decide.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -72,8 +73,8 @@ impl SealKeys {
         Self { keys: Vec::new(), audience: None }.accept(name.into(), secret.as_ref())
     }
 
-    /// Binds what is sealed to an audience, such as the name of a service and its ledger: a token for one is refused by
-    /// another that has the same key. Without it, a token is good wherever the key is, and the same ask.
+    /// Binds tokens to an audience, such as the name of a service and its ledger: a token for one audience is refused
+    /// by another that has the same key. Without an audience, a token is accepted wherever its key is.
     ///
     /// ```
     /// # use std::time::{Duration, SystemTime};
@@ -92,10 +93,10 @@ impl SealKeys {
         self
     }
 
-    /// Opens what this key has sealed, too.
+    /// Also opens tokens that were sealed with this key.
     ///
     /// # Errors
-    /// [`SealError::UnusableKey`] as [`new`](Self::new), or when there is a key of this name.
+    /// [`SealError::UnusableKey`] as for [`new`](Self::new), or when another key has this name.
     pub fn and_accept(
         self,
         name: impl Into<String>,
@@ -131,11 +132,13 @@ impl SealKeys {
         Ok(self)
     }
 
-    /// Seals claims until this time. The purpose is not in the token: whoever opens it has to name the same, so that what
-    /// was sealed for one thing cannot be used for another. Purposes that begin with `countersign` are the library's.
+    /// Seals claims until `expires_at`. The purpose is not in the token: to open it, the caller has to name the same
+    /// purpose, so that a token for one purpose cannot be used for another. Purposes that begin with `countersign` are
+    /// the library's.
     ///
     /// # Errors
-    /// [`SealError::Unsealable`] when the claims are not JSON, or too large for a token, or the purpose is the library's.
+    /// [`SealError::Unsealable`] when the claims cannot be serialised as JSON or are too large for a token, or when the
+    /// purpose is the library's.
     pub fn seal<T: Serialize + ?Sized>(
         &self,
         purpose: &str,
@@ -150,7 +153,7 @@ impl SealKeys {
         self.seal_own(purpose, claims, expires_at)
     }
 
-    /// Seals for any purpose.
+    /// As [`seal`](Self::seal), also for the library's own purposes.
     pub(crate) fn seal_own<T: Serialize + ?Sized>(
         &self,
         purpose: &str,
@@ -165,10 +168,10 @@ impl SealKeys {
         token::write(&first.name, &first.mac, (purpose, audience), &envelope)
     }
 
-    /// The claims of a token that was sealed for this purpose, and is not over yet.
+    /// Verifies a token that was sealed for this purpose and has not expired at `now`, and gives its claims.
     ///
     /// # Errors
-    /// [`SealError`] says what is wrong: no token, an unknown key, forged, expired, other claims.
+    /// [`SealError`] says what is wrong: no token, an unknown key, a seal that does not match, expired, other claims.
     pub fn open<T: DeserializeOwned>(
         &self,
         purpose: &str,
@@ -180,7 +183,8 @@ impl SealKeys {
         Ok(claims)
     }
 
-    /// The claims of a token, and when it expires: for whoever knows the time only later.
+    /// The claims of a token and its expiry, unchecked: for a caller that learns the store's time only within a
+    /// transaction.
     pub(super) fn open_at_any_time<T: DeserializeOwned>(
         &self,
         purpose: &str,
@@ -197,7 +201,7 @@ impl SealKeys {
     }
 }
 
-/// Whether a token that expires then may still be used.
+/// An error if a token that expires at `expires_at` has expired at `now`.
 pub(super) fn still_holds(expires_at: Millis, now: Millis) -> Result<(), SealError> {
     if now < expires_at {
         return Ok(());
@@ -211,7 +215,7 @@ fn is_name(name: &str) -> bool {
 }
 
 impl fmt::Debug for SealKeys {
-    /// Names, not secrets.
+    /// Lists the names of the keys, never a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.keys.iter().map(|key| &key.name)).finish()
     }

@@ -1,11 +1,12 @@
-//! The form of a token.
+//! The format of a token.
 //!
 //! ```text
 //!  cs1 . name of the key . base64url(canonical JSON of {claims, expires_at}) . base64url(HMAC-SHA256)
 //! ```
 //!
-//! The HMAC is over four parts, each with its length before it, so that no two ways to divide a text give one input: the
-//! form, the purpose, the name of the key, and the bytes of the JSON; and a fifth, the audience, where the keys have one.
+//! The HMAC is over four parts, or five if the keys have an audience: the format, the purpose, the name of the key, the
+//! bytes of the JSON, and the audience. Each part is preceded by its length, so that no two ways to divide a text give
+//! the same input.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,13 +21,13 @@ use sha2::Sha256;
 use super::SealError;
 use crate::ledger::Millis;
 
-/// The form, which a token begins with; a later one has a higher number (rule L7).
+/// The format, with which a token begins; a later one has a higher number (rule L7).
 const FORM: &str = "cs1";
 
-/// How long a token may be, in bytes: short enough for a header.
+/// The maximum length of a token in bytes: 16 KiB, short enough for an HTTP header.
 const MAX_BYTES: usize = 16 << 10;
 
-/// What is sealed.
+/// The sealed payload.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Envelope<T> {
@@ -53,7 +54,7 @@ pub(super) fn write(
     Ok(token)
 }
 
-/// Nothing of a token is read but its form and its key before the seal is known to fit.
+/// Before the HMAC is verified, only the format and the name of the key are read from a token.
 pub(super) fn read<'k, T: DeserializeOwned>(
     token: &str,
     purpose: (&str, Option<&str>),
@@ -89,7 +90,7 @@ pub(super) fn read<'k, T: DeserializeOwned>(
         .map_err(|_| SealError::OtherClaims { problem: "they are not of this form".to_owned() })
 }
 
-/// The HMAC of a token's parts.
+/// The HMAC over a token's parts, each preceded by its length as a big-endian `u64`.
 fn over(
     mac: &Hmac<Sha256>,
     (purpose, audience): (&str, Option<&str>),
@@ -106,13 +107,13 @@ fn over(
     mac
 }
 
-/// A time as it is sealed: whole milliseconds since 1970.
+/// A time as it is sealed: whole milliseconds since 1970, at least 0.
 pub(super) fn millis(time: SystemTime) -> Millis {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// A sealed time. One that this machine cannot tell is the beginning of time.
+/// A sealed time. A time that this platform cannot represent is shown as 1970.
 pub(super) fn time(millis: Millis) -> SystemTime {
     let since = Duration::from_millis(u64::try_from(millis).unwrap_or_default());
     UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)

@@ -1,6 +1,7 @@
-//! Characters that are refused wherever they stand.
+//! Characters that are refused everywhere in a text, even within quotes.
 
-/// The first character that a terminal, a person or a shell may read differently than this lexer, and why.
+/// The position and a description of the first character that a terminal, a person or a shell may interpret differently
+/// than the lexer does.
 pub(super) fn refused(text: &str) -> Option<(usize, String)> {
     if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
         return None;
@@ -19,7 +20,7 @@ pub(super) fn refused(text: &str) -> Option<(usize, String)> {
     })
 }
 
-/// Format characters, fillers that draw nothing, private use, and what is no character.
+/// Format characters, fillers that draw nothing, private use characters, and noncharacters.
 fn is_invisible(c: char) -> bool {
     matches!(u32::from(c),
         0xAD | 0x34F | 0x600..=0x605 | 0x61C | 0x6DD | 0x70F | 0x890 | 0x891 | 0x8E2 | 0x115F | 0x1160

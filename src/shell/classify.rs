@@ -1,4 +1,4 @@
-//! Judges commands part for part.
+//! The classifier, which judges commands part by part.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,18 @@ use super::search_path::SearchPath;
 use super::simple::Simple;
 use super::table::Programs;
 
-/// What is allowed without a person.
+/// Which commands are allowed without a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preset {
-    /// Reads in the workspace and the public parts of the system; builds, tests, checks and formats the workspace;
-    /// looks at local services. Builds run the workspace's own code.
+    /// Reading in the workspace and the public parts of the system; building, testing, checking and formatting the
+    /// workspace; querying services, local or with the user's credentials, without changing anything there. Builds run
+    /// the workspace's own code.
     Developer,
-    /// Only reads.
+    /// Reading in the workspace and the public parts of the system, and nothing else.
     Reader,
 }
 
-/// Judges commands.
+/// Judges the commands that run in one workspace.
 ///
 /// ```
 /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
@@ -45,7 +46,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Judges commands for a workspace, with the programs that the crate knows, which are looked for in `PATH`.
+    /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
         Self {
@@ -56,22 +57,22 @@ impl Classifier {
         }
     }
 
-    /// Other programs than those that the crate knows.
+    /// Replaces the table of programs.
     #[must_use]
     pub fn programs(mut self, programs: Programs) -> Self {
         self.programs = programs;
         self
     }
 
-    /// Where programs are looked for.
+    /// Replaces the directories in which programs are looked up.
     #[must_use]
     pub fn search_path(mut self, search_path: SearchPath) -> Self {
         self.search_path = search_path;
         self
     }
 
-    /// Reads a text and judges it. A text that is refused is asked about; the parts in front of the place that was not
-    /// understood are judged, as one of them may be denied.
+    /// Parses a text and judges its commands. A text that is refused gets at least ASK. The commands before the refused
+    /// place are judged nevertheless, as one of them may be denied.
     #[must_use]
     pub fn judge(&self, text: &str, dialect: Dialect) -> Judgement {
         match Commands::parse(text, dialect) {
@@ -84,49 +85,51 @@ impl Classifier {
         }
     }
 
-    /// Judges commands.
+    /// Judges commands that were parsed before.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
         let mut judging = Judging { classifier: self, parts: Vec::new(), depth: 0 };
         judging.list(commands, &[self.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
-            // Nothing, or only comments.
+            // The text is empty or has only comments, so nothing runs.
             return Judgement::default();
         }
         Judgement { parts: judging.parts, refused: None }
     }
 }
 
-/// What is known about the lines that a command prints.
+/// What is known about the lines of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// Paths in the workspace.
+    /// Every line is a path in the workspace.
     Paths,
     Unknown,
 }
 
-/// What a command does for those behind it.
+/// What a command means for the commands after it.
 #[derive(Debug, Clone)]
 pub(super) struct Left {
     pub(super) lines: Lines,
-    /// The directories it may have gone to.
+    /// The directories that a `cd` may have changed to.
     pub(super) directories: Option<Vec<PathBuf>>,
 }
 
-/// One judgement in the making.
+/// The state of one judgement.
 pub(super) struct Judging<'a> {
     pub(super) classifier: &'a Classifier,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
 }
 
-/// A text in which a command could run in more directories than these is asked about.
+/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
+/// is asked.
 const MAX_DIRECTORIES: usize = 8;
 
 impl Judging<'_> {
-    /// Judges a list that begins in one of these directories.
+    /// Judges a list of commands that starts in one of these directories.
     pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
-        // A `cd` may fail, so that what follows `;` may run in the directory before it.
+        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
+        // directories so far. After `&&` the previous command succeeded, so only its directories count.
         let mut all = start.to_vec();
         let mut succeeded: Option<Vec<PathBuf>> = None;
         for pipeline in &commands.pipelines {
@@ -169,7 +172,7 @@ impl Judging<'_> {
         directories
     }
 
-    /// Asks about the part that was judged last.
+    /// Adds an ASK to the last part.
     pub(super) fn ask_last(&mut self, why: &str) {
         if let Some(part) = self.parts.last_mut() {
             part.reasons.push(Reason {

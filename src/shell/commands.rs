@@ -1,4 +1,4 @@
-//! What a text consists of: lists of pipelines of simple commands.
+//! The syntax tree of a text: lists of pipelines of simple commands.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use super::dialect::Dialect;
 use super::parser::Parser;
 use super::word::Word;
 
-/// The commands of a text.
+/// The commands of a text, parsed.
 ///
-/// Parsing is strict: what the lexer does not know is refused, not guessed. What it accepts, `sh`, `bash` and `zsh`
-/// read in the same way.
+/// Parsing is strict: syntax that the lexer does not know is refused, not guessed. Accepted text is interpreted by
+/// `sh`, `bash` and `zsh` in the same way.
 ///
 /// ```
 /// use countersign::shell::{Commands, Dialect};
@@ -29,19 +29,19 @@ pub struct Commands {
     pub(super) comments: Vec<Range<usize>>,
 }
 
-/// How a pipeline is joined to the one before.
+/// The operator between a pipeline and the one before it.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// It is the first, or follows `;` or a line break: it always runs.
+    /// Nothing (the first pipeline), `;` or a line break: the pipeline always runs.
     Then,
-    /// After `&&`.
+    /// `&&`: the pipeline runs if the one before it succeeded.
     And,
-    /// After `||`.
+    /// `||`: the pipeline runs if the one before it failed.
     Or,
 }
 
-/// Commands whose output goes to the input of the next.
+/// Commands joined by `|`, each of which writes to the input of the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     pub(super) join: Join,
@@ -50,19 +50,19 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// How it is joined to the pipeline before.
+    /// The operator before this pipeline.
     #[must_use]
     pub fn join(&self) -> Join {
         self.join
     }
 
-    /// Whether `!` turns its exit status round.
+    /// Whether `!` negates the exit status.
     #[must_use]
     pub fn is_negated(&self) -> bool {
         self.negated
     }
 
-    /// Its commands, at least one.
+    /// The commands of the pipeline, at least one.
     #[must_use]
     pub fn stages(&self) -> &[Stage] {
         &self.stages
@@ -75,11 +75,11 @@ impl Pipeline {
 pub enum Stage {
     /// A program or builtin with its arguments.
     Simple(SimpleCommand),
-    /// Commands in a shell of their own, `( … )`.
+    /// A subshell, `( … )`.
     Subshell {
-        /// What is in the parentheses.
+        /// The commands between the parentheses.
         commands: Commands,
-        /// What stands behind them.
+        /// The redirections after the closing parenthesis.
         redirections: Vec<Redirection>,
     },
 }
@@ -94,38 +94,38 @@ pub struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// The assignments in front, as `RUST_LOG=debug`.
+    /// The assignments before the program, such as `RUST_LOG=debug`.
     #[must_use]
     pub fn assignments(&self) -> &[Assignment] {
         &self.assignments
     }
 
-    /// The program and its arguments. Empty where there are only assignments or redirections.
+    /// The program and its arguments; empty if the command has only assignments or redirections.
     #[must_use]
     pub fn words(&self) -> &[Word] {
         &self.words
     }
 
-    /// Where input comes from and output goes to.
+    /// The redirections, in the order of the text.
     #[must_use]
     pub fn redirections(&self) -> &[Redirection] {
         &self.redirections
     }
 
-    /// The program and its arguments, if the shell expands none of them.
+    /// The program and its arguments as text, if all of them are literals.
     #[must_use]
     pub fn argv(&self) -> Option<Vec<&str>> {
         self.words.iter().map(Word::literal).collect()
     }
 
-    /// Where it stands in the text, in bytes.
+    /// The byte range of the command in the text.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 }
 
-/// `NAME=value` in front of a command.
+/// An assignment before a command, `NAME=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub(super) name: String,
@@ -133,20 +133,20 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// The variable.
+    /// The name of the variable.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its value.
+    /// The assigned value; empty for `NAME=`.
     #[must_use]
     pub fn value(&self) -> &Word {
         &self.value
     }
 }
 
-/// Where a file descriptor of a command points to.
+/// A redirection of one file descriptor of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirection {
     pub(super) fd: Option<u8>,
@@ -154,40 +154,40 @@ pub struct Redirection {
 }
 
 impl Redirection {
-    /// The file descriptor, where one is written.
+    /// The file descriptor, if one is written; otherwise the operator's default.
     #[must_use]
     pub fn fd(&self) -> Option<u8> {
         self.fd
     }
 
-    /// What it points to.
+    /// The target of the redirection.
     #[must_use]
     pub fn target(&self) -> &RedirectionTarget {
         &self.target
     }
 }
 
-/// What a redirection points to.
+/// The target of a redirection.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectionTarget {
-    /// `< file`
+    /// Reads a file: `< file`.
     Read(Word),
-    /// `> file`, which empties it first.
+    /// Truncates and writes a file: `> file`.
     Write(Word),
-    /// `>> file`
+    /// Appends to a file: `>> file`.
     Append(Word),
-    /// `&> file`: output and errors.
+    /// Truncates a file, and writes standard output and standard error to it: `&> file`.
     WriteAll(Word),
-    /// `2>&1`: where another descriptor points to.
+    /// Duplicates another descriptor, by its number: `2>&1`.
     Duplicate(u8),
-    /// A here-document, as literal text.
+    /// A here-document (`<<`), with its literal text.
     HereDocument(String),
-    /// `<<< word`
+    /// A here-string, the word followed by a line break: `<<< word`.
     HereString(Word),
 }
 
-/// Why a text is not analysed. A person has to read it.
+/// Why a text is refused. A person has to read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub(super) at: usize,
@@ -198,31 +198,31 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The byte where reading stopped.
+    /// The byte offset at which parsing stopped.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The line, counted from 1.
+    /// The line of that place, counted from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The column in characters, counted from 1.
+    /// The column of that place in characters, counted from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What is not analysed, and why.
+    /// The syntax that is refused, as text for a person.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// The commands in front of that place. A rule that denies can still be tried on them.
+    /// The commands before that place. They can still be checked against rules that deny.
     #[must_use]
     pub fn read(&self) -> &Commands {
         &self.read
@@ -238,12 +238,12 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Commands {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// [`Refused`] for everything that the lexer does not know, that the POSIX shells read differently, or that
-    /// exceeds a limit (64 KiB of text, 256 commands, 4 096 words, 4 levels of nesting).
+    /// [`Refused`] for syntax that the lexer does not know or that the POSIX shells interpret differently, and for a
+    /// text beyond a limit (64 KiB of text, 256 commands, 4 096 words, 4 levels of nesting).
     pub fn parse(text: &str, dialect: Dialect) -> Result<Self, Refused> {
         Parser::new(text, dialect).parse()
     }
@@ -254,13 +254,13 @@ impl Commands {
         &self.pipelines
     }
 
-    /// Where comments stand, in bytes. They do nothing, and a person should see them.
+    /// The byte ranges of the comments. They have no effect, but a person should see them.
     #[must_use]
     pub fn comments(&self) -> &[Range<usize>] {
         &self.comments
     }
 
-    /// All simple commands: those in subshells and substitutions too.
+    /// All simple commands, including those in subshells and substitutions.
     pub fn simple_commands(&self) -> impl Iterator<Item = &SimpleCommand> {
         let mut found = Vec::new();
         self.collect(&mut found);
@@ -291,7 +291,7 @@ impl Commands {
 }
 
 impl RedirectionTarget {
-    /// The word that names the target.
+    /// The word of the target; `None` for a descriptor and a here-document.
     #[must_use]
     pub fn word(&self) -> Option<&Word> {
         match self {

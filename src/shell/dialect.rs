@@ -1,26 +1,26 @@
-//! Which shell a command is written for.
+//! The shells that a command may be written for.
 
 /// The shell that a text is written for.
 ///
-/// The three POSIX shells are read with the grammar that they agree on. Text for any other shell is refused, so that a
-/// person is asked.
+/// For the three POSIX shells, only syntax that they interpret in the same way is accepted. Text for any other shell is
+/// refused, so that a person is asked.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// POSIX `sh`, as `dash` and BusyBox implement it.
     Sh,
-    /// GNU Bash.
+    /// GNU Bash, of any version.
     Bash,
     /// Z shell, with its default options.
     Zsh,
-    /// PowerShell, Windows PowerShell. Always refused.
+    /// PowerShell and Windows PowerShell. Always refused.
     PowerShell,
-    /// `cmd.exe`. Always refused.
+    /// `cmd.exe`, whose commands are always refused.
     Cmd,
 }
 
 impl Dialect {
-    /// The dialect of a program by its file name, as in `bash` or `/bin/sh`.
+    /// The dialect of a shell program, by its file name or path, such as `bash` or `/bin/sh`.
     ///
     /// ```
     /// use countersign::shell::Dialect;
@@ -44,7 +44,7 @@ impl Dialect {
         matches!(self, Self::Sh | Self::Bash | Self::Zsh)
     }
 
-    /// Process substitution, `<<<` and `&>` exist only there.
+    /// Whether the shell has process substitution, `<<<` and `&>`.
     pub(super) fn has_extensions(self) -> bool {
         matches!(self, Self::Bash | Self::Zsh)
     }

@@ -1,4 +1,4 @@
-//! Judges where a command works.
+//! Judges the directories that commands run in or change to.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,8 @@ impl Simple<'_> {
         Some(self.here.clone())
     }
 
-    /// A directory below the root may be a repository of its own, whose settings run programs.
+    /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's
+    /// own: the settings of another repository may run programs.
     pub(super) fn repository(&mut self, judging: &Judging<'_>) {
         let workspace = &judging.classifier.workspace;
         let known = |directory: &Path| {

@@ -1,10 +1,10 @@
-//! Environment variables that change no more than what a program prints.
+//! Environment variables that may be set for a command, or printed by one.
 
 use super::names::names;
 
-/// Whether a command may be given this variable.
+/// Whether a command may run with this variable: only names that change no more than how a program prints.
 pub(super) fn may_be_set(name: &str, value: &str) -> bool {
-    // A value that is a path could name code to load, whatever the variable is for.
+    // A path is refused for every variable, as it could name code to load.
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '-' | '_' | '.' | ',' | '=' | ':' | '*' | '+' | '@' | ' ' | '/')
@@ -18,7 +18,7 @@ pub(super) fn may_be_set(name: &str, value: &str) -> bool {
         && !zone
 }
 
-/// Whether a variable's value may be printed.
+/// Whether a variable's value is public, so that a command may print it.
 pub(super) fn is_public(name: &str) -> bool {
     names("public variables").contains(&name)
 }

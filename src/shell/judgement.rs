@@ -1,22 +1,22 @@
-//! What commands do, and whether they may.
+//! The result of judging commands: effects, reasons and verdicts.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Whether commands may run.
+/// Whether commands may run. Ordered from the least to the most strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// They may run.
+    /// The commands may run unattended.
     Allow,
-    /// A person has to see them first.
+    /// A person has to approve the commands.
     Ask,
-    /// They may not.
+    /// The commands must not run.
     Deny,
 }
 
 impl Verdict {
-    /// Whether they may run.
+    /// Whether the verdict is [`Allow`](Self::Allow).
     #[must_use]
     pub fn is_allow(self) -> bool {
         self == Self::Allow
@@ -33,33 +33,33 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One thing that a command does.
+/// One effect of a command.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Reads the content of a file, or of all files in a directory.
     Reads(PathBuf),
-    /// Reads names and metadata.
+    /// Reads names and metadata of a file or directory, not its content.
     Lists(PathBuf),
-    /// Writes a file, or below a directory.
+    /// Writes a file, or files below a directory.
     Writes(PathBuf),
-    /// Runs code of the workspace: its tests, its build.
+    /// Runs code of the workspace, such as its tests or build scripts.
     RunsWorkspace,
-    /// Runs code that is named in the command.
+    /// Runs code that the command names or contains.
     Runs(String),
-    /// Runs another program, which has a part of its own.
+    /// Runs another program, as `timeout` does. That program is judged as a part of its own.
     Wraps(String),
-    /// Talks to a host or a service.
+    /// Communicates with a host or service, which is named here.
     Sends(String),
     /// Prints variables of the environment.
     RevealsEnvironment,
-    /// Goes to another directory.
+    /// Changes the working directory.
     ChangesDirectory(PathBuf),
-    /// Anything else, in words.
+    /// Any other effect, in words.
     Other(String),
 }
 
-/// Why a part is asked about or denied.
+/// Why a part needs an approval or is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     pub(super) verdict: Verdict,
@@ -68,26 +68,26 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// What it leads to.
+    /// The verdict that this reason leads to: ASK or DENY.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Whether no standing answer may cover it.
+    /// Whether a person has to be asked every time, so that no answer in advance applies.
     #[must_use]
     pub fn is_every_time(&self) -> bool {
         self.every_time
     }
 
-    /// The reason, in words for a person.
+    /// The reason, as text for a person.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// One simple command with what it does.
+/// One simple command with its effects and reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub(super) span: Range<usize>,
@@ -99,50 +99,50 @@ pub struct Part {
 }
 
 impl Part {
-    /// Where the command stands in the text, in bytes.
+    /// The byte range of the command in the text.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// The program and its arguments, as they are written but without quotes.
+    /// The program and its arguments, as they are written, with the quotes removed.
     #[must_use]
     pub fn argv(&self) -> &[String] {
         &self.argv
     }
 
-    /// The program that runs this one, as `timeout` in `timeout 5 make`.
+    /// The program that runs this one, such as `timeout` in `timeout 5 make`.
     #[must_use]
     pub fn wrapped_by(&self) -> Option<&str> {
         self.wrapped_by.as_deref()
     }
 
-    /// The directory that it runs in.
+    /// The directory that the command runs in. Where several are possible, the first of them.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What it does.
+    /// The effects of the command.
     #[must_use]
     pub fn effects(&self) -> &[Effect] {
         &self.effects
     }
 
-    /// Why it is not allowed. Empty where it is.
+    /// Why the command is not allowed; empty if it is.
     #[must_use]
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 
-    /// The strictest of its reasons.
+    /// The strictest verdict of its reasons; ALLOW without one.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.reasons.iter().map(Reason::verdict).max().unwrap_or(Verdict::Allow)
     }
 }
 
-/// What commands do, part for part.
+/// The judgement of a text, with one part for each simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judgement {
     pub(super) parts: Vec<Part>,
@@ -150,26 +150,26 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The strictest verdict of all parts; at least ASK where the text was not understood.
+    /// The strictest verdict of all parts; at least ASK if the text could not be parsed.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let refused = if self.refused.is_some() { Verdict::Ask } else { Verdict::Allow };
         self.parts.iter().map(Part::verdict).fold(refused, Ord::max)
     }
 
-    /// Every simple command, also within wrappers, subshells and substitutions.
+    /// All simple commands, including those inside wrappers, subshells and substitutions.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Why the text, or a rest of it, was not understood.
+    /// Why the text, or the rest of it, could not be parsed.
     #[must_use]
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
 
-    /// All reasons, the strictest first.
+    /// The reasons of all parts, the strictest first.
     #[must_use]
     pub fn reasons(&self) -> Vec<&Reason> {
         let mut reasons: Vec<&Reason> = self.parts.iter().flat_map(Part::reasons).collect();

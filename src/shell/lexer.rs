@@ -1,13 +1,13 @@
-//! Characters, blanks and words.
+//! The lexer: characters, blanks, comments and assignments.
 //!
-//! Only what `sh`, `bash` and `zsh` read in the same way is accepted.
+//! Only syntax that `sh`, `bash` and `zsh` interpret in the same way is accepted.
 
 use std::ops::Range;
 
 use super::characters;
 use super::dialect::Dialect;
 
-/// Where reading stopped, and why.
+/// The place where lexing stopped, and why the text is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stop {
     pub(super) at: usize,
@@ -20,7 +20,7 @@ impl Stop {
     }
 }
 
-/// A place in a text.
+/// A text with the current position in it.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     pub(super) text: &'a str,
@@ -28,7 +28,8 @@ pub(super) struct Lexer<'a> {
     pub(super) dialect: Dialect,
     comments: Vec<Range<usize>>,
     pub(super) words: usize,
-    /// Where the line after the bodies of here-documents begins, while the line that opened them is read.
+    /// The offset after the body of a here-document, while the line that opened it is read: the body was read ahead and
+    /// is skipped at the line break.
     pub(super) resume: Option<usize>,
 }
 
@@ -98,7 +99,7 @@ impl<'a> Lexer<'a> {
         std::mem::take(&mut self.comments)
     }
 
-    /// Refuses characters that a terminal, a person or a shell may read differently.
+    /// Refuses characters that a terminal, a person or a shell may interpret differently.
     pub(super) fn check_characters(&self) -> Result<(), Stop> {
         match characters::refused(self.text) {
             Some((at, why)) => Err(Stop::new(at, why)),
@@ -106,7 +107,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Blanks, continued lines, and a comment.
+    /// Skips blanks, line continuations, and a comment, whose range is recorded.
     pub(super) fn skip_blanks(&mut self) -> Result<(), Stop> {
         let start = self.at;
         loop {
@@ -131,7 +132,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Whether nothing of a word stands directly in front.
+    /// Whether the character before the position ends a word, so that `#` begins a comment here.
     fn after_separator(&self) -> bool {
         let before = self.text.get(..self.at).unwrap_or_default();
         before
@@ -140,7 +141,7 @@ impl<'a> Lexer<'a> {
             .is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '|' | '&' | '('))
     }
 
-    /// Blanks, comments and line breaks; whether there was a line break.
+    /// Skips blanks, comments and line breaks. Returns whether there was a line break.
     pub(super) fn skip_lines(&mut self) -> Result<bool, Stop> {
         let mut broken = false;
         loop {
@@ -153,7 +154,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `!` in front of a pipeline.
+    /// Skips a `!` before a pipeline. Returns whether there was one.
     pub(super) fn eat_bang(&mut self) -> bool {
         let found = self.starts_with("! ");
         if found {
@@ -170,7 +171,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `NAME=` in front of a value.
+    /// Skips the `NAME=` of an assignment and returns the name.
     pub(super) fn eat_assignment(&mut self) -> Result<Option<String>, Stop> {
         let rest = self.rest();
         let name: &str = rest
@@ -200,7 +201,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Whether the word, with a name of this length, may be `NAME+=` or `NAME[…]=`.
+    /// Whether a name of this length is followed by `+=` or `[`, as in `NAME+=` and `NAME[…]=`.
     fn may_assign(&self, name: usize) -> bool {
         let rest = self.rest().get(name..).unwrap_or_default();
         rest.starts_with("+=") || rest.starts_with('[')

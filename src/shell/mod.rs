@@ -1,9 +1,10 @@
-//! Commands of a shell, judged by what they run, write, send and read (rule C1).
+//! Static analysis of shell commands: what they read, write, run and send, and whether they may run unattended (rule
+//! C1).
 //!
-//! [`Commands::parse`] reads a text strictly: what it does not know is refused. A [`Classifier`] judges each simple command
-//! by itself, from a table of programs: what its options and operands mean, what it reads, writes, runs and sends. The
-//! result, a [`Judgement`], is data: part for part the [`Effect`]s, the [`Verdict`] and the [`Reason`]s.
-//! [How commands are judged](crate::docs::shell) says what is assumed, and how a program is described.
+//! [`Commands::parse`] is strict: syntax that the lexer does not know is refused. A [`Classifier`] judges each simple
+//! command by itself, with a table of programs that describes what their options and operands mean. The result is a
+//! [`Judgement`]: for each [`Part`] its [`Effect`]s, [`Verdict`] and [`Reason`]s. [How commands are
+//! judged](crate::docs::shell) lists the assumptions, and explains how to describe a program.
 //!
 //! ```
 //! use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdict, Workspace};
@@ -35,7 +36,8 @@
 //! # let _ = layer;
 //! ```
 //!
-//! A missing or unreadable argument is no command: the empty text is allowed, as it runs nothing. This is not a sandbox.
+//! A missing argument, or one that is not a string, becomes the empty text here, which is allowed because it runs
+//! nothing. The classifier is not a sandbox.
 
 mod characters;
 mod classify;

@@ -1,9 +1,9 @@
-//! Lists of names, in `names.txt`.
+//! The lists of names in `names.txt`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The names under a heading.
+/// The names under a `[heading]` of the file; none for an unknown heading.
 pub(super) fn names(heading: &str) -> &'static [&'static str] {
     static NAMES: OnceLock<HashMap<&str, Vec<&str>>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {

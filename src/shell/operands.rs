@@ -1,4 +1,4 @@
-//! Judges the operands of a command by their kinds.
+//! The judgement of operands, by their kinds.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ impl Simple<'_> {
         }
     }
 
-    /// Text that nothing is opened by. What the shell puts in must not reveal anything.
+    /// Judges text that names no file to open. Values that the shell expands into it must not reveal secrets.
     pub(super) fn text(&mut self, word: &Word) {
         let secret = word.parameters.iter().find(|name| !environment::is_public(name));
         if let Some(secret) = secret {
@@ -162,7 +162,7 @@ impl Simple<'_> {
         }
     }
 
-    /// Judges one place that a path may lead to; whether it is asked about.
+    /// Judges one place that a path may lead to. Returns whether a reason was added.
     fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
         let before = self.reasons.len();
         let what = place(found, judging.classifier.workspace.root());
@@ -206,7 +206,7 @@ impl Simple<'_> {
     }
 }
 
-/// The path in an operand; that of `HEAD:src/lib.rs` is behind the colon.
+/// The path in an operand. In `HEAD:src/lib.rs` it follows the colon.
 fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
     match (kind, text.split_once(':')) {
         (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
@@ -214,7 +214,7 @@ fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
     }
 }
 
-/// Whether a `..` follows a glob: a link that fits the glob leads anywhere.
+/// Whether a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.
 fn after_glob(text: &str) -> bool {
     text.split('/').skip_while(|part| !part.contains(['*', '?', '['])).any(|part| part == "..")
 }

@@ -1,4 +1,4 @@
-//! The grammar: lists, pipelines, subshells, simple commands and redirections.
+//! The parser: lists, pipelines, subshells, simple commands and redirections.
 
 use super::commands::{
     Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,
@@ -11,7 +11,7 @@ use super::word::{Word, WordKind};
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_COMMANDS: usize = 256;
 
-/// Words that are part of the grammar, in some of the shells, where a command's name stands.
+/// Words that are part of the grammar of at least one of the shells when they stand in the place of a command's name.
 const RESERVED: &[&str] = &[
     "!",
     "[[",
@@ -43,11 +43,11 @@ const RESERVED: &[&str] = &[
     "-",
 ];
 
-/// Reads one text.
+/// The parser of one text.
 #[derive(Debug)]
 pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// What has been read, for [`Refused::read`].
+    /// The pipelines that were parsed completely, for [`Refused::read`].
     read: Commands,
     commands: usize,
 }
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         Ok(commands)
     }
 
-    /// Pipelines up to the end of the text, or to the `)` of a nested list, which is left.
+    /// Parses pipelines up to the end of the text, or to the `)` of a nested list, which is not consumed.
     fn list(&mut self, depth: usize) -> Parsed<Commands> {
         if depth > 4 {
             return Err(self.lexer.stop("more than 4 levels of nesting"));
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What joins the next pipeline, and whether anything stood there.
+    /// Parses the operator before the next pipeline. Returns also whether there was a separator.
     fn separator(&mut self) -> Parsed<(Join, bool)> {
         self.lexer.skip_blanks()?;
         if self.lexer.eat("&&") {
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A list between parentheses.
+    /// Parses a list between parentheses.
     fn parenthesised(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
         self.lexer.no_open_documents()?;
         self.lexer.eat(opening);
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
             return Ok(word);
         }
         let mut word = self.lexer.begin_word()?;
-        // The lexer stops at each `$(`, as what is inside is a list of commands again.
+        // The lexer stops at each `$(`, since the text inside is a list of commands again.
         while self.lexer.continue_word(&mut word)? {
             let inner = self.parenthesised(depth, "$(")?;
             word.substitution(inner);
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
         let target = match operator {
             ">&" => RedirectionTarget::Duplicate(self.lexer.eat_descriptor()?),
             "<<" => {
-                // The body comes with the next line break, and is filled in by then.
+                // The lexer reads the body ahead, and skips it at the next line break.
                 let body = self.lexer.here_document()?;
                 return Ok(Some(Redirection { fd, target: RedirectionTarget::HereDocument(body) }));
             }

@@ -1,4 +1,4 @@
-//! Where a path leads: inside the workspace, to a secret, to a file that configures what runs.
+//! Classifies paths: inside the workspace, secret, protected, or elsewhere.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use super::names::names;
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
-/// The directory tree that the commands may work in.
+/// The directory tree that commands may work in.
 #[derive(Clone)]
 pub struct Workspace {
     root: PathBuf,
@@ -16,7 +16,7 @@ pub struct Workspace {
     home: Option<PathBuf>,
     writable: Vec<PathBuf>,
     resolve: Arc<Resolve>,
-    /// Whether files of this machine may be looked at.
+    /// Whether files of this machine are examined.
     looks: bool,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// A workspace on this machine. Symbolic links are followed; commands run in its root.
+    /// A workspace on this machine. Symbolic links are followed; commands start in the root.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let given = root.into();
@@ -41,8 +41,8 @@ impl Workspace {
         workspace.resolved_by(existing)
     }
 
-    /// A workspace of which only the names are known: no file is looked at. For tests, and for commands that will run
-    /// on another machine.
+    /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
+    /// that will run on another machine.
     #[must_use]
     pub fn lexical(root: impl Into<PathBuf>) -> Self {
         let root = normal(&root.into());
@@ -61,28 +61,29 @@ impl Workspace {
         }
     }
 
-    /// The directory that the commands begin in.
+    /// Sets the directory that commands start in, relative to the root; the root by default.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = normal(&self.root.join(directory.into()));
         self
     }
 
-    /// The user's home directory, for `~`.
+    /// Sets the user's home directory, which `~` stands for.
     #[must_use]
     pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// One more place that tools may write to. A program from there is never allowed.
+    /// Adds a place that tools may write to. A program in such a place is never allowed.
     #[must_use]
     pub fn writable(mut self, place: impl Into<PathBuf>) -> Self {
         self.writable.push(normal(&place.into()));
         self
     }
 
-    /// How a path is resolved to the file it leads to. `None` means that it cannot be resolved, and a person is asked.
+    /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
+    /// is asked.
     #[must_use]
     pub fn resolved_by(
         mut self,
@@ -100,7 +101,8 @@ impl Workspace {
         &self.directory
     }
 
-    /// Whether no repository begins between a directory and the root. Unknown where no file is looked at.
+    /// Whether it is certain that no repository begins between a directory and the root. Never certain in a
+    /// [`lexical`](Self::lexical) workspace.
     pub(super) fn is_no_repository(&self, directory: &Path) -> bool {
         let is_one = |at: &Path| {
             at.join(".git").exists() || (at.join("HEAD").exists() && at.join("objects").exists())
@@ -109,12 +111,12 @@ impl Workspace {
         self.looks && directory.starts_with(&self.root) && !between.any(is_one)
     }
 
-    /// Whether tools may write there.
+    /// Whether tools may write to a path.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|place| path.starts_with(place))
     }
 
-    /// The places that a path may lead to: as it is written, and as it is resolved.
+    /// The two places that a path stands for: as it is written, and as it is resolved.
     pub(super) fn places(&self, text: &str, directory: &Path) -> Option<[PathBuf; 2]> {
         let joined = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.home {
@@ -130,7 +132,7 @@ impl Workspace {
 
 const UNKNOWN_HOME: &str = "/home";
 
-/// The path that an existing beginning of it leads to, with the rest behind.
+/// Resolves the longest existing beginning of a path, and appends the rest.
 fn existing(path: &Path) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = path;
@@ -138,7 +140,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
         if let Ok(found) = std::fs::canonicalize(at) {
             return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
         }
-        // A link that leads nowhere yet could lead anywhere later.
+        // A dangling link could lead anywhere later.
         if std::fs::symlink_metadata(at).is_ok() {
             return None;
         }
@@ -151,7 +153,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The path without `.` and `..`.
+/// The path without `.` and `..`, by its text alone.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -166,24 +168,24 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// What is known about a place by its name.
+/// The class of a path, by its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the workspace.
+    /// In the workspace, and in none of the other classes.
     Inside,
-    /// A part of the system that every user can read and that holds no secrets.
+    /// A part of the system that every user can read and that contains no secrets.
     System,
     /// `/dev/null` and the standard streams.
     Stream,
-    /// Keys, passwords, the environment of processes.
+    /// Contains keys, passwords, or the environment of processes.
     Secret,
-    /// In the workspace, and decides what runs or what is allowed: `.git`, configuration of agents.
+    /// In the workspace, and decides what runs or what is allowed: `.git`, and the configuration of agents.
     Protected,
-    /// Anywhere else.
+    /// Any other place.
     Outside,
 }
 
-/// What a path, without `.` and `..`, is.
+/// Classifies a path that has no `.` and `..`.
 pub(super) fn place(path: &Path, root: &Path) -> Place {
     let text = path.to_string_lossy();
     if names("streams").contains(&&*text) {
@@ -202,7 +204,7 @@ pub(super) fn place(path: &Path, root: &Path) -> Place {
     if is_system(&text) { Place::System } else { Place::Outside }
 }
 
-/// Whether a path's names say that it holds keys or passwords.
+/// Whether a path contains keys or passwords, by the names in it.
 pub(super) fn is_secret(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
     while let Some(part) = parts.next() {
@@ -239,7 +241,8 @@ fn is_secret_file(name: &str) -> bool {
         || lower.starts_with("id_ed25519")
 }
 
-/// Whether a glob could stand for a secret's name, and was written so that it does.
+/// Whether a glob could match the name of a secret, and is specific enough that this is likely intended: at least two
+/// literal characters, or a leading dot.
 pub(super) fn may_be_secret(glob: &str) -> bool {
     let samples = names("secret samples");
     glob.split('/').any(|part| {
@@ -250,11 +253,11 @@ pub(super) fn may_be_secret(glob: &str) -> bool {
     })
 }
 
-/// Whether a name fits a glob; a `[…]` stands for any one character.
+/// Whether a name matches a glob. A `[…]` matches any one character.
 pub(super) fn fits(glob: &str, name: &str) -> bool {
     let glob: Vec<char> = glob.chars().collect();
     let name: Vec<char> = name.chars().collect();
-    // The places in the glob that the name up to here may have come to.
+    // The positions in the glob that the characters so far may have reached.
     let mut at = vec![0_usize];
     let close = |at: &mut Vec<usize>| {
         let mut next = 0;
@@ -295,7 +298,7 @@ pub(super) fn fits(glob: &str, name: &str) -> bool {
     at.contains(&glob.len())
 }
 
-/// Whether a path in the workspace decides what runs there or what an agent may do.
+/// Whether a path, relative to the root, decides what runs there or what an agent may do.
 pub(super) fn is_protected(inner: &Path) -> bool {
     let named = |component: Component<'_>| {
         let name = component.as_os_str().to_string_lossy();
@@ -305,7 +308,7 @@ pub(super) fn is_protected(inner: &Path) -> bool {
     inner.components().any(named)
 }
 
-/// Whether a file says how the workspace is built, and so what code a build runs.
+/// Whether a file defines the build of the workspace, and with it the code that a build runs.
 pub(super) fn is_build_definition(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let in_cargo = path.parent().is_some_and(|folder| folder.ends_with(".cargo"));
@@ -314,7 +317,7 @@ pub(super) fn is_build_definition(path: &Path) -> bool {
         || names("build definition endings").iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether every user can read a place of the system, and it holds no secrets.
+/// Whether a path of the system is readable for every user and contains no secrets.
 fn is_system(path: &str) -> bool {
     let below = |place: &str| {
         path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))

@@ -1,9 +1,9 @@
-//! Redirections and here-documents.
+//! The lexer's part for redirections and here-documents.
 
 use super::lexer::{Lexer, Stop};
 
 impl Lexer<'_> {
-    /// The next redirection's descriptor and operator.
+    /// Reads the file descriptor and the operator of a redirection; `None` if none begins here.
     pub(super) fn eat_redirection(&mut self) -> Result<Option<(Option<u8>, &'static str)>, Stop> {
         let rest = self.rest();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -49,7 +49,7 @@ impl Lexer<'_> {
         Ok(Some((fd, found)))
     }
 
-    /// The descriptor after `>&`.
+    /// Reads the descriptor after `>&`.
     pub(super) fn eat_descriptor(&mut self) -> Result<u8, Stop> {
         let fd = match self.peek() {
             Some('1') => 1,
@@ -63,7 +63,7 @@ impl Lexer<'_> {
         Ok(fd)
     }
 
-    /// The body of a here-document whose `<<` was just read.
+    /// Reads the delimiter and, ahead of the rest of the line, the body of a here-document whose `<<` was just read.
     pub(super) fn here_document(&mut self) -> Result<String, Stop> {
         self.skip_blanks()?;
         let start = self.at;
@@ -103,7 +103,7 @@ impl Lexer<'_> {
         Err(Stop::new(start, "a here-document without its end"))
     }
 
-    /// A list in parentheses, and the text, must not end on a line that opened a here-document.
+    /// Refuses parentheses, or the end of the text, on a line that opened a here-document.
     pub(super) fn no_open_documents(&self) -> Result<(), Stop> {
         match self.resume {
             None => Ok(()),

@@ -1,11 +1,12 @@
-//! Runs commands that were read, without a shell.
+//! Runs parsed commands without a shell.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::commands::{
@@ -13,17 +14,18 @@ use super::commands::{
 };
 use super::word::Word;
 
-/// What a command printed, and how it ended.
+/// The output and the exit status of a command.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ShellOutput {
-    /// What it printed, errors among the rest. Bytes that are not UTF-8 are replaced.
+    /// Standard output and standard error, interleaved as they were written. Bytes that are not UTF-8 are replaced.
     pub output: String,
-    /// The exit status of the last program; 127 where there is no such program, 128 and more where a signal ended it.
+    /// The exit status of the last program: 127 if there is no such program, 126 if it could not be started, 124 if it
+    /// was stopped, and 128 plus the number of the signal if a signal ended it.
     pub status: i32,
-    /// How many bytes of output were left out.
+    /// The number of bytes beyond the output limit, which are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
-    /// Whether it was stopped because it took too long.
+    /// Whether the command was stopped at its time limit.
     #[serde(skip_serializing_if = "is_false")]
     pub timed_out: bool,
 }
@@ -44,7 +46,7 @@ pub(super) struct Limits {
     pub(super) output: usize,
 }
 
-/// Whether everything in the text can be run without a shell; else what cannot.
+/// Checks that every command can run without a shell; the error says which cannot.
 pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
     for pipeline in &commands.pipelines {
         for stage in &pipeline.stages {
@@ -74,7 +76,7 @@ pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs commands that are [`runnable`].
+/// Runs commands that passed [`runnable`], and blocks until they end or are stopped.
 pub(super) fn run(
     commands: &Commands,
     directory: PathBuf,
@@ -82,7 +84,7 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> io::Result<ShellOutput> {
     let (reader, writer) = pipe()?;
-    let collected = collect(reader);
+    let collected = collect(reader, limits.output);
     let mut running =
         Running { directory, writer, until: Instant::now() + limits.time, stop, stopped: false };
     let mut status = 0;
@@ -97,9 +99,9 @@ pub(super) fn run(
         }
     }
     let timed_out = running.stopped;
-    // The last writer of ours: what is read ends when the programs have ended, too.
+    // Closes the last writer of this process, so that the pipe ends when the programs have ended.
     drop(running);
-    let (bytes, left_out) = received(&collected, limits.output);
+    let Output { bytes, left_out } = collected.take();
     Ok(ShellOutput {
         output: String::from_utf8_lossy(&bytes).into_owned(),
         status,
@@ -108,41 +110,51 @@ pub(super) fn run(
     })
 }
 
-/// Reads to the end in a thread of its own, so that no program waits for its output to be read.
-fn collect(mut reader: PipeReader) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 16 * 1024];
-        while let Ok(length) = reader.read(&mut buffer) {
-            let read = buffer.get(..length).unwrap_or_default().to_vec();
-            if length == 0 || sender.send(read).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+/// What has been read of the output of programs, while a thread goes on reading.
+struct Collected {
+    output: Arc<Mutex<Output>>,
+    /// Disconnected when the reading is over.
+    reading: Receiver<()>,
 }
 
-/// What has been read. A program that goes on in the background keeps the pipe open: it is not waited for.
-fn received(collected: &Receiver<Vec<u8>>, limit: usize) -> (Vec<u8>, usize) {
-    let mut bytes = Vec::new();
-    let mut left_out = 0;
-    let until = Instant::now() + Duration::from_millis(500);
-    loop {
-        match collected.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(read) => {
-                let kept = read.len().min(limit.saturating_sub(bytes.len()));
-                bytes.extend_from_slice(read.get(..kept).unwrap_or_default());
-                left_out += read.len() - kept;
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    left_out: usize,
+}
+
+/// Reads to the end in a thread of its own, so that no program waits for its output to be read. What is beyond the
+/// limit is counted and not kept.
+fn collect(mut reader: PipeReader, limit: usize) -> Collected {
+    let output = Arc::new(Mutex::new(Output::default()));
+    let (still_reading, reading) = channel();
+    let shared = Arc::clone(&output);
+    std::thread::spawn(move || {
+        let _still_reading: Sender<()> = still_reading;
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(length) = reader.read(&mut buffer) {
+            if length == 0 {
+                break;
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return (bytes, left_out);
-            }
+            let mut output = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = length.min(limit.saturating_sub(output.bytes.len()));
+            output.bytes.extend_from_slice(buffer.get(..kept).unwrap_or_default());
+            output.left_out = output.left_out.saturating_add(length - kept);
         }
+    });
+    Collected { output, reading }
+}
+
+impl Collected {
+    /// The output so far. A program that goes on in the background keeps the pipe open: it is waited for only briefly.
+    fn take(&self) -> Output {
+        // There is nothing to receive: this ends with the reading, or with the time.
+        let _ = self.reading.recv_timeout(Duration::from_millis(500));
+        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Where a descriptor of a program points to.
+/// The target of a program's standard output or error.
 enum Target {
     Pipe(PipeWriter),
     File(File),
@@ -207,7 +219,7 @@ impl Running<'_> {
         Ok(i32::from(found == negated))
     }
 
-    /// Starts a program, or says with which status it counts as ended.
+    /// Starts a program. The error is the exit status that counts in its place.
     fn start(
         &mut self,
         command: &SimpleCommand,
@@ -279,7 +291,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Waits for all programs; the status is that of the last.
+    /// Waits for all programs of a pipeline, and returns the exit status of the last. Kills them at the time limit or
+    /// when the call was dropped.
     fn wait(&mut self, children: &mut [Result<Child, i32>]) -> i32 {
         loop {
             let mut running = false;
@@ -317,7 +330,7 @@ fn created(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// A pipe that holds a text. A thread writes it, as it may be longer than what a pipe holds.
+/// A pipe from which a text is read. A thread writes the text, as it may exceed the capacity of the pipe.
 fn text_input(text: &str) -> io::Result<PipeReader> {
     let (reader, mut writer) = pipe()?;
     let text = text.to_owned();

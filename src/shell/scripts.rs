@@ -1,6 +1,7 @@
-//! Scripts in the small languages of programs that print: what they run and write.
+//! Checks of scripts for programs such as `sed` and `awk`: whether they could run programs, or read or write other
+//! files.
 //!
-//! Each check knows a part of its language and refuses the rest.
+//! Each check knows a subset of its language and refuses the rest.
 
 pub(super) fn sed(script: &str) -> Result<(), String> {
     Sed { rest: script }.script()
@@ -63,7 +64,8 @@ impl Sed<'_> {
         Ok(())
     }
 
-    /// Up to a delimiter that is not escaped. A delimiter within `[…]` does not count for some versions: refused.
+    /// Skips to a delimiter that is not escaped. A delimiter within `[…]` is refused: some versions of `sed` end the
+    /// pattern there, others do not.
     fn delimited(&mut self, delimiter: char) -> Result<(), String> {
         let mut bracket = false;
         while let Some(next) = self.bump() {
@@ -101,7 +103,7 @@ impl Sed<'_> {
                 self.end()
             }
             Some('a' | 'i' | 'c') => {
-                // The text goes on to the end of the line, and further behind a backslash: refused.
+                // The text ends with the line. With a backslash it may continue on the next line, which is refused.
                 let line = self.rest.split('\n').next().unwrap_or_default();
                 if line.trim_start_matches(['\\', ' ']).contains('\\')
                     || line.trim_end().ends_with('\\')
@@ -139,7 +141,7 @@ impl Sed<'_> {
         }
     }
 
-    /// What may follow a command.
+    /// Checks that a command ends here.
     fn end(&mut self) -> Result<(), String> {
         self.skip(&[' ', '\t']);
         match self.peek() {
@@ -150,7 +152,7 @@ impl Sed<'_> {
     }
 }
 
-/// Whether a script has a name as a word of its own.
+/// Whether a script contains a name as a whole word.
 fn names(script: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     script.match_indices(name).any(|(at, _)| {
@@ -160,7 +162,8 @@ fn names(script: &str, name: &str) -> bool {
     })
 }
 
-/// The check takes no account of strings and patterns, as what is one is hard to tell: `|` is refused in both.
+/// Strings and patterns are not recognised, since it is hard to tell where they begin: a `|` in them is refused as
+/// well.
 pub(super) fn awk(script: &str) -> Result<(), String> {
     for name in [
         "system",
@@ -226,7 +229,7 @@ pub(super) fn yq(script: &str) -> Result<(), String> {
     jq(script)
 }
 
-/// One statement of SQL that only reads.
+/// Accepts one SQL statement that only reads.
 pub(super) fn sql(text: &str) -> Result<(), String> {
     let text = text.trim().trim_end_matches(';');
     let lower = text.to_ascii_lowercase();
@@ -268,7 +271,8 @@ pub(super) fn sql(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An operand of `test` and `[`. A name with an index is evaluated, and the index may run a command.
+/// Checks an operand of `test` and `[`. Shells evaluate the index of an array element (`a[…]`), and the index may run a
+/// command.
 pub(super) fn test(word: &str) -> Result<(), String> {
     if word.contains('[') && word.len() > 1 {
         Err("an index may run a command".into())

@@ -1,40 +1,40 @@
-//! Which file a program's name stands for.
+//! Resolves the name of a program to its file, and checks that tools cannot write the file.
 
 use std::path::{Path, PathBuf};
 
 use super::paths::{Workspace, normal};
 
-/// The directories in which programs are looked for.
+/// The directories in which programs are looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
-    /// `None` looks at no file.
+    /// `None` checks no file at all.
     folders: Option<Vec<PathBuf>>,
 }
 
 impl SearchPath {
-    /// The directories of the variable `PATH`.
+    /// The directories of the environment variable `PATH`, read now.
     #[must_use]
     pub fn from_env() -> Self {
         let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect());
         Self { folders: Some(folders.unwrap_or_default()) }
     }
 
-    /// These directories.
+    /// The given directories, in this order.
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { folders: Some(folders.into_iter().map(Into::into).collect()) }
     }
 
-    /// Believes that every name stands for the program that is known by it. For tests, and for commands that will run
-    /// on another machine.
+    /// Trusts that every name stands for the program that is usually installed under it. For tests, and for commands
+    /// that will run on another machine.
     #[must_use]
     pub fn unchecked() -> Self {
         Self { folders: None }
     }
 
-    /// Why a name may stand for a file that tools can write, if it may.
+    /// A description of the problem, if the name may resolve to a file that tools can write.
     ///
-    /// A program that is in none of the directories is no danger: nothing runs.
+    /// A program that is in none of the directories is no problem, as nothing runs.
     pub(super) fn problem(&self, name: &str, workspace: &Workspace) -> Option<String> {
         let folders = self.folders.as_ref()?;
         for folder in folders {
@@ -57,7 +57,7 @@ impl SearchPath {
     }
 }
 
-/// The name of a program that was given with its path, if the path is one that programs are installed in.
+/// The file name of a program that was given with its path, if the path is one that systems install programs in.
 pub(super) fn installed_name(path: &str) -> Option<&str> {
     let folders = [
         "/bin",

@@ -1,4 +1,4 @@
-//! Judges one simple command.
+//! The judgement of one simple command.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use super::search_path::installed_name;
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use super::word::{Word, WordKind};
 
-/// How deep programs that run programs may be nested.
+/// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
 
-/// One command with what is known about the place where it stands.
+/// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
     assignments: Vec<(&'a str, &'a Word)>,
     words: &'a [Word],
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(super) here: Vec<PathBuf>,
-    /// What is known about its input.
+    /// What is known about the lines of its standard input.
     input: Lines,
-    /// More operands come from its input.
+    /// Whether it receives more operands from its standard input, as under `xargs`.
     appended: bool,
     wrapped_by: Option<String>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
-    /// Whether all paths that it names are in the workspace.
+    /// Whether all paths that the command names are in the workspace.
     pub(super) inside: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Simple<'a> {
         }
     }
 
-    /// What stands behind a subshell.
+    /// The redirections after a subshell, as a command without words.
     pub(super) fn redirections_only(redirections: &'a [Redirection], here: &[PathBuf]) -> Self {
         Self::of_words(&[], redirections, here, Lines::Unknown)
     }
@@ -110,7 +110,7 @@ impl<'a> Simple<'a> {
             effects: self.effects,
             reasons: self.reasons,
         };
-        // Programs that it runs come behind it.
+        // Its part goes before those of the programs that it runs, which were added while it was judged.
         judging.parts.insert(at.min(judging.parts.len()), part);
         left
     }
@@ -163,7 +163,7 @@ impl<'a> Simple<'a> {
         } else {
             given
         };
-        // The table lives as long as the judgement.
+        // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
         let programs = judging.classifier.programs.clone();
         let Some(entry) = programs.get(name) else {
             self.effects.push(Effect::Runs(name.to_owned()));
@@ -181,7 +181,7 @@ impl<'a> Simple<'a> {
             Err(unmatched) => {
                 self.unmatched(name, entry, &unmatched, args);
                 if entry.is(Mark::Wraps) {
-                    // What it runs is judged too, as it may be denied.
+                    // The program that it runs is judged nevertheless, as that program may be denied.
                     let known = |word: &Word| {
                         word.literal().is_some_and(|name| programs.get(name).is_some())
                     };
@@ -319,7 +319,7 @@ impl<'a> Simple<'a> {
         }
     }
 
-    /// A command that is asked about anyhow; what destroys the system or a home is denied.
+    /// Asks about a command that has to be approved anyway, and denies deleting the whole system or a home directory.
     fn destructive(&mut self, name: &str, what: &str, args: &[Word]) {
         let everything = |word: &Word| {
             let text = word.text.trim_end_matches(['*', '/']);
@@ -357,13 +357,13 @@ impl<'a> Simple<'a> {
         let mut inner = Simple::of_words(words, &[], &self.here, self.input);
         inner.appended = self.appended || *kind == Kind::RunAppended;
         inner.wrapped_by = Some(name.to_owned());
-        // Its substitutions are judged with the outer words.
+        // Substitutions in these words were judged with the outer command.
         judging.depth += 1;
         left.lines = inner.judge(judging).lines;
         judging.depth -= 1;
     }
 
-    /// The text of a `sh -c`.
+    /// Judges the text of a `sh -c`.
     pub(super) fn shell(&mut self, judging: &mut Judging<'_>, word: &Word) {
         let program = self.words.iter().find_map(|word| Dialect::of_program(&word.text));
         let dialect = program.unwrap_or(Dialect::Sh);

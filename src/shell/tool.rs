@@ -18,13 +18,14 @@ pub struct ShellArgs {
     pub command: String,
 }
 
-/// A tool that reads a command as [`Commands::parse`] does and runs exactly what was read, without a shell: programs with
-/// literal arguments, in pipelines and lists, with redirections, here-documents and `cd`.
+/// A tool that parses a command as [`Commands::parse`] does and runs exactly the parsed commands, without a shell:
+/// programs with literal arguments, in pipelines and lists, with redirections, here-documents and `cd`.
 ///
-/// What a shell would have to expand (globs, parameters, substitutions, `~`) is refused before anything runs, so that what
-/// was judged is what runs. Put a layer with a [`Classifier`](super::Classifier) in front of it: the tool itself decides
-/// nothing, and it is **not a sandbox**. Programs run with the rights and the environment of the process. When the call
-/// is given up or takes too long, the programs that the tool started are killed, but not those that they started.
+/// Anything that a shell would have to expand (globs, parameters, substitutions, `~`) is refused before any program
+/// starts, so that the judged command is the command that runs. Put a layer with a [`Classifier`](super::Classifier) in
+/// front of the tool: the tool itself decides nothing, and it is **not a sandbox**. Programs run with the rights and
+/// the environment of the process. When the call is cancelled or exceeds its time limit, the programs that the tool
+/// started are killed, but not the programs that those started.
 ///
 /// ```
 /// use countersign::shell::ShellTool;
@@ -47,28 +48,28 @@ pub struct ShellTool {
 }
 
 impl ShellTool {
-    /// Runs commands in a directory.
+    /// A tool that starts its commands in this directory, with the default limits.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let limits = Limits { time: Duration::from_secs(120), output: 64 * 1024 };
         Self { directory: directory.into(), limits }
     }
 
-    /// How long a command may take. The default is two minutes.
+    /// Sets how long one call may take, for all of its commands together; two minutes by default.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limits.time = limit;
         self
     }
 
-    /// How many bytes of output are kept, from the beginning. The default is 64 KiB.
+    /// Sets how many bytes of output are returned, counted from the beginning; 64 KiB by default.
     #[must_use]
     pub fn output_limit(mut self, bytes: usize) -> Self {
         self.limits.output = bytes;
         self
     }
 
-    /// The tool.
+    /// Makes the tool, under this name.
     #[must_use]
     pub fn into_tool(self, name: impl Into<Arc<str>>) -> Tool {
         let description = "Runs a command and returns its output and exit status. Programs with literal arguments only: \
@@ -84,7 +85,7 @@ impl ShellTool {
         let commands = Commands::parse(text, Dialect::Bash)
             .map_err(|refused| format!("not run: {refused}"))?;
         runnable(&commands).map_err(|why| format!("not run: {why}"))?;
-        // Dropped with the call, and then the programs are killed.
+        // When the call is dropped, this flag makes the blocking thread kill the programs.
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let (directory, limits, flag) = (self.directory.clone(), self.limits, Arc::clone(&stop.0));
         let running = tokio::task::spawn_blocking(move || run(&commands, directory, limits, &flag));

@@ -1,22 +1,24 @@
-//! One word of a command, after the shell has removed its quotes.
+//! Words of a command, with their quotes removed.
 
 use std::ops::Range;
 
 use super::commands::Commands;
 
-/// What a word of a command is before the shell expands it.
+/// The kind of a word, which says what the shell will do with it.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WordKind {
-    /// The program gets exactly this text.
+    /// A literal: the program receives exactly this text.
     Literal,
-    /// Begins with an unquoted `~`: a path in the user's home directory.
+    /// A path in the user's home directory: the word begins with an unquoted `~`.
     Tilde,
-    /// Has an unquoted `*`, `?` or `[`: any number of file names, also ones that look like options.
+    /// A pattern with an unquoted `*`, `?` or `[`. It becomes any number of file names, including names that look like
+    /// options.
     Glob,
-    /// Has a parameter (`$HOME`) or a command substitution: any text, and any number of words unless quoted.
+    /// A word with a parameter (`$HOME`) or a command substitution. It becomes any text, and any number of words unless
+    /// it is quoted.
     Expansion,
-    /// Is one process substitution, `<(command)`: the path of a pipe with the command's output.
+    /// A process substitution, `<(command)`: the path of a pipe with the command's output.
     Process,
 }
 
@@ -33,55 +35,55 @@ pub struct Word {
 }
 
 impl Word {
-    /// The text without its quotes. Expansions stand as they were written.
+    /// The text without its quotes. Parameters are kept as written, and a command substitution appears as `$(…)`.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the shell will make of it.
+    /// The kind of the word.
     #[must_use]
     pub fn kind(&self) -> WordKind {
         self.kind
     }
 
-    /// The text, if the program gets exactly this.
+    /// The text, if the program receives exactly this text.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
-    /// Whether any of it was quoted.
+    /// Whether any part of the word was quoted or escaped.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
         self.quoted
     }
 
-    /// Whether it may become several words, or none: an unquoted expansion or a glob.
+    /// Whether the shell may turn the word into several words, or none: an unquoted expansion or a glob.
     #[must_use]
     pub fn may_split(&self) -> bool {
         self.split || self.kind == WordKind::Glob
     }
 
-    /// The parameters that it expands, as `HOME` for `"$HOME/bin"`.
+    /// The names of the parameters in the word, such as `HOME` for `"$HOME/bin"`.
     #[must_use]
     pub fn parameters(&self) -> &[String] {
         &self.parameters
     }
 
-    /// The commands in its substitutions, which run before the word's own command.
+    /// The commands in the word's substitutions, which run before the command itself.
     #[must_use]
     pub fn substitutions(&self) -> &[Commands] {
         &self.substitutions
     }
 
-    /// Where it stands in the text, in bytes.
+    /// The byte range of the word in the text.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// A word that no text was parsed for.
+    /// A literal word that does not come from a text; its span is empty.
     pub(super) fn synthetic(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -94,7 +96,7 @@ impl Word {
         }
     }
 
-    /// The same word from a byte of its text on.
+    /// The word without the bytes of its text before `from`.
     pub(super) fn tail(&self, from: usize) -> Self {
         let mut tail = self.clone();
         tail.text = self.text.get(from..).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Words: quotes, expansions and braces.
+//! The lexer's part for words: quotes, expansions and braces.
 
 use super::commands::Commands;
 use super::dialect::Dialect;
@@ -7,7 +7,7 @@ use super::word::{Word, WordKind};
 
 const MAX_WORDS: usize = 4096;
 
-/// A word that is being read.
+/// A word whose end has not been read yet.
 #[derive(Debug)]
 pub(super) struct OpenWord {
     text: String,
@@ -55,7 +55,7 @@ impl Lexer<'_> {
         })
     }
 
-    /// Reads on to the end of the word (`false`), or to a `$(` (`true`).
+    /// Reads to the end of the word (`false`), or to a `$(` (`true`), which the parser handles.
     pub(super) fn continue_word(&mut self, word: &mut OpenWord) -> Result<bool, Stop> {
         while let Some(next) = self.peek() {
             if word.in_double_quotes {
@@ -102,7 +102,7 @@ impl Lexer<'_> {
         word.text.push(next);
     }
 
-    /// Whether the word has another character after this one.
+    /// Whether the word continues after the current character.
     fn word_goes_on(&self) -> bool {
         !matches!(self.peek_second(), None | Some(' ' | '\t' | '\n' | ';' | '|' | '&' | ')'))
     }
@@ -136,7 +136,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// One character or expansion between double quotes; whether it is a `$(`.
+    /// Reads one character or expansion between double quotes. Returns whether it is a `$(`.
     fn double_quoted(&mut self, word: &mut OpenWord, next: char) -> Result<bool, Stop> {
         match next {
             '"' => {
@@ -167,7 +167,7 @@ impl Lexer<'_> {
         Ok(false)
     }
 
-    /// What begins with `$`; whether it is a `$(`, which is left.
+    /// Reads an expansion that begins with `$`. Returns whether it is a `$(`, which is not consumed.
     fn dollar(&mut self, word: &mut OpenWord) -> Result<bool, Stop> {
         let start = self.at;
         let rest = self.rest().get(1..).unwrap_or_default();
@@ -220,7 +220,7 @@ impl Lexer<'_> {
         Ok(false)
     }
 
-    /// `{}`, or braces within a word that no shell expands, as in `HEAD@{1}`.
+    /// Reads `{}`, or braces within a word that no shell expands, as in `HEAD@{1}`.
     fn brace(&mut self, word: &mut OpenWord) -> Result<(), Stop> {
         let rest = self.rest();
         let end = rest.find('}').unwrap_or_default();

@@ -43,8 +43,7 @@ mod view;
 
 use crate::args::Args;
 pub use field::{Field, Limits};
-#[cfg(feature = "cli")]
-pub(crate) use text::wrap;
+pub use text::wrap;
 pub use view::{CallView, NoteView, QuestionView};
 
 use piece::{Style, join, pieces};

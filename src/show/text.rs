@@ -58,10 +58,16 @@ fn says_all(view: &CallView) -> bool {
         && args.is_some_and(|args| view.headline == format!("{}({})", view.tool, args.join(", ")))
 }
 
-/// One text as rows of at most so many columns, the first behind the prefix. The others begin with `:` behind an
-/// indent, which no row does otherwise.
-#[cfg(feature = "cli")]
-pub(crate) fn wrap(prefix: &str, text: &str, width: usize) -> Vec<String> {
+/// One text as rows of at most so many columns (24 at least), the first behind the prefix. The others begin with `:`
+/// behind an indent, so that no text can begin a row of its own. The text is one line, as [`escape`](super::escape)
+/// makes it.
+///
+/// ```
+/// let rows = countersign::show::wrap("> ", "delete the logs of last year", 24);
+/// assert_eq!(rows, ["> delete the logs of ", "  : last year"]);
+/// ```
+#[must_use]
+pub fn wrap(prefix: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Lines { width: width.max(NARROWEST), lines: Vec::new() };
     lines.row(prefix, text);
     lines.lines

@@ -59,7 +59,7 @@ pub struct CallView {
     pub notes: Vec<NoteView>,
 }
 
-/// One open question.
+/// One open question of a call, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct QuestionView {
@@ -75,9 +75,9 @@ pub struct QuestionView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NoteView {
-    /// Who wrote it.
+    /// The layer, tool or server that wrote it.
     pub author: String,
-    /// What was written.
+    /// The name and the value of the note.
     pub field: Field,
 }
 

@@ -74,7 +74,7 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(Inner { path, writer, reader }) })
     }
 
-    /// The file.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path

@@ -1,4 +1,4 @@
-//! A service that insists on tower's contract: `poll_ready` comes before every `call`.
+//! A service that checks tower's contract: `poll_ready` returns ready before every `call`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,14 @@ use std::task::{Context, Poll, ready};
 
 use tower::{Layer, Service};
 
-/// A [`tower::Layer`] that finds layers outside it which call without asking for readiness first.
+/// A [`tower::Layer`] that finds layers around it which call their inner service without polling its readiness first.
 ///
-/// Put it directly inside the layer under test, in one `ServiceBuilder`: two `layered` calls have a `Tools` between
-/// them, which always asks. It **panics**, by design, when it is called before `poll_ready` said
-/// that it is ready; every call, and every clone, has to ask anew. That finds the classic mistake of tower layers:
-/// `let mut inner = self.inner.clone(); inner.call(request)` calls a clone that nobody has polled.
+/// Put the probe directly inside the layer under test, in the same `ServiceBuilder`: between two `layered` calls there
+/// is a `Tools`, which always polls. The probe **panics**, by design, when it is called before `poll_ready` returned
+/// ready; every call, and every clone, has to poll anew. That finds the classic mistake of tower layers: `let mut inner
+/// = self.inner.clone(); inner.call(request)` calls a clone that was never polled.
 ///
-/// A turn contains the panic of a layer, so that in a turn it only fails its call; [`check`](Self::check) tells
-/// afterwards.
+/// A turn catches the panic of a layer and fails only that call, so check [`check`](Self::check) after the turn.
 ///
 /// ```
 /// use countersign::testing::ReadyProbe;
@@ -37,7 +36,7 @@ use tower::{Layer, Service};
 /// # Ok::<(), countersign::TurnError>(()) }).unwrap();
 /// ```
 ///
-/// It is for services of any kind, not only for tool calls:
+/// The probe works with services of any kind, not only with tool calls:
 ///
 /// ```should_panic
 /// use countersign::testing::ReadyProbe;
@@ -59,24 +58,24 @@ struct Counts {
 }
 
 impl ReadyProbe {
-    /// A probe. Clones of it count together, and so do all services that it makes.
+    /// Creates a probe. Its clones, and all services that they make, share one count.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes services that say once that they are not ready, before they are: finds layers that poll, but do not
-    /// wait for the answer.
+    /// Makes every service return `Poll::Pending` once before it becomes ready: this finds layers that poll without
+    /// waiting for readiness.
     #[must_use]
     pub fn pending_first(mut self) -> Self {
         self.pending_first = true;
         self
     }
 
-    /// How many calls came through.
+    /// The number of calls that reached the inner service.
     ///
     /// # Errors
-    /// Says so when a call came to a service that was not ready.
+    /// Says how many calls came before `poll_ready` returned ready.
     pub fn check(&self) -> Result<usize, String> {
         match self.counts.unready.load(Ordering::Relaxed) {
             0 => Ok(self.counts.calls.load(Ordering::Relaxed)),
@@ -93,7 +92,7 @@ impl<S> Layer<S> for ReadyProbe {
     }
 }
 
-/// The service of a [`ReadyProbe`]. A clone is unready, whatever its original is.
+/// The service of a [`ReadyProbe`]. A clone always starts unready.
 pub struct ReadyProbeService<S> {
     inner: S,
     probe: ReadyProbe,
@@ -103,7 +102,7 @@ pub struct ReadyProbeService<S> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Unready,
-    /// Has said once that it is not ready.
+    /// Has returned `Poll::Pending` once, for [`ReadyProbe::pending_first`].
     Polled,
     Ready,
 }
@@ -131,7 +130,7 @@ impl<S: Service<R>, R> Service<R> for ReadyProbeService<S> {
     }
 
     /// # Panics
-    /// By design, when `poll_ready` did not say before that the service is ready.
+    /// By design, when `poll_ready` has not returned ready since the last call.
     #[allow(clippy::panic, reason = "a probe fails loudly")]
     fn call(&mut self, request: R) -> S::Future {
         if std::mem::replace(&mut self.state, State::Unready) != State::Ready {

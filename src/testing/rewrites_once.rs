@@ -1,4 +1,4 @@
-//! Whether a middleware that changes arguments keeps rule D3's promise.
+//! A check that a middleware may change arguments under rule D3.
 
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
@@ -6,17 +6,17 @@ use crate::decision::{Decision, Question, ToolDecision};
 use crate::middleware::ToolMiddleware;
 use crate::panic::{Panicked, catch_panic};
 
-/// Checks that a middleware decides the same about the same call, and leaves its own result alone: f(f(x)) = f(x).
+/// Checks that a middleware decides the same way about the same call, and leaves its own result alone: f(f(x)) = f(x).
 ///
-/// The stack relies on both (rule D3): when a layer inside has changed arguments that others have decided on, all
-/// decide again on the changed ones, and arguments that change once more are denied. Give it calls that the
-/// middleware does change, and some that it does not.
+/// The stack relies on both (rule D3): when an inner layer changes arguments that other layers have decided on, all of
+/// them decide again on the changed arguments, and arguments that change once more are denied. Test with calls that the
+/// middleware changes and with calls that it does not change.
 ///
-/// `RunContext::default()` is a context outside any run; [`with_deps`](RunContext::with_deps) gives it what the
-/// middleware looks up.
+/// `RunContext::default()` is a context outside any run; add the dependencies that the middleware reads with
+/// [`with_deps`](RunContext::with_deps).
 ///
 /// # Errors
-/// Says what differs, with the arguments as you gave them and as they became.
+/// Says what differs, with the arguments before and after.
 ///
 /// ```
 /// use countersign::testing::rewrites_once;
@@ -83,12 +83,13 @@ async fn decide<M: ToolMiddleware>(
         .map_err(|Panicked(what)| format!("`{}` {what} for {}", middleware.name(), call.args()))
 }
 
-/// The arguments as the decision leaves them.
+/// The arguments after a decision: the changed ones, if it changed them.
 fn after(decision: &Decision, before: &Args) -> Args {
     decision.args().unwrap_or(before).clone()
 }
 
-/// Same decision, same questions, same arguments; a reason may be worded otherwise under the same key (rule A1).
+/// Whether decision, questions and arguments are equal. Questions are compared by their ids, so that a reason may be
+/// worded differently under the same key (rule A1).
 fn same(one: &Decision, other: &Decision, before: &Args) -> bool {
     let (first, second) = (one.questions().iter(), other.questions().iter());
     one.decision() == other.decision()

@@ -7,8 +7,9 @@ use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::middleware::ToolMiddleware;
 
-/// One question for all of them, without a reason: two wrappers around one tool ask once. They share it on purpose, and
-/// therefore list no parts (rule D10).
+/// The question that all of these wrappers share, so that two of them around one tool ask once. They share it on
+/// purpose and list no parts, because listing one name twice would make the check of names refuse the question (rule
+/// D10).
 fn ask(yes: bool) -> Decision {
     if yes { Decision::ask("").key("approval required") } else { Decision::allow() }
 }

@@ -1,4 +1,4 @@
-//! Several sets as one.
+//! Several sets combined into one.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ struct Combined {
 }
 
 impl Tools {
-    /// Several sets as one. Two tools of one name are an error when the tools are listed, which says how to resolve
-    /// it.
+    /// Combines several sets into one. Two tools with the same name are an error when the tools are listed; the error
+    /// says how to resolve the conflict.
     ///
-    /// A call goes through the set that lists its tool, also where several show parts of the same one:
+    /// A call goes through the set that lists its tool. Several sets may list parts of the same toolset:
     ///
     /// ```
     /// use countersign::{FunctionToolset, Tools, ToolsExt};

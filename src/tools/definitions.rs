@@ -1,4 +1,4 @@
-//! Wrappers that change what is known about tools, and leave their calls alone.
+//! Wrappers that change tool definitions and leave calls unchanged.
 
 use std::fmt;
 use std::future::Future;
@@ -80,7 +80,7 @@ impl Redefined {
         let listed = self.tools.listed(cx).await?;
         let (hidden, given): (Vec<_>, Vec<_>) = listed.into_iter().partition(|it| it.is_hidden());
         let changed = (self.change)(cx.clone(), given.clone()).await;
-        // A definition that was built anew is tied to the tool of its name again.
+        // A definition that the function built anew is tied to the tool of the same name again.
         let tie = |definition: ToolDefinition| match given
             .iter()
             .find(|known| known.name() == definition.name())
@@ -89,6 +89,7 @@ impl Redefined {
             None => Err(UserError::PrepareAdded { name: definition.name().to_owned() }.into()),
         };
         let mut tied = changed.into_iter().map(tie).collect::<Result<Vec<_>, BoxError>>()?;
+        // Tools that were left out stay in the list, hidden, so that layers may still name them (rule D4).
         let left_out = |it: &&ToolDefinition| tied.iter().all(|kept| kept.name() != it.name());
         let left_out: Vec<_> = given.iter().filter(left_out).cloned().collect();
         tied.extend(left_out.into_iter().map(ToolDefinition::hide).chain(hidden));

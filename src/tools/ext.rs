@@ -12,17 +12,17 @@ use super::{ToolLayer, ToolService, Tools};
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::layer::ToolMiddlewareExt;
 
-/// The wrappers, on every toolset and on [`Tools`].
+/// The wrappers as methods, on every [`Toolset`](crate::Toolset) and on [`Tools`].
 pub trait ToolsExt: Into<Tools> + Sized {
-    /// Puts layers around the calls: [middleware](crate::ToolMiddleware), tower's own, yours. The layer that
-    /// `ServiceBuilder` is given first is outermost.
+    /// Puts layers around the calls: [middleware](crate::ToolMiddleware), tower's own, yours. The first layer of a
+    /// `ServiceBuilder` is outermost.
     ///
-    /// The layers are applied when the tools are first listed or called, inside the runtime, as some of tower's (`buffer`)
-    /// start a task.
+    /// The layers are applied when the tools are first listed or called, inside the runtime, because some of tower's
+    /// layers (`buffer`) spawn a task.
     ///
-    /// Each `layered` is one more future that polls the next, and takes stack. On a thread of 2 MiB some 250 of them fit
-    /// without optimisations, and some 800 with: many layers belong into one `ServiceBuilder` or one
-    /// [`Chain`](crate::Chain), of which 1 000 members take no more stack than one.
+    /// Each `layered` adds a nested future and uses stack. A thread of 2 MiB has room for some 250 of them without
+    /// optimisations, and some 800 with. Put many layers into one `ServiceBuilder` or one [`Chain`](crate::Chain),
+    /// whose 1 000 members use no more stack than one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -43,12 +43,12 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Tools::new(Layered::new(self.into(), layer))
     }
 
-    /// Asks about every call. Two of these ask once.
+    /// Asks for an approval of every call. Two of these wrappers around one tool ask once.
     fn approval_required(self) -> Tools {
         self.layered(AskAll.into_layer())
     }
 
-    /// Asks about the calls that the predicate picks. It sees validated arguments.
+    /// Asks for an approval of the calls for which the predicate is `true`. The predicate gets validated arguments.
     ///
     /// ```
     /// use countersign::{FunctionToolset, ToolsExt};
@@ -63,7 +63,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
         self.layered(AskIf(predicate).into_layer())
     }
 
-    /// Asks about the calls that an async predicate picks.
+    /// Asks for an approval of the calls for which an async predicate is `true`.
     fn approval_required_if_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
@@ -72,18 +72,19 @@ pub trait ToolsExt: Into<Tools> + Sized {
         self.layered(AskIfAsync(predicate).into_layer())
     }
 
-    /// Calls the tools `{prefix}_{name}` outside.
+    /// Renames every tool to `{prefix}_{name}`, for the layers and the model outside.
     fn prefixed(self, prefix: &str) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::Prefix(format!("{prefix}_"))))
     }
 
-    /// Renames tools: pairs of the new name and the old one. The others keep their names; a new name that is taken is
-    /// an error when the tools are listed. A tool that is not there (a filter inside hides it) is not renamed.
+    /// Renames tools, given as pairs of the new name and the old one. The other tools keep their names. A new name that
+    /// is taken is an error when the tools are listed; an old name that is not listed (a filter inside hides the tool)
+    /// is no error.
     fn renamed<'a>(self, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::map(names)))
     }
 
-    /// Hides the tools that the predicate does not pick: to the model they do not exist.
+    /// Hides the tools for which the predicate is `false`: for the model they do not exist.
     fn filtered<P>(self, predicate: P) -> Tools
     where
         P: Fn(&RunContext, &ToolDefinition) -> bool + Send + Sync + 'static,
@@ -91,7 +92,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Tools::new(Redefined::filter(self.into(), predicate))
     }
 
-    /// Hides the tools that an async predicate does not pick.
+    /// Hides the tools for which an async predicate is `false`.
     fn filtered_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolDefinition) -> Fut + Send + Sync + 'static,
@@ -100,8 +101,8 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Tools::new(Redefined::filter_async(self.into(), predicate))
     }
 
-    /// Changes the definitions before each model request: leaves some out, describes them otherwise, makes them
-    /// stricter. It cannot add or rename tools.
+    /// Changes the definitions before each model request: the function may leave tools out, change their descriptions,
+    /// or make them stricter, but not add or rename them.
     fn prepared<P>(self, prepare: P) -> Tools
     where
         P: Fn(&RunContext, Vec<ToolDefinition>) -> Vec<ToolDefinition> + Send + Sync + 'static,
@@ -109,7 +110,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Tools::new(Redefined::prepare(self.into(), prepare))
     }
 
-    /// Changes the definitions before each model request, by an async function.
+    /// Changes the definitions before each model request with an async function, as [`prepared`](Self::prepared) does.
     fn prepared_async<P, Fut>(self, prepare: P) -> Tools
     where
         P: Fn(RunContext, Vec<ToolDefinition>) -> Fut + Send + Sync + 'static,
@@ -118,7 +119,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Tools::new(Redefined::prepare_async(self.into(), prepare))
     }
 
-    /// Adds metadata to the definitions that the selector picks.
+    /// Adds metadata to the definitions for which the selector is `true`.
     fn with_metadata<P>(self, selector: P, key: impl Into<String>, value: impl Into<Value>) -> Tools
     where
         P: Fn(&ToolDefinition) -> bool + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What can be put around tools, with compile errors that say how.
+//! Bounds for the layers around tools, with compile errors that say how to meet them.
 
 use tower::{Layer, Service};
 
@@ -7,17 +7,17 @@ use crate::call::ToolCall;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// What [`layered`](crate::ToolsExt::layered) takes: every [`tower::Layer`] over [`Tools`].
+/// A layer for [`layered`](crate::ToolsExt::layered): every [`tower::Layer`] over [`Tools`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no `tower::Layer` around tools",
     label = "no layer",
     note = "a `ToolMiddleware` becomes a layer by `.into_layer()`, here and in a `ServiceBuilder`: `.layered(MyMiddleware.into_layer())`, `.layer(MyMiddleware.into_layer())`"
 )]
 pub trait ToolLayer {
-    /// The service around the tools.
+    /// The service that the layer makes of the tools.
     type Service;
 
-    /// Puts the layer around tools.
+    /// Applies the layer to tools.
     fn around(&self, tools: Tools) -> Self::Service;
 }
 
@@ -30,8 +30,8 @@ impl<L: Layer<Tools>> ToolLayer for L {
     }
 }
 
-/// What the layers of [`layered`](crate::ToolsExt::layered) make of [`Tools`]: a service that can be cloned for each
-/// call, from tool calls to outcomes.
+/// The service that the layers of [`layered`](crate::ToolsExt::layered) make of [`Tools`]: it takes tool calls, returns
+/// outcomes, and is cloned for each call.
 #[diagnostic::on_unimplemented(
     message = "these layers make `{Self}` of the tools, which cannot be called as tools are",
     label = "not a service for tool calls",

@@ -14,14 +14,16 @@ use crate::call::{Applied, Level, RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// Shared with the definitions that come through it, which say what their calls have to pass.
+/// In an `Arc`, shared with the definitions that are listed through it: they name the levels that their calls have to
+/// pass (rule D9).
 pub(super) struct Layered<L: ToolLayer>(Arc<Shared<L>>);
 
 struct Shared<L: ToolLayer> {
     inner: Tools,
     layer: L,
-    /// Applied when the tools are first listed or called: `buffer` spawns its worker when it is layered.
+    /// The layers, applied when the tools are first listed or called: `buffer` needs a runtime to spawn its worker.
     applied: OnceLock<(L::Service, Level)>,
+    /// Shared names are reported once, not at every listing.
     checked: Once,
 }
 

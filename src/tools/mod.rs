@@ -1,16 +1,16 @@
-//! Wrappers around toolsets: they take and give [`Tools`], above the one gate of each leaf.
+//! Wrappers around toolsets, which take and return [`Tools`], above the one gate of each toolset.
 //!
 //! | wrapper | does |
 //! |---|---|
 //! | [`layered`](ToolsExt::layered) | puts layers around the calls: ours, yours, tower's |
-//! | [`approval_required`](ToolsExt::approval_required) | asks about every call, or those a predicate picks |
-//! | [`prefixed`](ToolsExt::prefixed), [`renamed`](ToolsExt::renamed) | other names outside |
+//! | [`approval_required`](ToolsExt::approval_required) | asks about every call, or those that a predicate selects |
+//! | [`prefixed`](ToolsExt::prefixed), [`renamed`](ToolsExt::renamed) | renames tools |
 //! | [`filtered`](ToolsExt::filtered) | hides tools |
-//! | [`prepared`](ToolsExt::prepared) | changes definitions, step by step |
+//! | [`prepared`](ToolsExt::prepared) | changes definitions before each model request |
 //! | [`with_metadata`](ToolsExt::with_metadata) | adds metadata to definitions |
 //! | [`Tools::combined`] | several sets as one |
 //!
-//! Every wrapper speaks of the names at its own level: the names that the wrappers inside have left.
+//! Every wrapper uses the names at its own level: the names that the wrappers inside have given.
 
 mod approval;
 mod combined;
@@ -38,8 +38,8 @@ use crate::gate::Gate;
 use crate::outcome::Outcome;
 use crate::toolset::Toolset;
 
-/// Definitions, and one service for the calls, behind a pointer and without type parameters: what wrappers take and
-/// give, and what turns and agents take.
+/// A set of tools: their definitions, and one service for their calls, behind a pointer and without type parameters.
+/// Wrappers take and return `Tools`; turns and agents take them.
 ///
 /// ```
 /// use countersign::{ExternalToolset, FunctionToolset, Tools, ToolsExt};
@@ -52,7 +52,7 @@ use crate::toolset::Toolset;
 #[derive(Clone)]
 pub struct Tools(Arc<dyn Stack>);
 
-/// What is behind the pointer.
+/// The object-safe interface behind [`Tools`].
 trait Stack: Send + Sync {
     fn definitions<'a>(
         &'a self,
@@ -71,23 +71,24 @@ fn unknown(call: &ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
 }
 
 impl Tools {
-    /// No tools.
+    /// A set without tools.
     #[must_use]
     pub fn none() -> Self {
         Self::combined([])
     }
 
-    /// The definitions as they are now, for this run.
+    /// The current definitions for this run, without the tools that wrappers hide.
     ///
     /// # Errors
-    /// What a toolset or a wrapper fails with: two tools of one name, a server that cannot be reached.
+    /// Fails when two tools have the same name, or with the error of a toolset or wrapper: a server that cannot be
+    /// reached.
     pub async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
         let mut definitions = self.listed(cx).await?;
         definitions.retain(|definition| !definition.is_hidden());
         Ok(definitions)
     }
 
-    /// The definitions, with those that wrappers have left out.
+    /// The current definitions, including the tools that wrappers hide.
     async fn listed(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
         let definitions = self.0.definitions(cx).await?;
         one_of_each_name(&definitions)?;
@@ -99,7 +100,7 @@ impl Tools {
     }
 }
 
-/// A call names its tool by its name alone.
+/// Refuses two listed tools with the same name, because a call identifies its tool by the name alone.
 fn one_of_each_name(definitions: &[ToolDefinition]) -> Result<(), UserError> {
     let mut known = BTreeMap::new();
     for definition in definitions.iter().filter(|definition| !definition.is_hidden()) {
@@ -118,7 +119,7 @@ impl<T: Toolset> From<T> for Tools {
     }
 }
 
-/// Calls that a turn sends; a call that was not made by a turn is refused by the gate.
+/// Takes the calls that a turn sends. A call that no turn has sent is refused with an error.
 impl Service<ToolCall> for Tools {
     type Response = Outcome;
     type Error = BoxError;
@@ -131,7 +132,7 @@ impl Service<ToolCall> for Tools {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         match call.record() {
             Ok(_) => self.0.call(call),
-            // Before a layer makes it wait for anything.
+            // Refused here, not only at the gate, so that no layer delays the error.
             Err(error) => Box::pin(std::future::ready(Err(error.into()))),
         }
     }

@@ -1,4 +1,4 @@
-//! Other names for the tools of a set.
+//! Wrappers that rename the tools of a set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use crate::error::{BoxError, UserError};
 use crate::outcome::Outcome;
 
 pub(super) enum Naming {
-    /// All names get this in front.
+    /// This text goes in front of every name.
     Prefix(String),
-    /// Some names are others: outer to inner, and whether one name was given twice.
+    /// From the new name to the old one. `twice` is a pair in which either name is repeated: an error at listing.
     Map { inner: BTreeMap<String, String>, twice: Option<(String, String)> },
 }
 
@@ -30,13 +30,13 @@ impl Naming {
         Self::Map { inner, twice }
     }
 
-    /// The name further inside; `None` when there is no tool of this name out here.
+    /// The name inside of the wrapper; `None` if no tool has this name outside of it.
     fn inner<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         match self {
             Self::Prefix(prefix) => name.strip_prefix(prefix.as_str()),
             Self::Map { inner, .. } => match inner.get(name) {
                 Some(old) => Some(old),
-                // A tool that was renamed is no longer there under its old name.
+                // A renamed tool can no longer be called by its old name.
                 None if inner.values().any(|old| old == name) => None,
                 None => Some(name),
             },

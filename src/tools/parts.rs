@@ -1,16 +1,17 @@
-//! What is checked of the middleware around tools when the tools are listed.
+//! Checks of the middleware around tools, made when the tools are listed.
 
 use std::collections::BTreeSet;
 
 use crate::call::{Parts, ToolDefinition};
 use crate::error::UserError;
 
-/// How many known names an error shows.
+/// The number of similar names that an error shows.
 const NEAREST: usize = 3;
 
-/// A layer that is for tools by name names tools that exist (rule D4).
+/// Refuses a layer that selects a tool by a name that no tool has (rule D4).
 ///
-/// Around an agent a name may be that of a tool of the agent's, whose calls the layer decides about, too.
+/// Around an agent nothing is checked: the name may be that of a tool of the agent, whose calls the layer also decides
+/// about.
 pub(super) fn check_selections(parts: &Parts, tools: &[ToolDefinition]) -> Result<(), UserError> {
     let is_agent = |it: &ToolDefinition| it.leaf().is_some_and(|leaf| leaf.behind.is_some());
     if parts.selections().is_empty() || tools.iter().any(is_agent) {
@@ -29,8 +30,9 @@ pub(super) fn check_selections(parts: &Parts, tools: &[ToolDefinition]) -> Resul
     Ok(())
 }
 
-/// Two middleware on the way of a call that ask under one name would share a question: neither may ask (rule D10).
-/// These are the parts of the outermost level, which each name is reported for.
+/// Warns about two middleware with the same name on the path of a call. They would share a question, so neither may ask
+/// (rule D10). Only the names in `parts`, those of the outermost level, are checked: the levels inside have reported
+/// theirs.
 pub(super) fn warn_of_shared_names(parts: &Parts, tools: &[ToolDefinition]) {
     let names: BTreeSet<_> = parts.askers().iter().collect();
     for name in names {
@@ -44,7 +46,7 @@ pub(super) fn warn_of_shared_names(parts: &Parts, tools: &[ToolDefinition]) {
     }
 }
 
-/// The names of tools that are most like this one.
+/// The names of the tools that are most similar to `name`, by edit distance.
 fn nearest(name: &str, tools: &[ToolDefinition]) -> Vec<String> {
     let mut names: Vec<_> = tools.iter().map(ToolDefinition::name).collect();
     names.sort_unstable();

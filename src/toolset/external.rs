@@ -5,8 +5,8 @@ use crate::call::{RunContext, ToolDefinition, ToolKind};
 use crate::error::BoxError;
 use crate::outcome::{ToolError, ToolReturn};
 
-/// Tools whose calls are handed out: a front end, a queue, another service executes them, and the result comes back
-/// as an answer.
+/// Tools whose calls are executed elsewhere, by a front end, a queue or another service. The result comes back as an
+/// answer.
 ///
 /// ```
 /// use countersign::{ExternalToolset, ToolDefinition};
@@ -22,7 +22,7 @@ pub struct ExternalToolset {
 }
 
 impl ExternalToolset {
-    /// A set of external tools.
+    /// Creates a set of these tools; each definition becomes [`ToolKind::External`].
     #[must_use]
     pub fn new(
         id: impl Into<String>,

@@ -29,7 +29,7 @@ use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 #[derive(Clone)]
 pub struct FunctionToolset {
     id: String,
-    /// It has no id of its own.
+    /// No [`id`](Self::id) was set, so each tool is identified by the path of its function.
     unnamed: bool,
     tools: BTreeMap<Arc<str>, Tool>,
     order: Vec<Arc<str>>,
@@ -38,7 +38,7 @@ pub struct FunctionToolset {
 }
 
 impl FunctionToolset {
-    /// A set without tools, called `functions` as long as it has no [`id`](Self::id).
+    /// Creates a set without tools, called `functions` unless it gets an [`id`](Self::id).
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -51,27 +51,27 @@ impl FunctionToolset {
         }
     }
 
-    /// Names the set. The name is part of what an approval is bound to: an approval for a tool of one set is none for a
-    /// tool of another.
+    /// Sets the id of the set, to which approvals are bound: an approval for a tool of one set does not cover a tool of
+    /// another.
     ///
-    /// Sets without a name are told apart by the paths of their functions (`my_crate::mail::send`). So a function that
-    /// moves to another module is asked about again, and two closures of one function are not told apart: name the sets of
-    /// a program that stores what waits.
+    /// Without an id, sets are distinguished by the paths of their functions (`my_crate::mail::send`). A call is then
+    /// asked about again when its function moves to another module, and two closures of one function are not
+    /// distinguished. Set an id in a program that stores pending calls.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         (self.id, self.unnamed) = (id.into(), false);
         self
     }
 
-    /// How often the model may try again with each tool of the set that does not [say](Tool::max_retries) it itself,
-    /// in place of what the [agent](crate::Agent::max_retries) says.
+    /// Limits how often the model may try again with each tool of the set, in place of the limit of the
+    /// [agent](crate::Agent::max_retries). A tool's [own limit](Tool::max_retries) takes precedence.
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);
         self
     }
 
-    /// Adds a tool. Two of one name are an error when the tools are listed.
+    /// Adds a tool. Two tools with the same name are an error when the tools are listed.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         let name = Arc::clone(tool.definition().shared_name());

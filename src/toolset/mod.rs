@@ -1,6 +1,6 @@
-//! Leaves: where tools are known and executed.
+//! Toolsets, the leaves of a stack: they define tools and execute their calls.
 //!
-//! A [`Toolset`] is reached through its [`Gate`](crate::Gate) only: it runs a [`Permit`], which nothing else can
+//! A [`Toolset`] is reached only through its [`Gate`](crate::Gate): it executes a [`Permit`], which only a gate can
 //! make.
 
 mod external;
@@ -24,10 +24,10 @@ use crate::call::{RunContext, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::{ToolError, ToolReturn};
 
-/// A leaf: definitions of tools, and their execution.
+/// A leaf of a stack: the definitions of tools, and their execution.
 ///
-/// Implement it for tools that come from elsewhere (a server, a plug-in host); for Rust functions there is
-/// [`FunctionToolset`]. Layers and wrappers are put around it with [`ToolsExt`](crate::ToolsExt).
+/// Implement `Toolset` for tools that come from elsewhere (a server, a plug-in host); for Rust functions there is
+/// [`FunctionToolset`]. [`ToolsExt`](crate::ToolsExt) puts layers and wrappers around a toolset.
 ///
 /// ```
 /// use countersign::{Args, BoxError, Permit, RunContext, ToolDefinition, ToolError, ToolReturn, Toolset};
@@ -48,26 +48,26 @@ use crate::outcome::{ToolError, ToolReturn};
 /// }
 /// ```
 pub trait Toolset: Send + Sync + 'static {
-    /// Names the set, stably across processes: part of what an approval is bound to, and of the message when two
-    /// tools have one name.
+    /// The id of the set, the same in every process. Approvals are bound to it, and an error about two tools with the
+    /// same name shows it.
     fn id(&self) -> &str;
 
-    /// The tools, asked for once per model response, and again when a call is resumed.
+    /// The definitions of the tools. Called once per model response, and again when a call is resumed.
     fn definitions(
         &self,
         cx: &RunContext,
     ) -> impl Future<Output = Result<Vec<ToolDefinition>, BoxError>> + Send;
 
-    /// Checks arguments before anybody is asked, and again what layers and people made of them. Not called for
-    /// external tools.
+    /// Validates the arguments of a call before any question is asked, and again after layers or people have changed
+    /// them. Not called for external tools.
     ///
     /// # Errors
-    /// Says, for the model, what does not fit.
+    /// A text for the model that says what does not fit.
     fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
         let _ = (tool, args);
         Ok(())
     }
 
-    /// Executes a call. The permit is the proof that it may run, once.
+    /// Executes a call. The permit is the proof that the call may run, once.
     fn run(&self, permit: Permit) -> impl Future<Output = Result<ToolReturn, ToolError>> + Send;
 }

@@ -5,10 +5,10 @@ use std::fmt;
 use crate::args::Args;
 use crate::call::{BodyToken, RunContext, ToolCall};
 
-/// The proof that a call may be executed, once: what a [`Gate`](crate::Gate) hands to its [`Toolset`](super::Toolset).
+/// The proof that a call may be executed once, given by a [`Gate`](crate::Gate) to its [`Toolset`](super::Toolset).
 ///
-/// It has no public constructor and cannot be cloned. Keep it as long as the body runs, also in blocking code: calls
-/// of sequential tools wait for it to be dropped.
+/// A permit has no public constructor and cannot be cloned. Keep it for as long as the body runs, also in blocking
+/// code: a sequential tool starts only when the permits before it are dropped.
 ///
 /// ```compile_fail
 /// # use countersign::Permit;
@@ -27,7 +27,7 @@ impl Permit {
         Self { call, cx, _running: running }
     }
 
-    /// The tool, by its own name.
+    /// The name of the tool in its toolset, without the names that wrappers give.
     #[must_use]
     pub fn tool(&self) -> &str {
         self.call.name()
@@ -45,7 +45,7 @@ impl Permit {
         self.call.args()
     }
 
-    /// The run, and whether this call was approved.
+    /// The context of the run and of this call, with the approval if there is one.
     #[must_use]
     pub fn context(&self) -> &RunContext {
         &self.cx

@@ -1,4 +1,4 @@
-//! The signatures that a tool's function may have, with the compile errors for those that it may not have.
+//! The signatures that a tool's function may have, with compile errors for all others.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::call::RunContext;
 use crate::outcome::{ToolError, ToolReturn};
 
-/// The functions that [`tool_fn`](super::tool_fn) takes. Not for implementing: the parameter tells the two shapes apart.
+/// The functions that [`tool_fn`](super::tool_fn) takes. Not meant to be implemented: the parameter `M` distinguishes
+/// the two signatures.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool",
     label = "not `async fn(A) -> Result<T, E>`",
@@ -18,24 +19,24 @@ use crate::outcome::{ToolError, ToolReturn};
     note = "a function that is not async is a tool with `blocking_tool_fn`"
 )]
 pub trait IntoToolFn<M>: Send + Sync + 'static {
-    /// The arguments.
+    /// The type of the tool's arguments.
     type Args;
 
-    /// What the function gives.
+    /// The return type of the function.
     type Output;
 
-    /// The call of the function.
+    /// The future that the function returns.
     type Future: Future<Output = Self::Output>;
 
-    /// Calls the function.
+    /// Calls the function; one without a context ignores `cx`.
     fn call(&self, cx: RunContext, args: Self::Args) -> Self::Future;
 }
 
-/// Marks functions of the arguments only.
+/// Marks the functions that take only the arguments.
 #[derive(Debug)]
 pub struct WithArgs<A>(PhantomData<A>);
 
-/// Marks functions of the context and the arguments.
+/// Marks the functions that take the context and the arguments.
 #[derive(Debug)]
 pub struct WithContext<A>(PhantomData<A>);
 
@@ -67,7 +68,8 @@ where
     }
 }
 
-/// The arguments of a tool: what implements `serde::Deserialize` and [`schemars::JsonSchema`]. Not for implementing.
+/// The arguments of a tool: every type that implements `serde::Deserialize` and [`schemars::JsonSchema`]. Not meant to
+/// be implemented.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
     label = "cannot be read from JSON, or has no JSON Schema",
@@ -78,7 +80,7 @@ pub trait ToolArgs: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<A: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for A {}
 
-/// What the function of a tool gives: a `Result`. Not for implementing.
+/// The return type of a tool's function: a `Result`. Not meant to be implemented.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     label = "not a `Result`",
@@ -86,10 +88,10 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for A {}
     note = "where it cannot fail, return `Ok::<_, ToolError>(value)`"
 )]
 pub trait IntoToolReturn: 'static {
-    /// As the model will see it.
+    /// Converts the value to JSON for the model.
     ///
     /// # Errors
-    /// What the tool says instead of a value.
+    /// The error of the tool, or one for a value that cannot be written as JSON.
     fn into_tool_return(self) -> Result<ToolReturn, ToolError>;
 }
 
@@ -98,7 +100,7 @@ where
     T: Serialize + 'static,
     E: IntoToolError,
 {
-    /// A [`ToolReturn`] stays what it is.
+    /// A [`ToolReturn`] is returned as it is, any other value as JSON.
     fn into_tool_return(self) -> Result<ToolReturn, ToolError> {
         let value = self.map_err(IntoToolError::into_tool_error)?;
         if let Some(value) = (&value as &dyn Any).downcast_ref::<ToolReturn>() {
@@ -110,14 +112,14 @@ where
     }
 }
 
-/// The errors of a tool: what converts into a [`ToolError`]. Not for implementing.
+/// The error type of a tool's function: every type that converts into a [`ToolError`]. Not meant to be implemented.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "no error",
     note = "implement `std::error::Error` for it, or return `countersign::ToolError`, `anyhow::Error`, `countersign::BoxError` or `String`, which `?` and `map_err` convert into"
 )]
 pub trait IntoToolError: 'static {
-    /// What the tool says with it.
+    /// Converts the error, which decides what becomes of the call.
     fn into_tool_error(self) -> ToolError;
 }
 

@@ -1,4 +1,4 @@
-//! One tool: a function, its definition, and how its arguments are read.
+//! One tool: its function, its definition, and how its arguments are read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,67 +10,68 @@ use crate::call::{Behind, RunContext, ToolDefinition, ToolKind, Validate};
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 use futures::future::BoxFuture;
 
-/// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and what is known about it.
+/// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and its definition.
 #[derive(Clone)]
 pub struct Tool {
     definition: ToolDefinition,
-    /// The path of its function.
+    /// The path of the tool's function; empty for an agent.
     function: &'static str,
     validate: Validate,
     body: Arc<dyn Fn(Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync>,
 }
 
 impl Tool {
-    /// Calls need an approval, whatever the layers say.
+    /// Every call needs an approval, whatever the layers decide.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.definition = self.definition.kind(ToolKind::Unapproved);
         self
     }
 
-    /// Calls never overlap other calls of the response (rule T1).
+    /// Calls of this tool never overlap with other calls of the response (rule T1).
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.definition = self.definition.sequential(true);
         self
     }
 
-    /// Running a call twice does the same as running it once; see [`ToolDefinition::idempotent`].
+    /// Declares that running a call twice has the same effect as running it once; see [`ToolDefinition::idempotent`].
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.definition = self.definition.idempotent(true);
         self
     }
 
-    /// How often the model may try again with this tool within one run, in place of what its toolset and the
-    /// [agent](crate::Agent::max_retries) say.
+    /// Limits how often the model may try again with this tool within one run, in place of the limits of its toolset
+    /// and of the [agent](crate::Agent::max_retries).
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
         self.definition = self.definition.max_retries(max);
         self
     }
 
-    /// Calls are written down before they run, also those nobody is asked about; see [`ToolDefinition::journaled`].
+    /// Records each call in the ledger before it runs, also a call without a question; see
+    /// [`ToolDefinition::journaled`].
     #[must_use]
     pub fn journaled(mut self) -> Self {
         self.definition = self.definition.journaled(true);
         self
     }
 
-    /// Adds something for predicates, handlers and pages.
+    /// Adds metadata to the definition, for predicates, handlers and surfaces.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
         self.definition = self.definition.metadata(key, value);
         self
     }
 
-    /// What is known about the tool.
+    /// The definition of the tool, as its toolset lists it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// A tool that is an agent: it has no body, as the turn runs the agent outside of the stack (rule T7).
+    /// Creates a tool from an agent. It has no body, because the turn runs the agent outside of the stack (rule T7).
     pub(crate) fn of_agent<A: ToolArgs>(
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,
@@ -84,7 +85,7 @@ impl Tool {
         tool
     }
 
-    /// The path of its function, as the compiler names it. Closures of one function share theirs.
+    /// The path of the tool's function, as the compiler names it. All closures of one function have the same path.
     pub(super) fn function(&self) -> &'static str {
         self.function
     }
@@ -109,7 +110,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// A tool from an async function: `async fn(Args) -> Result<T, E>`, or with the context in front:
+/// Creates a tool from an async function: `async fn(Args) -> Result<T, E>`, or with the context as the first argument,
 /// `async fn(RunContext, Args) -> Result<T, E>`.
 ///
 /// `Args` implements `serde::Deserialize` and [`schemars::JsonSchema`]; `T` is anything that serialises; `E` is
@@ -127,7 +128,7 @@ impl fmt::Debug for Tool {
 /// }
 ///
 /// async fn balance(args: Pay) -> anyhow::Result<u32> {
-///     anyhow::ensure!(args.amount < 100, "the account holds 100"); // the model is told, and the run goes on
+///     anyhow::ensure!(args.amount < 100, "the account holds 100"); // the model gets this text, and the run continues
 ///     Ok(100 - args.amount)
 /// }
 ///
@@ -135,8 +136,8 @@ impl fmt::Debug for Tool {
 /// # let _ = tools;
 /// ```
 ///
-/// An error fails the call: the model is told the error's `Display`, and the run goes on. What else a tool can say by an
-/// error (to try again, to ask for an approval, to end the run) is at [`ToolError`].
+/// An error fails the call: the model gets the error's `Display`, and the run continues. [`ToolError`] lists the errors
+/// with another meaning: to try again, to ask for an approval, to end the run.
 pub fn tool_fn<M, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
@@ -152,7 +153,7 @@ where
     typed::<F::Args>(name, description, move |args, permit| {
         let called = function.call(permit.context().clone(), args);
         Box::pin(async move {
-            // The permit lives as long as the body.
+            // Sequential tools wait for the permit, which lives as long as the body.
             let _permit = permit;
             called.await.into_tool_return()
         })
@@ -160,9 +161,9 @@ where
     .of_function::<F>()
 }
 
-/// A tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. It runs on tokio's blocking threads, so
-/// that other calls go on; when its call is given up (a timeout, a dropped run) it still runs to its end, and is
-/// reported as "may have run". Its result and its errors are as with [`tool_fn`].
+/// Creates a tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. The function runs on one of tokio's
+/// blocking threads, so that other calls continue. When its call is dropped (a timeout, a dropped run), the function
+/// still runs to its end, and the call is reported as "may have run". Results and errors are those of [`tool_fn`].
 pub fn blocking_tool_fn<A, R, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
@@ -184,7 +185,7 @@ where
             match tokio::task::spawn_blocking(body).await {
                 Ok(result) => result,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                // The runtime shuts down.
+                // Cancelled before it began, because the runtime shuts down.
                 Err(error) => Err(ToolError::fatal(error)),
             }
         })
@@ -192,10 +193,10 @@ where
     .of_function::<F>()
 }
 
-/// A tool that is known only by its JSON Schema, from an async function over the raw arguments.
+/// Creates a tool from an async function over the raw arguments, for a tool that is described only by a JSON Schema.
 ///
 /// # Errors
-/// When the schema is not a valid JSON Schema.
+/// Fails when the parameters of the definition are not a valid JSON Schema.
 #[cfg(feature = "schema")]
 pub fn schema_tool_fn<F, Fut>(
     definition: ToolDefinition,

@@ -1,11 +1,11 @@
-//! In the place of real models, where the example is built without them.
+//! Replaces `real` in a build without the feature `genai`.
 
 use countersign::{Agent, RunError, Tools};
 
-/// There is none.
+/// No value exists: a build without the feature has no real model.
 pub(crate) enum Real {}
 
-/// Says how to get one.
+/// Always an error, which says how to enable real models.
 pub(crate) async fn named(name: &str) -> Result<Real, String> {
     Err(format!(
         "`--model {name}` needs the feature `genai`: cargo run --example assistant --features genai -- --model {name}"

@@ -1,8 +1,8 @@
-//! The model: offline and deterministic, in the place of a real one, which is in `real`.
+//! The scripted model, which is offline and deterministic. Real models are in `real`.
 //!
-//! It knows nothing but the conversation. Each time it is asked, it reads what the tools really returned, and does
-//! the first thing of its list that is not done yet. So another folder gives another plan, a denial changes the plan,
-//! and a run that is resumed in another process goes on where it was.
+//! Its only state is the conversation. For each request it reads what the tools really returned, and does the first
+//! step of its list that is not done yet. So another folder gives another plan, a denial changes the plan, and a run
+//! that is resumed in another process continues where it was.
 
 mod plan;
 #[cfg_attr(not(feature = "genai"), path = "absent.rs")]
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use seen::Seen;
 
-/// Tidies a folder: notes into `notes/`, temporary files and old logs away, and a summary of it all.
+/// A model that tidies a folder: it moves notes into `notes/`, deletes temporary files and old logs, and writes a
+/// summary.
 pub(crate) struct Tidy;
 
 impl Model for Tidy {
@@ -26,7 +27,7 @@ impl Model for Tidy {
     }
 }
 
-/// Lists every folder, and tries what links lead to.
+/// Lists every folder, and tries to list links.
 fn look(seen: &Seen) -> Option<ModelResponse> {
     let folders = seen.to_list();
     let text = match &folders[..] {
@@ -37,21 +38,21 @@ fn look(seen: &Seen) -> Option<ModelResponse> {
     say(seen, &text, folders.iter().map(|path| call("list_files", json!({ "path": path }))))
 }
 
-/// Reads what may tell what the files are.
+/// Reads the files whose content decides what to do with them.
 fn read(seen: &Seen) -> Option<ModelResponse> {
     let files = plan::to_read(seen);
     let text = format!("I read {} to see what they are.", plan::count(files.len(), "file"));
     say(seen, &text, files.iter().map(|path| call("read_file", json!({ "path": path }))))
 }
 
-/// Follows the paths that notes mention. A real model does that too, wherever they lead.
+/// Reads the paths that notes mention. A real model does that too, wherever they lead.
 fn follow(seen: &Seen) -> Option<ModelResponse> {
     let mentioned = plan::mentioned(seen);
     let text = "The notes tell me to read something else.";
     say(seen, text, mentioned.iter().map(|path| call("read_file", json!({ "path": path }))))
 }
 
-/// Moves and deletes, all in one response.
+/// Moves and deletes files, all in one response.
 fn tidy(seen: &Seen) -> Option<ModelResponse> {
     let plan = plan::changes(seen);
     let parts = [
@@ -69,7 +70,7 @@ fn tidy(seen: &Seen) -> Option<ModelResponse> {
     say(seen, &text, moves.chain(deletes))
 }
 
-/// Writes down what was done.
+/// Writes the summary.
 fn summarise(seen: &Seen) -> Option<ModelResponse> {
     if seen.tried("write_file", |_| true) || !seen.tried_a_change() {
         return None;
@@ -78,7 +79,7 @@ fn summarise(seen: &Seen) -> Option<ModelResponse> {
     say(seen, "Last, I write down what was done.", [call("write_file", write)])
 }
 
-/// A response with calls, if there are any, and with a word about what was just denied.
+/// A response with calls, or `None` without any. Its text mentions the calls that were just denied.
 fn say(
     seen: &Seen,
     text: &str,
@@ -93,7 +94,7 @@ fn say(
     (!calls.is_empty()).then(|| ModelResponse::calls(calls).saying(text))
 }
 
-/// What a denial changes.
+/// The model's reaction to the denials of its last response.
 fn reaction(seen: &Seen) -> String {
     let denied = seen.latest().filter(|past| past.kind == ReturnKind::Denied);
     let denied: Vec<_> = denied.map(|past| format!("`{}`", past.target())).collect();

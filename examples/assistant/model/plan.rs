@@ -1,4 +1,4 @@
-//! What the model makes of what it has seen: which files to read, move and delete, and what to say in the end.
+//! The plan that the model makes from what it has seen: which files to read, move and delete, and its final text.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use countersign::ReturnKind;
 
 use super::seen::{Past, Seen};
 
-/// Where the summary goes.
+/// The path of the summary.
 pub(super) const SUMMARY: &str = "SUMMARY.md";
-/// The most files that are read.
+/// The maximum number of files that are read.
 const MOST_READ: usize = 24;
-/// The most paths from notes that are followed.
+/// The maximum number of paths from notes that are read.
 const MOST_FOLLOWED: usize = 4;
-/// A log is old when it ends this many days before the newest one does.
+/// A log is old when it ends more than this number of days before the newest one.
 const OLD_DAYS: u32 = 30;
 
-/// Files that are where they belong.
+/// Beginnings of file names that belong where they are.
 const AT_HOME: [&str; 5] = ["CHANGELOG", "CONTRIBUTING", "LICENSE", "README", "SUMMARY"];
 
-/// What is to be changed.
+/// Changes to make: moves, each with its target, and files to delete.
 pub(super) struct Changes {
     pub(super) moves: Vec<(String, String)>,
     pub(super) temporary: Vec<String>,
@@ -43,14 +43,14 @@ fn is_log(path: &str) -> bool {
     name(path).ends_with(".log") || name(path).contains(".log.")
 }
 
-/// Notes, logs, and what configures the project, as far as they were not tried yet.
+/// Notes, logs, and files that configure the project, which were not read yet.
 pub(super) fn to_read(seen: &Seen) -> Vec<&str> {
     let tells = |path: &str| is_note(path) || is_log(path) || name(path).starts_with(".env");
     let files = seen.files.iter().map(String::as_str).filter(|path| tells(path)).take(MOST_READ);
     files.filter(|path| !seen.tried("read_file", |past| past.target() == *path)).collect()
 }
 
-/// The paths that notes mention, as far as they were not tried yet.
+/// The paths that notes mention, which were not read yet.
 pub(super) fn mentioned(seen: &Seen) -> Vec<&str> {
     let notes = seen.texts.iter().filter(|(path, _)| is_note(path));
     let words = notes.flat_map(|(_, text)| text.split_whitespace());
@@ -63,7 +63,7 @@ pub(super) fn mentioned(seen: &Seen) -> Vec<&str> {
     words.into_iter().filter(|path| !seen.tried("read_file", |it| it.target() == *path)).collect()
 }
 
-/// What is to be changed, as far as it was not tried yet.
+/// The changes that were not tried yet.
 pub(super) fn changes(seen: &Seen) -> Changes {
     let files = || seen.files.iter().map(String::as_str);
     let newest = files().filter_map(|path| last_day(seen.texts.get(path)?)).max();
@@ -88,7 +88,7 @@ pub(super) fn changes(seen: &Seen) -> Changes {
     }
 }
 
-/// A name in `notes/` that is not taken.
+/// A name in `notes/` that is free.
 fn free_name(seen: &Seen, path: &str) -> String {
     let (stem, end) = path.rsplit_once('.').unwrap_or((path, ""));
     let later = (2..).map(|n| format!("notes/{stem}-{n}.{end}"));
@@ -100,7 +100,7 @@ fn has_errors(log: &str) -> bool {
     log.lines().any(|line| line.split_whitespace().any(|word| word == "ERROR"))
 }
 
-/// The day of the last line that begins with one, counted so that later days are greater.
+/// The date of the last line that begins with one, as a number that grows with the date.
 fn last_day(log: &str) -> Option<u32> {
     let day = |line: &str| {
         let mut parts = line.get(..10)?.split('-').map(|part| part.parse::<u32>().ok());
@@ -110,7 +110,7 @@ fn last_day(log: &str) -> Option<u32> {
     log.lines().rev().find_map(day)
 }
 
-/// The text of the summary, from what the tools said.
+/// The text of the summary, from the results of the tools.
 pub(super) fn summary(seen: &Seen) -> String {
     let mut text = "# Summary\n\n".to_owned();
     for past in seen.calls.iter().filter(|past| past.is_change()) {
@@ -125,7 +125,7 @@ pub(super) fn summary(seen: &Seen) -> String {
     text
 }
 
-/// The final answer: what really happened.
+/// The final answer: what was really done, and what was not.
 pub(super) fn last_words(seen: &Seen) -> String {
     let done =
         |tool: &str| seen.calls.iter().filter(|past| past.tool == tool && succeeded(past)).count();

@@ -1,4 +1,4 @@
-//! What the model knows: its calls and what it was told of them, read from the conversation.
+//! What the model knows: its calls and their results, read from the conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::tools::{Entry, Kind, Listing};
 
-/// The most folders that are looked into.
+/// The maximum number of folders that are listed.
 const MOST_FOLDERS: usize = 40;
 
 /// A call of an earlier response, with its result.
@@ -17,17 +17,17 @@ pub(super) struct Past {
     pub(super) args: Args,
     pub(super) kind: ReturnKind,
     pub(super) content: Value,
-    /// The number of the response it was made in.
+    /// The index of the message that made the call.
     response: usize,
 }
 
 impl Past {
-    /// The path it was about, as the model wrote it.
+    /// The path in the arguments, as the model wrote it.
     pub(super) fn target(&self) -> &str {
         self.args.str("path").or(self.args.str("from")).unwrap_or_default()
     }
 
-    /// The result, if it is a text.
+    /// The result, if it is a text; otherwise an empty text.
     pub(super) fn said(&self) -> &str {
         self.content.as_str().unwrap_or_default()
     }
@@ -37,12 +37,12 @@ impl Past {
     }
 }
 
-/// The folder as the conversation tells it.
+/// What the conversation says about the folder.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) calls: Vec<Past>,
     pub(super) files: BTreeSet<String>,
-    /// What the files say that were read.
+    /// The contents of the files that were read, by path.
     pub(super) texts: BTreeMap<String, String>,
     folders: Vec<String>,
     links: Vec<String>,
@@ -93,7 +93,7 @@ impl Seen {
     }
 
     fn list(&mut self, listing: Listing) {
-        // What is behind a link has a path of its own.
+        // The files behind a link have paths of their own.
         if self.links.contains(&listing.path) {
             return;
         }
@@ -111,7 +111,7 @@ impl Seen {
         }
     }
 
-    /// What has not been listed yet: the workspace itself, then folders and links.
+    /// The paths that are not listed yet: the workspace itself, then folders and links.
     pub(super) fn to_list(&self) -> Vec<&str> {
         if self.calls.is_empty() {
             return vec!["~"];
@@ -133,7 +133,7 @@ impl Seen {
         self.calls.iter().any(Past::is_change)
     }
 
-    /// The calls of the latest response.
+    /// The calls of the last response that has any.
     pub(super) fn latest(&self) -> impl Iterator<Item = &Past> {
         let latest = self.calls.last().map(|past| past.response);
         self.calls.iter().filter(move |past| Some(past.response) == latest)

@@ -1,4 +1,4 @@
-//! What happens, as it happens, and the table at the end.
+//! The output of a run: events as they happen, and the table at the end.
 
 mod table;
 mod text;
@@ -14,28 +14,28 @@ use serde_json::Value;
 
 pub(crate) use text::{Paint, plain};
 
-/// Prints a line. Nobody may be reading any more (`| head`), and that must not stop a run in its middle.
+/// Prints a line. A closed pipe (`| head`) is ignored, as it must not stop a run in the middle.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// What there is to say about one call.
+/// One row of the report, about one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) call: String,
-    /// Who asks, and why.
+    /// The layers that asked, each with its reason.
     pub(crate) asked: Vec<String>,
     pub(crate) answer: String,
     pub(crate) ran: String,
     pub(crate) told: String,
-    /// Allowed by all, and run.
+    /// Whether all layers allowed the call and it returned a value.
     pub(crate) smooth: bool,
-    /// Nothing more will happen to it.
+    /// Whether the call has its final outcome.
     pub(crate) settled: bool,
 }
 
-/// Prints a run and remembers it.
+/// Prints the events of a run, and collects its rows.
 pub(crate) struct Report {
     explain: bool,
     paint: Paint,
@@ -43,7 +43,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Goes on with the rows of an earlier process.
+    /// Continues with the rows of an earlier process.
     pub(crate) fn new(explain: bool, rows: Vec<Row>) -> Self {
         Self { explain, paint: Paint::for_stdout(), rows: Mutex::new(rows) }
     }
@@ -60,10 +60,10 @@ impl Report {
         self.lock().clone()
     }
 
-    /// What a run does, as the agent tells it.
+    /// Handles an event of the run.
     pub(crate) fn event(&self, event: &RunEvent) {
         match event {
-            // The final answer comes with the result of the run.
+            // The final answer is printed with the result of the run.
             RunEvent::Response { parts }
                 if parts.iter().any(|part| matches!(part, ResponsePart::ToolCall(_))) =>
             {
@@ -78,7 +78,7 @@ impl Report {
         }
     }
 
-    /// What the model says.
+    /// Prints a text of the model.
     pub(crate) fn says(&self, text: &str) {
         let text = plain(text).replace('\n', "\n           ");
         say(&format!("\n{} {text}", self.paint.bold("assistant:")));
@@ -127,7 +127,7 @@ impl Report {
         format!("  {sign} {:<width$}  {}", row.call, self.paint.dim(&what))
     }
 
-    /// The table of everything that was not simply allowed, and a line about the rest.
+    /// The table of all calls that were not simply allowed, and a line about the others.
     pub(crate) fn table(&self) -> String {
         let rows = self.lock();
         let (smooth, shown): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.smooth);
@@ -176,7 +176,7 @@ impl Row {
     }
 }
 
-/// Who answered, and what.
+/// The answer to a call, and who gave it.
 fn answer(call: &CallReport) -> String {
     let by = |answered: &Answered| answered.by().unwrap_or("somebody").to_owned();
     match (call.answered(), call.denied_by()) {
@@ -195,7 +195,7 @@ fn described(tool: &str, args: &Args) -> String {
     }
 }
 
-/// What the model was told, but not the files it read.
+/// The result that the model received, abbreviated: without the contents of files.
 fn told(call: &CallReport) -> String {
     let content = call.outcome().content();
     match content {
@@ -214,11 +214,11 @@ fn told(call: &CallReport) -> String {
     }
 }
 
-/// One line per layer and walk.
+/// One line per layer and pass.
 fn said(said: &[Said]) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, it) in said.iter().enumerate() {
-        // The outermost layer again: the call has come back with an approval.
+        // The outermost layer again: this is the next pass, after an approval.
         if at > 0 && it.layer == said[0].layer {
             lines.push("approved, and through the stack again:".to_owned());
         }

@@ -4,10 +4,10 @@ use comfy_table::LineStyle;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
 
-/// The width where there is no terminal.
+/// The width in columns if the output is no terminal.
 const WIDTH: u16 = 140;
 
-/// A table with its heads underlined.
+/// Formats a table with underlined headings.
 pub(super) fn table(heads: [&str; 5], rows: &[[String; 5]]) -> String {
     let mut table = Table::new();
     table

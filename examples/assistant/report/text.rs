@@ -1,15 +1,15 @@
-//! Text for a terminal: colour where one looks, and nothing that plays tricks.
+//! Text for a terminal: colour, and escaped control characters.
 
 use std::io::IsTerminal as _;
 
 use countersign::show;
 
-/// Paints, or does not.
+/// Adds colour to texts, if enabled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint(bool);
 
 impl Paint {
-    /// Colour only on a terminal, and not against the user's will.
+    /// Colour is enabled on a terminal, unless `NO_COLOR` is set.
     pub(crate) fn for_stdout() -> Self {
         Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
     }
@@ -39,7 +39,7 @@ impl Paint {
     }
 }
 
-/// What files, models and tools wrote, safe to print: what would hide or move other text is escaped. Line breaks stay.
+/// Escapes text of files, models and tools, so that characters in it cannot hide or move other text. Line breaks stay.
 pub(crate) fn plain(text: &str) -> String {
     text.split('\n').map(show::escape).collect::<Vec<_>>().join("\n")
 }

@@ -1,30 +1,30 @@
-//! One program, or one sub-command of it.
+//! The entry of a program or sub-command.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ProgramExample;
 
-/// What a program does when it is run with the listed options.
+/// What a program does, as long as it is run with options that its entry lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::shell) enum Does {
     /// Prints what it reads.
     #[default]
     Reads,
-    /// Runs code of the workspace, and writes its output there: compilers, test runners.
+    /// Runs code of the workspace and writes its output there, as compilers and test runners do.
     Builds,
     /// Rewrites files of the workspace.
     Formats,
-    /// Asks a service, by name, with the credentials of the user; changes nothing there.
+    /// Queries a service, which is named here, with the user's credentials, and changes nothing there.
     Queries(String),
-    /// Something that a person has to see, and what that is.
+    /// Something that a person has to approve, in words.
     Asks(String),
 }
 
-/// What an operand, or the value of an option, is.
+/// The kind of an operand, or of the value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::shell) enum Kind {
-    /// Text, a pattern, a number, a name: nothing is opened.
+    /// A text, pattern, number or name that opens nothing.
     Text,
     /// A file or directory whose content is read.
     Read,
@@ -34,33 +34,33 @@ pub(in crate::shell) enum Kind {
     Write,
     /// A file or directory that a build or a formatter may write in the workspace.
     Output,
-    /// A directory to be made.
+    /// A directory that is created.
     Make,
     /// A revision of a repository, or a path in it.
     Revision,
-    /// The directory to work in.
+    /// The directory that the command works in.
     Directory,
     /// The words of another command.
     Run,
     /// The words of another command, which gets more operands from standard input.
     RunAppended,
-    /// The text of another shell command.
+    /// The text of a shell command, as in `sh -c`.
     Shell,
-    /// `NAME=value` for the command behind.
+    /// An assignment `NAME=value` for the command that follows.
     Assignment,
-    /// The name of an environment variable that is printed.
+    /// The name of an environment variable whose value is printed.
     Variable,
-    /// A script in a small language.
+    /// A script in a language that is checked.
     Script(Script),
-    /// One of these words; `*` at an end stands for more.
+    /// One of these words; a `*` at the end stands for any continuation.
     OneOf(Vec<String>),
-    /// Where something is sent to.
+    /// The host or URL that something is sent to.
     Host,
-    /// Code, or what names code.
+    /// Code, or the name of code to run.
     Code,
 }
 
-/// A small language whose scripts are read for what they run and write.
+/// A language whose scripts are checked by `scripts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::shell) enum Script {
     Sed,
@@ -71,75 +71,75 @@ pub(in crate::shell) enum Script {
     Sql,
 }
 
-/// An option.
+/// How an option takes a value, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::shell) enum Choice {
-    /// Without a value.
+    /// An option without a value.
     Flag,
-    /// With a value, in the same word or the next.
+    /// An option with a value, in the same word or the next.
     Value(Kind, Place),
-    /// With a value in the same word, or without one.
+    /// An option with an optional value, which is in the same word.
     Optional(Kind),
-    /// Without a value; makes the command rewrite files.
+    /// An option without a value that makes the command rewrite files.
     Formats,
-    /// Refused, where a pattern would let it in.
+    /// An option that is refused although a pattern of the entry matches it.
     Refused,
 }
 
-/// Whether the value takes the place of the first operand, as the pattern in `grep -e pattern file`.
+/// Whether the value of an option replaces the first operand, as the pattern does in `grep -e pattern file`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::shell) enum Place {
     Own,
     FirstOperand,
 }
 
-/// What else is to be known about a program.
+/// A further property of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::shell) enum Mark {
-    /// No option that it has could do harm, so that a file named like an option does none.
+    /// None of the program's options can do harm, so that a file name that looks like an option is harmless too.
     Harmless,
-    /// Its options are words behind one dash, which are not bundled.
+    /// Options are words after one dash (`-name`), which are not bundled letters.
     Words,
-    /// Prints paths below its operands.
+    /// The output consists of paths below the operands.
     Paths,
-    /// Prints lines of its input.
+    /// The output consists of lines of the input.
     Filter,
-    /// Runs the program that its operands name, somewhere behind its options.
+    /// Runs the program that its operands name, somewhere after its options.
     Wraps,
-    /// Part of the shell: there is no file.
+    /// A builtin of the shell, which has no file.
     Builtin,
-    /// Options behind the first operand are operands too.
+    /// Words after the first operand are operands, even if they look like options.
     Posix,
     /// Works in the repository of its directory.
     Repository,
-    /// `--help` and `--version` are not answered by themselves.
+    /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
 }
 
-/// An operand's place.
+/// An operand in an entry's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::shell) struct Slot {
     pub(super) kind: Kind,
     pub(super) repeats: bool,
 }
 
-/// One program, or one sub-command of it.
+/// The description of one program or sub-command.
 #[derive(Debug, Clone, Default)]
 pub(in crate::shell) struct Entry {
     pub(super) does: Does,
     pub(super) operands: Vec<Slot>,
     pub(super) options: HashMap<String, Choice>,
-    /// Beginnings of options, longest first.
+    /// Prefixes of options (`--color*`), longest first.
     pub(super) beginnings: Vec<(String, Choice)>,
     pub(super) needs: Vec<Vec<String>>,
-    /// Letters that may stand in the first operand as options, as in `tar tf`.
+    /// Letters that the first operand may bundle as options, as in `tar tf`.
     pub(super) letters: String,
     pub(super) marks: Vec<Mark>,
-    /// Options with which it prints paths below its operands.
+    /// Options that make the output paths below the operands.
     pub(super) paths: Vec<String>,
     pub(super) subs: HashMap<String, Arc<Entry>>,
     pub(super) examples: Vec<(bool, String)>,
-    /// Whether it was described, or only stands above its sub-commands.
+    /// Whether the table describes the entry; `false` if it exists only for its sub-commands.
     pub(super) described: bool,
 }
 

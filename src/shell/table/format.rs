@@ -1,4 +1,4 @@
-//! Reads the files of the table.
+//! The parser of the table's files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::entry::{Choice, Does, Entry, Kind, Mark, Place, Script, Slot};
 
 type Entries = HashMap<String, Arc<Entry>>;
 
-/// Reads a file into the table.
+/// Parses a file and adds its entries to the table.
 pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), ProgramsError> {
     let mut reader =
         Reader { entries, groups: HashMap::new(), names: Vec::new(), entry: Entry::default() };
@@ -26,7 +26,7 @@ pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), 
 struct Reader<'a> {
     entries: &'a mut Entries,
     groups: HashMap<String, Entry>,
-    /// The names of the entry that is being read, each with its sub-commands.
+    /// The names of the current entry, each with its sub-commands.
     names: Vec<Vec<String>>,
     entry: Entry,
 }
@@ -75,7 +75,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[git diff|show]`, `[grep|egrep]`, `[@group]`.
+    /// Parses a header: `[git diff|show]`, `[grep|egrep]`, `[@group]`.
     fn header(&mut self, header: &str) -> Result<(), String> {
         let mut names: Vec<Vec<String>> = vec![Vec::new()];
         for word in header.split_whitespace() {
@@ -123,8 +123,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Of an option that is a flag of one program and has a value in another of the same entry, the value is optional: in
-    /// the next word, it is judged as an operand.
+    /// Adds an option. If the entry describes several programs, and the option is a flag of one and has a value in
+    /// another, the value is optional: a value in the next word is judged as an operand.
     fn option(&mut self, name: &str, choice: Choice) {
         let simple = |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List);
         let choice = match (self.entry.options.get(name), choice) {
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `-abc` is three flags, unless the program's options are words.
+    /// Adds flags: `-abc` is three of them, unless the program's options are words.
     fn flags(&mut self, word: &str, choice: &Choice) {
         let letters = word.strip_prefix('-').unwrap_or_default();
         let bundle = letters.len() > 1
@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `-n=text`, `--color?=text`, `-e=text^`, `-e|--regexp=text^`.
+    /// Parses an option with a value: `-n=text`, `--color?=text`, `-e=text^`, `-e|--regexp=text^`.
     fn value(&mut self, word: &str) -> Result<(), String> {
         let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
         let (value, place) = match value.strip_suffix('^') {
@@ -176,7 +176,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Puts the entry into the table.
+    /// Adds the current entry to the table.
     fn finish(&mut self) {
         let mut entry = std::mem::take(&mut self.entry);
         entry.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
@@ -201,7 +201,7 @@ fn insert(entries: &mut Entries, name: &[String], mut entry: Entry) {
         [] => {}
         [last] => {
             if let Some(old) = entries.get(last) {
-                // The sub-commands may stand in front of their program.
+                // Sub-commands may be described before their program.
                 let subs = old.subs.iter().map(|(name, sub)| (name.clone(), sub.clone()));
                 entry.subs.extend(subs.collect::<Vec<_>>());
             }

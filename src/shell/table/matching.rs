@@ -1,26 +1,26 @@
-//! Reads arguments as their program would.
+//! Matches arguments against an entry, as the program would parse them.
 
 use super::super::word::{Word, WordKind};
 use super::entry::{Choice, Entry, Kind, Mark, Place};
 
-/// What the arguments are.
+/// The arguments of a program, matched.
 #[derive(Debug)]
 pub(in crate::shell) struct Matched<'t, 'w> {
-    /// The entry of the sub-command.
+    /// The entry of the program, or of its sub-command.
     pub(in crate::shell) entry: &'t Entry,
     /// The operands and the values of options, each with its kind, in order.
     pub(in crate::shell) operands: Vec<(&'t Kind, Word)>,
-    /// The words of the command that it runs.
+    /// The words of another command that the program runs.
     pub(in crate::shell) inner: Option<(&'t Kind, &'w [Word])>,
-    /// An option says that files are rewritten.
+    /// Whether an option makes the command rewrite files.
     pub(in crate::shell) formats: bool,
-    /// It prints paths below its operands.
+    /// Whether the output consists of paths below the operands.
     pub(in crate::shell) paths: bool,
-    /// The program asks only for help or its version.
+    /// Whether the only argument asks for help or the version.
     pub(in crate::shell) help: bool,
 }
 
-/// Why they are not understood.
+/// Why arguments do not match an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::shell) enum Unmatched {
     Option(String),
@@ -31,7 +31,7 @@ pub(in crate::shell) enum Unmatched {
     MayBeOption(String),
 }
 
-/// Reads the arguments of a program.
+/// Matches the arguments of a program.
 pub(in crate::shell) fn matched<'t, 'w>(
     entry: &'t Entry,
     args: &'w [Word],
@@ -69,11 +69,11 @@ struct Reading<'t, 'w> {
     entry: &'t Entry,
     operands: Vec<(&'t Kind, Word)>,
     seen: Vec<String>,
-    /// The place of the next operand.
+    /// The index of the next operand in the entry's list.
     next: usize,
     formats: bool,
     inner: Option<(&'t Kind, &'w [Word])>,
-    /// `--` was read.
+    /// Whether all remaining words are operands, after `--`.
     only_operands: bool,
 }
 
@@ -120,7 +120,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         Ok(())
     }
 
-    /// `tf` in `tar tf x.tar`.
+    /// Accepts bundled letters without a dash, such as `tf` in `tar tf x.tar`.
     fn letters(&mut self, word: &Word) -> bool {
         let known = |letter| self.entry.letters.contains(letter);
         let found =
@@ -131,7 +131,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         found
     }
 
-    /// Goes on with the entry of a sub-command; whether there is one.
+    /// Continues with the entry of a sub-command. Returns whether the word names one.
     fn sub_command(&mut self, word: &Word) -> Result<bool, Unmatched> {
         if self.entry.subs.is_empty() || self.next > 0 || self.only_operands {
             return Ok(false);
@@ -147,7 +147,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         }
     }
 
-    /// Takes an operand; whether the rest belongs to another command.
+    /// Matches an operand. Returns whether the remaining words belong to another command.
     fn operand(&mut self, word: &Word, from: &'w [Word]) -> Result<bool, Unmatched> {
         let entry = self.entry;
         let Some(slot) = entry.operands.get(self.next) else {
@@ -166,7 +166,7 @@ impl<'t, 'w> Reading<'t, 'w> {
             return self.operand(word, from);
         }
         if word.may_split() && !slot.repeats && entry.operands.len() > self.next + 1 {
-            // It may fill this place and the next ones.
+            // The word may expand to several operands, and so also fill the places after this one.
             return Err(Unmatched::Operand(word.text.clone()));
         }
         if matches!(slot.kind, Kind::Run | Kind::RunAppended) {
@@ -180,7 +180,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         Ok(false)
     }
 
-    /// Takes an option, and its value from the words behind it, of which the rest is given back.
+    /// Matches an option and its value. Returns the words after them.
     fn option(&mut self, word: &Word, rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
@@ -239,7 +239,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         self.bundle(word, rest)
     }
 
-    /// An option that is the whole word.
+    /// Matches an option that is the whole word.
     fn whole(
         &mut self,
         name: &str,
@@ -279,7 +279,7 @@ impl<'t, 'w> Reading<'t, 'w> {
         }
     }
 
-    /// Letters behind one dash; the first that takes a value has the rest of the word for it.
+    /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
     fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
@@ -315,13 +315,13 @@ impl<'t, 'w> Reading<'t, 'w> {
     }
 }
 
-/// Whether the program may take the word for an option.
+/// Whether the program may parse the word as an option.
 fn may_be_option(word: &Word) -> bool {
     let text = word.text.as_str();
     match word.kind {
         WordKind::Literal => text.len() > 1 && text.starts_with('-'),
         WordKind::Tilde | WordKind::Process => false,
-        // `[s]x` stands for names that begin with `s`.
+        // `[s]x` matches only names that begin with `s`.
         WordKind::Glob => {
             let set = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let fixed = set
@@ -332,7 +332,7 @@ fn may_be_option(word: &Word) -> bool {
     }
 }
 
-/// Whether a word is one of a list.
+/// Whether a word is one of the words of [`Kind::OneOf`].
 pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
     let (Kind::OneOf(words), Some(text)) = (kind, word.literal()) else { return false };
     words.iter().any(|known| match known.strip_suffix('*') {

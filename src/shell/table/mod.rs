@@ -1,6 +1,7 @@
-//! What programs do with their arguments: the table, and the format of its files.
+//! The table of programs: the meaning of their options and operands, and the format of its files.
 //!
-//! The format is one of our own, as an entry in it is as short as a line of a manual page. `docs/shell.md` describes it.
+//! The format is specific to this table, so that an entry is as short as a line of a manual page. `docs/shell.md`
+//! describes it.
 
 mod entry;
 mod format;
@@ -13,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) use entry::{Does, Entry, Kind, Mark, Script};
 pub(super) use matching::{Matched, Unmatched, matched};
 
-/// The files that are compiled in.
+/// The built-in files, with their names for error messages.
 const BUILT_IN: &[(&str, &str)] = &[
     ("shell.txt", include_str!("../programs/shell.txt")),
     ("files.txt", include_str!("../programs/files.txt")),
@@ -28,13 +29,13 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("asked.txt", include_str!("../programs/asked.txt")),
 ];
 
-/// The programs that a [`Classifier`](super::Classifier) knows.
+/// The table of programs that a [`Classifier`](super::Classifier) knows. Cheap to clone.
 #[derive(Clone)]
 pub struct Programs {
     entries: Arc<HashMap<String, Arc<Entry>>>,
 }
 
-/// A file of programs that does not load.
+/// The error of a table that cannot be parsed, with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}, line {line}: {problem}")]
 pub struct ProgramsError {
@@ -43,19 +44,19 @@ pub struct ProgramsError {
     problem: String,
 }
 
-/// An example in the table: a command and whether the preset `developer` allows it.
+/// An example in the table: a command, and whether the preset `developer` allows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramExample {
-    /// The program, with its sub-command.
+    /// The name of the program, with its sub-command.
     pub program: String,
-    /// The whole command.
+    /// The text of the whole command.
     pub command: String,
-    /// Whether it is to be allowed.
+    /// Whether the command has to be allowed.
     pub safe: bool,
 }
 
 impl Programs {
-    /// The programs that the crate knows.
+    /// The programs that this crate describes.
     #[must_use]
     pub fn built_in() -> Self {
         static BUILT: OnceLock<Programs> = OnceLock::new();
@@ -67,14 +68,15 @@ impl Programs {
                     broken.get_or_insert(error);
                 }
             }
-            // A test reads the files; a program without an entry is asked about.
+            // A test parses the files, so an error cannot reach a release. Without its entry, a program would be asked
+            // about.
             debug_assert!(broken.is_none(), "{broken:?}");
             Self { entries: Arc::new(entries) }
         });
         built.clone()
     }
 
-    /// These programs, and those of a text; an entry of the text replaces one of the same name.
+    /// These programs and those of a text. An entry of the text replaces an existing one of the same name.
     ///
     /// ```
     /// use countersign::shell::{Classifier, Commands, Dialect, Preset, Programs, SearchPath, Workspace};
@@ -97,19 +99,19 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// The first line that is not understood.
+    /// [`ProgramsError`] names the first line that cannot be parsed.
     pub fn with(&self, text: &str) -> Result<Self, ProgramsError> {
         let mut entries = (*self.entries).clone();
         format::read("programs", text, &mut entries)?;
         Ok(Self { entries: Arc::new(entries) })
     }
 
-    /// The names of the programs, without their sub-commands.
+    /// The names of the programs, without sub-commands, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The examples of all programs.
+    /// The examples of all programs, sorted by program and command.
     #[must_use]
     pub fn examples(&self) -> Vec<ProgramExample> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The log (rule L1): each change is in it, and what was changed behind its back shows.
+//! The audit log (rule L1): every change has one entry, the chain verifies, and tampering is found.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn verified(place: &Place) -> Verified {
 }
 
 async fn whole_while_it_grows(place: &Place) {
-    // All in one run, so that they are links of one chain.
+    // All asks belong to one run, so that their entries form one chain.
     let results = place
         .at_once(|n, ledger| async move {
             let ask = crate::ledger::Ask::new("one run", format!("root/c{n}"), "delete_file");

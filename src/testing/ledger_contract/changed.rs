@@ -1,4 +1,4 @@
-//! What is changed outside of the ledger is refused (rule L8).
+//! Rows that were changed outside of the ledger are refused (rule L8).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) async fn check(place: &Place) {
     expiring(place).await;
 }
 
-/// Writes a row as nothing of the library does: without an entry.
+/// Writes a row without a log entry, which the library never does.
 async fn overwrite(place: &Place, row: &Row) {
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
@@ -93,7 +93,7 @@ async fn whole(place: &Place) {
     assert!(whole.is_ok(), "L8: as it was written, it verifies: {whole:?}");
 }
 
-/// An ask of which everything is set that people are shown.
+/// An ask with a quorum and one vote, so that these fields can be tampered with as well.
 async fn parked(place: &Place) -> Parked {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let it = place.park(ask("tampered with").quorum(quorum)).await;
@@ -286,7 +286,7 @@ async fn leases(place: &Place) {
     overwrite(place, &row).await;
 }
 
-/// What `verify` complains of.
+/// The problem that `verify` finds, or an empty text.
 async fn verified(place: &Place) -> String {
     let whole = ok(place.ledger(0).verify(&Default::default()).await);
     whole.err().map(|broken| broken.problem).unwrap_or_default()

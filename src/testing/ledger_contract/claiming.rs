@@ -1,4 +1,4 @@
-//! One execution of an ask (rule L2).
+//! Claiming, renewing, settling and releasing: an ask is executed once (rule L2).
 
 use serde_json::json;
 

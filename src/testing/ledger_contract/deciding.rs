@@ -1,4 +1,4 @@
-//! One decision about an ask (rules L1, L3).
+//! An ask is decided once, and replays give what was recorded (rules L1, L3, L4).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What time does, and what is listed (rule L4).
+//! Expiry of deadlines and leases, and the order and limits of lists (rule L4).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(super) async fn check(place: &Place) {
     listing(place).await;
 }
 
-/// More than are worked through at once.
+/// More due rows than `expire` reads at once.
 const CROWD: usize = 300;
 
 async fn expiring(place: &Place) {

@@ -1,4 +1,5 @@
-//! What is kept is read again; what is not is refused, alike by every store, and nothing is written.
+//! Limits of ids and nesting: a value within them is read back unchanged, and one beyond them is refused by every store
+//! in the same way, with nothing written.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ pub(super) async fn check(place: &Place) {
     runs(place).await;
 }
 
-/// Rows and entries that are there.
+/// The number of rows and of log entries in the store.
 async fn written(place: &Place) -> (usize, u64) {
     let ledger = place.ledger(0);
     let asks = ok(ledger.list(None, 1000).await).records.len();
@@ -30,7 +31,7 @@ fn refused<T>(result: Result<T, LedgerError>, says: &str) {
 
 async fn ids(place: &Place) {
     let says = "the id of its run has 1025 bytes, and at most 1024 are kept";
-    // What some store has to write in another way, and what none can make shorter.
+    // Ids that some store has to escape (control characters), and one that does not compress.
     let noise =
         (0..1024_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 24) as u8 % 26));
     for longest in ["\0".repeat(1024), "\u{1}".repeat(1024), "é".repeat(512), noise.collect()] {
@@ -51,7 +52,7 @@ async fn ids(place: &Place) {
     }
 }
 
-/// A value nested so deep.
+/// A value that is nested `levels` deep.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(null), |value, _| json!([value]))
 }

@@ -1,4 +1,4 @@
-//! What every store of a ledger has to keep: the rules L1 to L4, and what [`Store`] says of itself.
+//! A contract test for ledger stores: the rules L1 to L4 and L8, and what [`Store`] documents.
 
 mod audit;
 mod changed;
@@ -19,10 +19,11 @@ use tokio::task::JoinSet;
 use crate::args::Args;
 use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
 
-/// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that what happens at
-/// once does.
+/// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that concurrent
+/// operations really run in parallel.
 ///
-/// `make` gives handles on one new, empty store each time: one, or several, as several processes would have.
+/// Each call of `make` returns handles on one new, empty store: one handle, or several, as several processes would
+/// have.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,7 +35,7 @@ use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
 /// ```
 ///
 /// # Panics
-/// When the store breaks a rule, with a sentence that says which.
+/// When the store breaks a rule, with a message that names the rule.
 pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     let new = async || Place::new(make().await);
     store::check(&new().await).await;
@@ -47,16 +48,16 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     changed::check(&new().await).await;
 }
 
-/// How many do the same at once.
+/// The number of tasks that run the same operation concurrently.
 const MANY: usize = 16;
 
-/// A lease, or a deadline, that no check lives to see the end of.
+/// A lease or deadline that does not expire during a check.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// One that is over at once.
+/// A lease or deadline that expires immediately.
 const OVER: Duration = Duration::ZERO;
 
-/// One store, by all its handles.
+/// One store, through all its handles.
 struct Place {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
@@ -69,7 +70,7 @@ impl Place {
         Self { stores, ledgers }
     }
 
-    /// A ledger over the n-th handle, round and round.
+    /// A ledger over the n-th handle, modulo the number of handles.
     fn ledger(&self, n: usize) -> Ledger {
         self.ledgers.iter().cycle().nth(n % self.ledgers.len()).cloned().unwrap_or_else(missing)
     }
@@ -78,7 +79,7 @@ impl Place {
         self.stores.iter().cycle().nth(n % self.stores.len()).cloned().unwrap_or_else(missing)
     }
 
-    /// Does the same from many tasks at once.
+    /// Runs `act` in [`MANY`] concurrent tasks, spread over the handles.
     async fn at_once<T, F>(&self, act: impl Fn(usize, Ledger) -> F) -> Vec<T>
     where
         T: Send + 'static,
@@ -91,13 +92,13 @@ impl Place {
         tasks.join_all().await
     }
 
-    /// Parks an ask of its own.
+    /// Parks an ask through the first handle; the later operations use the second.
     async fn park(&self, ask: Ask) -> Parked {
         let record = ok(self.ledger(0).park(ask).await);
         Parked { ledger: self.ledger(1), id: record.ask.id().to_owned(), record }
     }
 
-    /// Parks it, and has Ann approve it.
+    /// Parks an ask that Ann then approves.
     async fn approved(&self, ask: Ask) -> Parked {
         let parked = self.park(ask).await;
         let won = parked.decide("ann", approve()).await;
@@ -106,7 +107,7 @@ impl Place {
     }
 }
 
-/// What cannot be, as it was looked at before.
+/// For a value that was checked to be there one statement before.
 fn missing<T>() -> T {
     unreachable!("it was there a moment ago")
 }
@@ -117,7 +118,7 @@ fn fail(rule: &str) -> ! {
     std::panic::panic_any(rule.to_owned())
 }
 
-/// An ask in the store.
+/// An ask that was parked in the store.
 struct Parked {
     ledger: Ledger,
     id: String,
@@ -137,7 +138,7 @@ impl Parked {
     }
 }
 
-/// A call of its own run.
+/// An ask in a run of its own, requested by Mallory.
 fn ask(name: &str) -> Ask {
     Ask::new(format!("run of {name}"), "root/c1", "delete_file")
         .args(Args::new().with("path", name))

@@ -1,4 +1,4 @@
-//! Several who have to agree (rule L1).
+//! Asks that need the votes of several people (rule L1).
 
 use super::{LONG, Place, answer, approve, ask, deny, edit, ok};
 use crate::ledger::{Ask, AskState, Claimed, Decided, Quorum};
@@ -43,7 +43,7 @@ async fn at_once(place: &Place) {
     let made = place
         .at_once(|n, ledger| {
             let (id, fingerprint) = (id.clone(), fingerprint.clone());
-            // Everybody twice.
+            // Two tasks vote for each person: the second vote does not count.
             let who = format!("person {}", n / 2);
             async move { ok(ledger.decide(&id, &fingerprint, &who, approve()).await) }
         })

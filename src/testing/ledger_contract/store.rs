@@ -1,4 +1,4 @@
-//! What [`Store`] says of itself.
+//! The documented behaviour of [`Store`], without a ledger above it.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -75,7 +75,7 @@ async fn kept_as_it_is(place: &Place) {
     assert_eq!(none, Lookup::Nothing, "a row that is not there is not there");
 }
 
-/// Many count up one row, and each writes an entry about it.
+/// Many tasks increment one counter row, and each increment writes an entry about the row.
 async fn one_after_the_other(place: &Place) {
     const TIMES: usize = 8;
     let mut tasks = JoinSet::new();

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request};
-use countersign::ai_sdk::{HEADERS, Principal, Refusal, router};
+use countersign::ai_sdk::{HEADERS, Principal, Rejection, router};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -138,8 +138,8 @@ async fn what_no_client_sends_is_refused_and_changes_nothing() {
 /// What the router answers: status, headers, text.
 async fn sent(world: &World, request: Request<Body>) -> (u16, Value, String) {
     let app = router(world.chats(), async |parts| match parts.headers.get("x-user") {
-        None => Err(Refusal::unauthorized("say who you are")),
-        Some(user) if user == "eve" => Err(Refusal::forbidden("you may not")),
+        None => Err(Rejection::unauthorized("say who you are")),
+        Some(user) if user == "eve" => Err(Rejection::forbidden("you may not")),
         Some(user) => Ok(Principal::new(user.to_str().unwrap())),
     });
     let response = app.oneshot(request).await.unwrap();

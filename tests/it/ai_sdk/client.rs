@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign::ai_sdk::{Chats, DONE, Events, KEEP_ALIVE, Principal, Refusal};
+use countersign::ai_sdk::{Chats, DONE, Events, KEEP_ALIVE, Principal, Rejection};
 use serde_json::{Value, json};
 
 use super::order::{self, Response};
@@ -61,12 +61,12 @@ impl Client {
     }
 
     /// Posts this, and takes the response.
-    pub(super) async fn post(&mut self, body: &Value) -> Result<Response, Refusal> {
+    pub(super) async fn post(&mut self, body: &Value) -> Result<Response, Rejection> {
         let events = self.post_events(body).await?;
         Ok(self.take(events).await)
     }
 
-    pub(super) async fn post_events(&self, body: &Value) -> Result<Events, Refusal> {
+    pub(super) async fn post_events(&self, body: &Value) -> Result<Events, Rejection> {
         self.chats.post(&self.principal, body.to_string().as_bytes()).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::ai_sdk::{Chats, Principal, Refusal};
+use countersign::ai_sdk::{Chats, Principal, Rejection};
 use countersign::ledger::{Answer, AskState};
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ impl Play {
         server: usize,
         who: usize,
         body: &Value,
-    ) -> Result<Vec<Value>, Refusal> {
+    ) -> Result<Vec<Value>, Rejection> {
         let principal = self.clients[who].principal.clone();
         let answers = self.note_given(principal.as_str(), body);
         let posted = self.servers[server].post(&principal, body.to_string().as_bytes()).await;

@@ -193,6 +193,7 @@ fn a_response_that_is_asked_for_again_is_told_anew() {
         }
         let mut message = UiMessage::new("", Role::Assistant);
         chunks.iter().for_each(|chunk| message.apply(chunk));
+        assert_eq!(writer.message(), &message, "the writer knows what the client has");
         message.text()
     };
     assert_eq!(told(ClientVersion::V6), "Hel\nHello", "older clients keep what they have");

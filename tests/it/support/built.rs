@@ -1,10 +1,10 @@
-//! The examples as programs, for tests that run them.
+//! The examples as executables, for tests that run them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The features that the examples are built with: those of this test binary.
+/// The features that the examples are built with, which are those of this test binary.
 const FEATURES: &[(&str, bool)] = &[
     ("ai-sdk", cfg!(feature = "ai-sdk")),
     ("genai", cfg!(feature = "genai")),
@@ -12,8 +12,8 @@ const FEATURES: &[(&str, bool)] = &[
     ("sqlite", cfg!(feature = "sqlite")),
 ];
 
-/// An example as a program. `cargo test` builds the examples beside this binary; `cargo test --test it` does not, and
-/// then they are built here, once.
+/// The path of an example's executable. `cargo test` builds the examples beside this binary; `cargo test --test it`
+/// does not, so they are built here, once.
 pub(crate) fn example(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let profile = here.parent().and_then(Path::parent).unwrap();
@@ -27,7 +27,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
     binary
 }
 
-/// Builds all examples into the folder of a profile (`target/debug`).
+/// Builds all examples into the directory of a profile (`target/debug`).
 fn build(folder: &Path) {
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",

@@ -1,4 +1,4 @@
-//! One tool for each way a call can go, named for it.
+//! One tool for each outcome of a call, named for it.
 
 use countersign::{
     ApprovalRequired, CallDeferred, Decision, ModelRetry, ToolDefinition, ToolError, ToolKind,
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::Recorder;
 
-/// `plain` runs, `declared` needs an approval, `external` is executed elsewhere, the body of `raises` asks and that of
-/// `defers` defers, a layer asks about `asked` and denies `denied`, `retried` sends the model back, `broken` ends the
-/// run.
+/// `plain` runs; `declared` declares that it needs an approval; `external` is executed elsewhere; the body of `raises`
+/// asks, and the body of `defers` defers; a layer asks about `asked` and denies `denied`; `retried` asks the model to
+/// try again; `broken` ends the run.
 pub(crate) fn every_kind() -> (Recorder, Tools) {
     let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let plain = ["plain", "raises", "defers", "asked", "denied", "retried", "broken"].map(of);

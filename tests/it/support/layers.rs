@@ -1,4 +1,4 @@
-//! Policies and layers that a host might stack.
+//! Retry policies and layers such as a host may put into its stack.
 
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use tower::retry::Policy;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service};
 
-/// Sends a call again, so many times: when it ended with an error or failed, or whatever came of it.
+/// A retry policy that repeats a call a fixed number of times: when it failed or ended with an error, or always.
 #[derive(Clone)]
 pub(crate) struct Retries {
     left: usize,
@@ -47,7 +47,7 @@ impl Policy<ToolCall, Outcome, BoxError> for Retries {
     }
 }
 
-/// Allows, asks and denies by the tool's name.
+/// Asks about the tool `ask`, denies the tool `deny`, and allows all others.
 pub(crate) fn by_name(call: &ToolCall) -> Decision {
     match call.name() {
         "ask" => Decision::ask("sure?"),
@@ -56,12 +56,12 @@ pub(crate) fn by_name(call: &ToolCall) -> Decision {
     }
 }
 
-/// The service inside a [`relay`].
+/// The inner service of a [`relay`], type-erased.
 pub(crate) type Inside = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
 type Sent = BoxFuture<'static, Result<Outcome, BoxError>>;
 
-/// A layer of the host's: what it does with each call, and the service that it wraps.
+/// A layer made of a function, which receives each call and the inner service.
 pub(crate) fn relay<F, Fut>(send: F) -> Relay<impl Fn(ToolCall, Inside) -> Sent + Clone>
 where
     F: Fn(ToolCall, Inside) -> Fut + Clone + Send + Sync + 'static,

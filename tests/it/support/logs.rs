@@ -1,4 +1,4 @@
-//! What is logged, to look for what must not be.
+//! Captured log output, for tests that search it for what must not be logged.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Where everything that is logged goes.
+/// A buffer that collects all log output.
 #[derive(Clone, Default)]
 pub(crate) struct Buffer(Arc<Mutex<Vec<u8>>>);
 
@@ -35,9 +35,10 @@ impl Buffer {
     }
 }
 
-/// Logs everything there is, spans too.
+/// A subscriber that writes all levels and all span events to the buffer.
 pub(crate) fn subscriber(buffer: &Buffer) -> impl tracing::Subscriber + Send + Sync {
-    // A callsite that a test without a subscriber reaches first would else be switched off for every test after it.
+    // `tracing` caches the interest in a callsite. Without a global subscriber, a callsite that is first reached by a
+    // test without a subscriber would stay disabled for all tests after it.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

@@ -1,4 +1,4 @@
-//! A toolset that records what ran, a model with a script, and short ways to make calls and turns.
+//! Shared test helpers: a recording toolset, a scripted model, and shorthands for calls and turns.
 
 mod built;
 mod kinds;
@@ -23,7 +23,7 @@ pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use script::{Script, results};
 
-/// What waits, as another process finds it.
+/// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {
     serde_json::from_str(&serde_json::to_string(waiting).unwrap()).unwrap()
 }
@@ -40,7 +40,8 @@ pub(crate) struct Ran {
 
 type Body = Arc<dyn Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Send + Sync>;
 
-/// Tools that record what ran. Not called is asserted as strictly as called.
+/// A toolset that records each execution, so that a test can assert that a tool was not called as strictly as that it
+/// was.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     id: String,
@@ -53,7 +54,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Function tools of these names, which take any arguments and give them back.
+    /// Tools with these names, which accept any arguments and return them.
     pub(crate) fn new<const N: usize>(names: [&str; N]) -> Self {
         let tools =
             names.into_iter().map(|name| ToolDefinition::new(name, json!({"type": "object"})));
@@ -72,7 +73,7 @@ impl Recorder {
         }
     }
 
-    /// Runs this as the body of every tool.
+    /// Sets the body of every tool.
     pub(crate) fn body(
         mut self,
         body: impl Fn(&RunContext, &ToolCall) -> Result<Value, ToolError> + Send + Sync + 'static,
@@ -81,24 +82,24 @@ impl Recorder {
         self
     }
 
-    /// Another name for the set.
+    /// Sets the id of the toolset.
     pub(crate) fn id(mut self, id: &str) -> Self {
         self.id = id.into();
         self
     }
 
-    /// Every body takes so long, by tokio's clock.
+    /// Makes every body take this long, by tokio's clock.
     pub(crate) fn taking(mut self, takes: Duration) -> Self {
         self.takes = Some(takes);
         self
     }
 
-    /// The ids of the calls whose bodies came to their end, in this order.
+    /// The ids of the calls whose bodies ran to their end, in that order.
     pub(crate) fn ended(&self) -> Vec<String> {
         self.ended.lock().unwrap().clone()
     }
 
-    /// How many bodies ran at the same time, at most.
+    /// The maximum number of bodies that ran at the same time.
     pub(crate) fn peak(&self) -> usize {
         self.running.lock().unwrap().1
     }
@@ -159,17 +160,17 @@ pub(crate) fn call(id: &str, tool: &str, args: Value) -> ToolCall {
     ToolCall::new(id, tool, args)
 }
 
-/// The words of the outcomes, in model order.
+/// The outcomes as words, in model order.
 pub(crate) fn words(report: &TurnReport) -> Vec<&'static str> {
     report.calls().iter().map(|call| call.outcome().word()).collect()
 }
 
-/// What the model is told of the call at this place.
+/// The content of the outcome at this index, as the model receives it; `null` for a deferred call.
 pub(crate) fn content(report: &TurnReport, at: usize) -> Value {
     report.calls()[at].outcome().content().unwrap_or(Value::Null)
 }
 
-/// The report of a turn with this one call.
+/// Runs a turn with this one call.
 pub(crate) async fn run_one(turn: &Turn, call: ToolCall) -> TurnReport {
     turn.run(vec![call]).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! A model that says what it was told to say, and remembers what it was asked.
+//! A model that replays scripted responses and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,14 @@ use countersign::{
 };
 use serde_json::Value;
 
-/// A model with a script. Asked for more than is in it, it fails.
+/// A model with a script. A request beyond its end is an error.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
     says: Arc<Mutex<VecDeque<ModelResponse>>>,
     heard: Arc<Mutex<Vec<Heard>>>,
 }
 
-/// One request that the model got.
+/// One request to the model.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub(crate) messages: Vec<Message>,
@@ -23,7 +23,7 @@ pub(crate) struct Heard {
 }
 
 impl Script {
-    /// Makes these calls, and then answers "done".
+    /// A script that makes these calls in one response, and then answers "done".
     pub(crate) fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self::default().then(ModelResponse::calls(calls)).then(ModelResponse::text("done"))
     }
@@ -46,7 +46,7 @@ impl Model for Script {
     }
 }
 
-/// The results in the last request of a history: id, kind and content, in order.
+/// The results in the last request of a history, in order: call id, kind and content.
 pub(crate) fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
     let parts = history.iter().rev().find_map(|message| match message {
         Message::Request { parts } => Some(parts),

@@ -1,23 +1,32 @@
-//! Requests that are refused.
+//! Requests that are rejected, with the status of the HTTP response.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A request that is refused: nothing has run, and what waits waits. The text is for whoever sent it, and holds nothing
-/// of the inside of the server.
+/// A request that is rejected: nothing has run, and the chat is as it was.
+///
+/// It is an [`IntoResponse`](axum::response::IntoResponse) of axum: the status, a body `{"error": message}`, and
+/// `retry-after` in whole seconds where [`retry_after`](Self::retry_after) is set.
+///
+/// ```
+/// use countersign::ai_sdk::Rejection;
+///
+/// let rejection = Rejection::forbidden("this page is for editors");
+/// assert_eq!((rejection.status, rejection.to_string().as_str()), (403, "this page is for editors"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
-    /// The HTTP status.
+pub struct Rejection {
+    /// The status code of the HTTP response.
     pub status: u16,
-    /// What is wrong, and what to do.
+    /// What is wrong and what to do about it. The client reads it, so it holds nothing that is internal to the server.
     pub message: String,
-    /// When to try again, where that helps.
+    /// The time after which the request may succeed; `None` where repeating it does not help.
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal {
-    /// A refusal with this status.
+impl Rejection {
+    /// A rejection with this status code and message.
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), retry_after: None }
     }
@@ -26,12 +35,12 @@ impl Refusal {
         Self::new(400, message)
     }
 
-    /// Whoever sends it has not said who they are.
+    /// Status 401: the request does not say who sends it.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(401, message)
     }
 
-    /// Whoever sends it may not.
+    /// Status 403: the sender is known, and may not do this.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(403, message)
     }
@@ -40,7 +49,7 @@ impl Refusal {
         Self::new(404, "there is no such chat")
     }
 
-    /// What the client says does not fit what it was shown.
+    /// The request does not fit what the chat has shown to the client.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, message)
     }
@@ -50,17 +59,17 @@ impl Refusal {
         Self { retry_after: Some(retry_after), ..Self::new(409, message) }
     }
 
-    /// Something failed that is nobody's business outside; the log has it.
+    /// A failure of the server. The error is logged, and the client is sent nothing of it.
     pub(super) fn internal(what: &str, error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "{what}");
         Self::new(500, "the chat cannot be read or written just now: try again later")
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Rejection {}

@@ -1,13 +1,13 @@
 //! The terminal handler: shows a whole batch to a person and reads the answers.
 //!
-//! Needs the feature `cli`. Reading is done by `crossterm`, as line editors that block on a key cannot be taken off
+//! Needs the feature `terminal`. Reading is done by `crossterm`, as line editors that block on a key cannot be taken off
 //! the screen when nobody waits for the answer any more.
 
 mod choice;
 mod dialogue;
 mod line;
 mod screen;
-mod terminal;
+mod tty;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::error::{BoxError, UserError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
 use dialogue::Dialogue;
-use terminal::Terminal;
+use tty::Terminal;
 
 /// There is one terminal: parallel runs ask one after the other.
 static TERMINAL: Mutex<()> = Mutex::const_new(());

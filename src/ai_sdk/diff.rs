@@ -1,64 +1,52 @@
-//! What a client has missed of a message.
+//! The difference of two messages: the chunks that a client has missed.
 
 use super::chunk::Chunk;
 use super::message::{ToolPart, UiMessage, UiPart};
-use super::writer::{Begun, ChunkWriter};
+use super::writer::ChunkWriter;
 
 impl ChunkWriter {
-    /// Tells a client that has this much of a message what it has missed: what became of calls, and the parts behind the
-    /// ones it has.
+    /// Writes what a client has missed of a message: the outcomes of calls, and the parts behind the ones that it has.
+    ///
+    /// `theirs` is the message as the client has posted it. Parts are compared in order; from the first difference on,
+    /// everything is written again.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
-        // Steps are not compared: what is told again may stand in one more of them.
+        // Steps are not compared: a part that is written again may stand in a step of its own at the client.
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));
         let mut next = theirs.next();
         for part in &ours.parts {
-            match next.filter(|theirs| has(part, theirs)) {
-                _ if matches!(part, UiPart::StepStart) => self.close(out),
-                Some(known) => {
-                    self.rest_of(part, known, out);
-                    next = theirs.next();
-                }
-                None => {
-                    next = None;
-                    self.part_again(part, out);
-                }
+            let mut known = None;
+            if !matches!(part, UiPart::StepStart) {
+                known = next.filter(|theirs| has(part, theirs));
+                // Behind the first part that the client does not have, everything is new to it.
+                next = known.and_then(|_| theirs.next());
             }
+            self.part_of(part, known, out);
         }
         self.close(out);
     }
 
-    /// What is new of a part that the client has.
-    fn rest_of(&mut self, part: &UiPart, theirs: &UiPart, out: &mut Vec<Chunk>) {
-        match part {
-            UiPart::Tool(tool) => {
-                self.call_again(tool, theirs.tool(), out);
-                self.outcome_of(tool, out);
-            }
-            UiPart::Other(_) if part != theirs => self.part_again(part, out),
-            UiPart::Other(_) | UiPart::Text { .. } | UiPart::StepStart => {}
-        }
-    }
-
-    fn part_again(&mut self, part: &UiPart, out: &mut Vec<Chunk>) {
+    /// Writes what is new of a part to a client that has it in this form.
+    fn part_of(&mut self, part: &UiPart, theirs: Option<&UiPart>, out: &mut Vec<Chunk>) {
         match part {
             UiPart::StepStart => self.close(out),
-            UiPart::Text { text, .. } => self.whole_text(text, out),
             UiPart::Tool(tool) => {
-                self.call_again(tool, None, out);
+                self.call_of(tool, theirs.and_then(UiPart::tool), out);
                 self.outcome_of(tool, out);
             }
-            UiPart::Other(data) => {
-                let chunk = serde_json::from_value(data.clone().into()).ok();
-                out.extend(chunk.filter(|chunk| matches!(chunk, Chunk::Data(_))));
+            UiPart::Text { text, .. } if theirs.is_none() => self.whole_text(text, out),
+            UiPart::Other(data) if theirs != Some(part) => {
+                if let Ok(chunk @ Chunk::Data(_)) = serde_json::from_value(data.clone().into()) {
+                    self.push(chunk, out);
+                }
             }
+            UiPart::Text { .. } | UiPart::Other(_) => {}
         }
     }
 
-    /// A call that the client does not know, or not all of.
-    fn call_again(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
+    /// Writes a call up to its ask.
+    fn call_of(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
-        let (name, dynamic) = (tool.tool_name.clone(), tool.dynamic);
-        self.begin(id, Begun { name, input: tool.input.clone().unwrap_or_default(), dynamic }, out);
+        self.begin(tool, out);
         if tool.state != "input-streaming" {
             self.available(id, None, out);
         }
@@ -71,7 +59,7 @@ impl ChunkWriter {
         }
     }
 
-    /// What became of a call, if anything has.
+    /// Writes the outcome of a call, if it has one.
     fn outcome_of(&mut self, tool: &ToolPart, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
         let text = tool.error_text.as_deref();
@@ -87,12 +75,11 @@ impl ChunkWriter {
     }
 }
 
-/// Whether a client that has their part has ours.
+/// Whether two parts are the same one, perhaps in different states.
 fn has(ours: &UiPart, theirs: &UiPart) -> bool {
     match (ours, theirs) {
         (UiPart::Text { text: ours, .. }, UiPart::Text { text: theirs, .. }) => ours == theirs,
         (UiPart::Tool(ours), UiPart::Tool(theirs)) => ours.tool_call_id == theirs.tool_call_id,
-        (UiPart::StepStart, UiPart::StepStart) => true,
         (UiPart::Other(ours), UiPart::Other(theirs)) => {
             ours.get("type") == theirs.get("type") && ours.get("id") == theirs.get("id")
         }

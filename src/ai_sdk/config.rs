@@ -1,0 +1,26 @@
+//! The settings of chats that the making of a response needs.
+
+use std::sync::Arc;
+
+use super::principal::Principal;
+use super::storage::ChatStore;
+use super::version::ClientVersion;
+use crate::agent::{Agent, Run, RunError};
+
+/// The settings of [`Chats`](super::Chats) that a response is made with.
+#[derive(Clone)]
+pub(super) struct ChatConfig {
+    pub(super) agent: Agent,
+    pub(super) store: ChatStore,
+    pub(super) client: ClientVersion,
+    /// Whether the chat asks for approvals and takes them.
+    pub(super) approvals: bool,
+    pub(super) error_text: Arc<ErrorText>,
+    pub(super) each_run: Arc<EachRun>,
+}
+
+/// Adds to a run what it needs for this principal and this chat.
+type EachRun = dyn for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync;
+
+/// The text that the client is sent for the error of a run.
+type ErrorText = dyn Fn(&RunError) -> String + Send + Sync;

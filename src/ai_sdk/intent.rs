@@ -1,0 +1,240 @@
+//! The intent of a request, found by comparing it with what the chat was really shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::answer::{CallAnswer, PartAnswer};
+use super::chat::{Chat, ShownAsk, prompt_problem};
+use super::message::{Role, ToolPart, UiMessage};
+use super::rejection::Rejection;
+use super::request::{ChatRequest, Trigger};
+use crate::args::Args;
+use crate::deferred::{CallResult, ToolApproved};
+use crate::outcome::{ToolDenied, ToolFailed};
+
+/// What the client wants with a request, in the terms of the chat as the server has it.
+#[derive(Debug)]
+pub(super) enum Intent {
+    /// Submit a message of the user at this place. Everything from the place on is dropped.
+    Submit { message: UiMessage, place: usize },
+    /// Regenerate the message at this place. Everything from the place on is dropped.
+    Regenerate { place: usize },
+    /// Answer pending calls of the message, of which the client has this copy.
+    Answer { message: UiMessage, answers: Vec<PartAnswer> },
+    /// Resume the message, of which the client has this copy: it has missed a part, or the run was stopped. An empty id
+    /// stands for a message that the client does not have yet.
+    Resume { message: UiMessage },
+}
+
+impl Intent {
+    /// Finds the intent of a request. Nothing is changed, so that it can be asked before and after a lease is taken.
+    ///
+    /// # Errors
+    /// [`Rejection`] when the request does not fit the chat. Nothing of the request counts then.
+    pub(super) fn of(
+        chat: &Chat,
+        request: &ChatRequest,
+        approvals: bool,
+    ) -> Result<Self, Rejection> {
+        if request.trigger == Trigger::RegenerateMessage {
+            return regenerate(chat, request);
+        }
+        let subject = request.subject()?;
+        if subject.role != Role::Assistant {
+            return submit(chat, subject);
+        }
+        if chat.message(&subject.id).is_none_or(|known| known.role != Role::Assistant) {
+            return Err(Rejection::conflict("this chat has no such message: load it again"));
+        }
+        let mut overrides = request.override_args.clone();
+        if !approvals && !overrides.is_empty() {
+            return Err(Rejection::conflict("this chat takes no approvals"));
+        }
+        let mut answers = Vec::new();
+        for part in subject.tools() {
+            let answer = match part.state.as_str() {
+                "approval-responded" if !approvals => None,
+                "approval-responded" => approval(chat, &subject.id, part, &mut overrides)?,
+                "output-available" | "output-error" => result(chat, &subject.id, part)?,
+                _ => None,
+            };
+            let Some(answer) = answer else { continue };
+            if answers.iter().any(|other: &PartAnswer| other.call == answer.call) {
+                return Err(Rejection::conflict(
+                    "one call is answered twice: nothing of the request counts",
+                ));
+            }
+            answers.push(answer);
+        }
+        if let Some(id) = overrides.keys().next() {
+            return Err(Rejection::conflict(format!(
+                "`overrideArgs` has arguments for `{}`, which is no approval of this request that waits",
+                id.escape_debug()
+            )));
+        }
+        let message = subject.clone();
+        Ok(if answers.is_empty() {
+            Self::Resume { message }
+        } else {
+            Self::Answer { message, answers }
+        })
+    }
+}
+
+fn submit(chat: &Chat, message: &UiMessage) -> Result<Intent, Rejection> {
+    if let Some(problem) = prompt_problem(message) {
+        return Err(Rejection::new(422, problem));
+    }
+    let end = chat.messages.len();
+    let Some(place) = chat.place(&message.id) else {
+        return Ok(Intent::Submit { message: message.clone(), place: end });
+    };
+    let known = chat.messages.get(place).map(|kept| &kept.message);
+    let same =
+        known.is_some_and(|known| known.role == Role::User && known.text() == message.text());
+    match chat.messages.get(place + 1) {
+        // The same message again: its response was lost, or was never begun. What there is of it is sent, and a model is
+        // asked only where it was not asked before.
+        None if same => Ok(Intent::Resume { message: UiMessage::new("", Role::Assistant) }),
+        Some(answer) if same && place + 2 == end => {
+            let message = UiMessage::new(answer.message.id.clone(), Role::Assistant);
+            Ok(Intent::Resume { message })
+        }
+        _ if known.is_some_and(|known| known.role == Role::User) => {
+            Ok(Intent::Submit { message: message.clone(), place })
+        }
+        _ => Err(Rejection::conflict("the message has the id of another one")),
+    }
+}
+
+fn regenerate(chat: &Chat, request: &ChatRequest) -> Result<Intent, Rejection> {
+    let answers = |place: &usize| {
+        chat.messages.get(*place).is_some_and(|kept| kept.message.role == Role::Assistant)
+    };
+    let place = match &request.message_id {
+        Some(id) => chat.place(id),
+        None => chat.messages.len().checked_sub(1),
+    };
+    match place {
+        Some(place) if answers(&place) => Ok(Intent::Regenerate { place }),
+        // The message has no response yet.
+        Some(place) if place + 1 == chat.messages.len() => {
+            Ok(Intent::Resume { message: UiMessage::new("", Role::Assistant) })
+        }
+        Some(place) => Ok(Intent::Regenerate { place: place + 1 }),
+        None => match request.messages.last() {
+            Some(last) if last.role == Role::User => submit(chat, last),
+            _ => Err(Rejection::conflict("this chat has no such message: load it again")),
+        },
+    }
+}
+
+/// The answer of a part that is approved or denied, if the call is pending. The arguments of the part are compared and
+/// then dropped: what runs is what the server has stored.
+fn approval(
+    chat: &Chat,
+    message: &str,
+    part: &ToolPart,
+    overrides: &mut BTreeMap<String, Args>,
+) -> Result<Option<PartAnswer>, Rejection> {
+    let Some(said) = &part.approval else {
+        return Err(Rejection::bad_request(
+            "a part is `approval-responded`, and has no `approval`",
+        ));
+    };
+    let Some(approved) = said.approved else {
+        return Err(Rejection::bad_request("an approval has no `approved`: it is true or false"));
+    };
+    let foreign = || {
+        Rejection::conflict(
+            "an approval is not the one that this chat was asked for: nothing of the request counts",
+        )
+    };
+    let asked = chat.asks.iter().find(|ask| ask.approval.as_ref() == Some(&said.id));
+    let asked = asked.ok_or_else(foreign)?;
+    if asked.message != message
+        || asked.part != part.tool_call_id
+        || !is_as_shown(chat, asked, part)
+    {
+        return Err(foreign());
+    }
+    let edited = overrides.remove(&said.id);
+    // Until the call runs, a yes can be taken back; a no is final (rule A3).
+    let taken_back = !approved && asked.answer.as_ref().is_some_and(CallAnswer::is_approval);
+    if !asked.open && !taken_back {
+        return Ok(None);
+    }
+    let answer = match (approved, edited) {
+        (true, override_args) => ToolApproved { override_args }.into(),
+        (false, Some(_)) => {
+            return Err(Rejection::bad_request("a call is denied, and has `overrideArgs`"));
+        }
+        (false, None) => ToolDenied::new(said.reason.as_deref().unwrap_or_default().trim()).into(),
+    };
+    Ok(Some(PartAnswer {
+        call: asked.call.clone(),
+        part: asked.part.clone(),
+        answer: CallAnswer::Approval(answer),
+    }))
+}
+
+/// The answer of a part with a result, if the call is a pending one that the client executes. Results of other calls are
+/// the server's own, and are not read.
+fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnswer>, Rejection> {
+    let open =
+        |ask: &&ShownAsk| ask.open && ask.message == message && ask.part == part.tool_call_id;
+    let Some(asked) = chat.asks.iter().find(open) else { return Ok(None) };
+    if asked.approval.is_some() {
+        return Err(Rejection::conflict(format!(
+            "call `{}` waits for an approval, and takes no result",
+            part.tool_call_id.escape_debug()
+        )));
+    }
+    if !is_as_shown(chat, asked, part) {
+        return Err(Rejection::conflict("a result is for another call than this chat was shown"));
+    }
+    let result = match part.state.as_str() {
+        "output-error" => {
+            let text = part.error_text.as_deref().unwrap_or("The call failed.");
+            CallResult::Failed(ToolFailed::new(text))
+        }
+        // The output is a value even where it looks like a result of ours, such as `{"kind": "tool-return"}`.
+        _ => CallResult::from(part.output.clone().unwrap_or_default()),
+    };
+    Ok(Some(PartAnswer {
+        call: asked.call.clone(),
+        part: asked.part.clone(),
+        answer: CallAnswer::Result(result),
+    }))
+}
+
+/// Whether a part is about the tool and the arguments that the client was shown.
+fn is_as_shown(chat: &Chat, asked: &ShownAsk, part: &ToolPart) -> bool {
+    let shown = chat.message(&asked.message).and_then(|message| message.tool(&asked.part));
+    shown.is_some_and(|shown| {
+        shown.tool_name == part.tool_name
+            && same(
+                shown.input.as_ref().unwrap_or(&Value::Null),
+                part.input.as_ref().unwrap_or(&Value::Null),
+            )
+    })
+}
+
+/// Whether two values are the same to a client, whose numbers are all floating.
+fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::Number(theirs)) => {
+            ours == theirs || ours.as_f64().is_some_and(|it| theirs.as_f64() == Some(it))
+        }
+        (Value::Array(ours), Value::Array(theirs)) => {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(ours, theirs)| same(ours, theirs))
+        }
+        (Value::Object(ours), Value::Object(theirs)) => {
+            ours.len() == theirs.len()
+                && ours.iter().all(|(key, ours)| theirs.get(key).is_some_and(|it| same(ours, it)))
+        }
+        _ => ours == theirs,
+    }
+}

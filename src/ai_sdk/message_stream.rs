@@ -1,0 +1,209 @@
+//! The stream of one message to the client, with the server's copy of the message.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::active::{ActiveStream, Replay};
+use super::answer::CallAnswer;
+use super::approval;
+use super::chunk::Chunk;
+use super::message::{Role, ToolPart, UiMessage};
+use super::version::ClientVersion;
+use super::writer::ChunkWriter;
+use crate::call::ToolCall;
+use crate::deferred::{Answered, ToolApproval, ToolApproved};
+use crate::outcome::{DENIED, Outcome, ToolDenied};
+use crate::turn::{CallReport, JOINT, RunEvent};
+
+/// The stream of one message to the client, with the server's copy of the message.
+///
+/// There are two copies: the writer has the message as this client has it, and [`message`](Self::message) is the one that
+/// the server keeps. They are changed by the same chunks, and differ only where a client had less of the message than the
+/// server when the stream began, or was never asked about a call that another client has denied.
+pub(super) struct MessageStream {
+    active: Arc<ActiveStream>,
+    version: ClientVersion,
+    writer: ChunkWriter,
+    message: UiMessage,
+    /// The message as the client has posted it, until it has caught up.
+    client: Option<UiMessage>,
+}
+
+pub(super) fn lock(stream: &Mutex<MessageStream>) -> MutexGuard<'_, MessageStream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MessageStream {
+    /// A stream of a new message.
+    pub(super) fn new(
+        active: Arc<ActiveStream>,
+        version: ClientVersion,
+        message: UiMessage,
+    ) -> Self {
+        Self { active, version, writer: ChunkWriter::new(version), message, client: None }
+    }
+
+    /// A stream that goes on with a message, of which the client has this copy.
+    pub(super) fn resume(
+        active: Arc<ActiveStream>,
+        version: ClientVersion,
+        message: UiMessage,
+        client: &UiMessage,
+    ) -> Self {
+        let ours: HashMap<&str, &ToolPart> =
+            message.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
+        // What a client posts is not trusted: calls that the server does not have are left out, and of the others the
+        // tool and the arguments are the server's.
+        let mut known = client.clone();
+        known.parts.retain(|part| {
+            part.tool().is_none_or(|tool| ours.contains_key(tool.tool_call_id.as_str()))
+        });
+        for tool in known.tools_mut() {
+            if let Some(our) = ours.get(tool.tool_call_id.as_str()) {
+                tool.tool_name.clone_from(&our.tool_name);
+                tool.input.clone_from(&our.input);
+                tool.dynamic = our.dynamic;
+            }
+        }
+        let writer = ChunkWriter::resume(version, &known);
+        Self { active, version, writer, message, client: Some(client.clone()) }
+    }
+
+    pub(super) fn shared(self) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(self))
+    }
+
+    pub(super) fn message(&self) -> &UiMessage {
+        &self.message
+    }
+
+    pub(super) fn rename(&mut self, call: &str, part: &str) {
+        self.writer.rename(call, part);
+    }
+
+    pub(super) fn shows_otherwise(&self, call: &ToolCall) -> bool {
+        self.writer.shows_otherwise(call)
+    }
+
+    pub(super) fn is_above(&self, call: &str) -> bool {
+        self.writer.is_above(call)
+    }
+
+    pub(super) fn part(&self, call: &str) -> String {
+        self.writer.part(call).to_owned()
+    }
+
+    /// Starts the stream, with the chunks that the client has missed. A client that resumes the stream later has nothing
+    /// of the message, and gets all of it.
+    pub(super) fn start(&mut self) {
+        let id = self.message.id.clone();
+        self.active.set_message(&id);
+        self.write(|writer, out| writer.start(&id, out));
+        let Some(client) = self.client.take() else { return };
+        let mut missed = Vec::new();
+        self.writer.catch_up(&self.message, &client, &mut missed);
+        missed.iter().for_each(|chunk| self.active.send(chunk, &Replay::Skip));
+        let nothing = UiMessage::new(id, Role::Assistant);
+        let mut all = Vec::new();
+        ChunkWriter::new(self.version).catch_up(&self.message, &nothing, &mut all);
+        all.iter().for_each(|chunk| self.active.send_replay(chunk));
+    }
+
+    /// Writes chunks, applies them to the message and sends them.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>)) {
+        for chunk in self.write_unsent(write) {
+            match self.denial_to_others(&chunk) {
+                Some(other) => self.active.send(&chunk, &Replay::Instead(&other)),
+                None => self.active.send(&chunk, &Replay::Same),
+            }
+        }
+    }
+
+    /// Writes chunks and applies them to the message. The caller sends them.
+    pub(super) fn write_unsent(
+        &mut self,
+        write: impl FnOnce(&mut ChunkWriter, &mut Vec<Chunk>),
+    ) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        write(&mut self.writer, &mut out);
+        out.iter().for_each(|chunk| self.message.apply(chunk));
+        out
+    }
+
+    /// A denial for a client whose user has not denied the call: `tool-output-denied` would be taken as the user's own.
+    fn denial_to_others(&self, chunk: &Chunk) -> Option<Chunk> {
+        let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
+        let denied = self.message.tool(tool_call_id);
+        let reason = denied.and_then(|tool| tool.approval.as_ref()?.reason.as_deref());
+        let reason = reason.filter(|it| !it.is_empty()).unwrap_or(DENIED);
+        Some(Chunk::tool_output_error(tool_call_id, reason))
+    }
+
+    /// Writes what happens in the run.
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        self.write(|writer, out| writer.event(event, out));
+        let (prefix, event) = match event {
+            RunEvent::SubAgent { tool_call_id, event, .. } => {
+                (format!("{tool_call_id}{JOINT}"), &**event)
+            }
+            event => (String::new(), event),
+        };
+        if let RunEvent::ToolCallsDone { report } = event {
+            report.calls().iter().for_each(|call| self.reported(&prefix, call));
+        }
+    }
+
+    /// Writes how a call was decided, as the report of its turn says it.
+    fn reported(&mut self, prefix: &str, report: &CallReport) {
+        let call = &format!("{prefix}{}", report.call().id());
+        match report.answered() {
+            Some(Answered::Approved { by, edited }) => {
+                let override_args = edited.then(|| report.args().clone());
+                let said = CallAnswer::Approval(ToolApproved { override_args }.into());
+                self.answered(call, &said, by.as_deref().unwrap_or_default());
+            }
+            Some(Answered::Denied { by }) => {
+                let said = ToolDenied::new(report.outcome().text().unwrap_or_default());
+                self.answered(
+                    call,
+                    &CallAnswer::Approval(said.into()),
+                    by.as_deref().unwrap_or_default(),
+                );
+            }
+            None if matches!(report.outcome(), Outcome::Denied(_)) => {
+                let part = self.part(call);
+                let reason = report.outcome().text().unwrap_or_default();
+                let refused = approval::refused(report.call().name(), &part, &reason);
+                self.write(|writer, out| writer.push(refused, out));
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes into the data part of an ask how it was answered, and by whom.
+    pub(super) fn answered(&mut self, call: &str, answer: &CallAnswer, by: &str) {
+        let CallAnswer::Approval(answer) = answer else { return };
+        let (status, reason, ran) = match answer {
+            ToolApproval::Approved(ToolApproved { override_args: Some(args) }) => {
+                ("edited", None, Some(args))
+            }
+            ToolApproval::Approved(_) => ("approved", None, None),
+            ToolApproval::Denied(denied) => ("denied", Some(denied.message.as_str()), None),
+        };
+        let part = self.part(call);
+        let shown = self.message.parts.iter().rev().find(|it| {
+            approval::data(it).is_some_and(|(_, data)| {
+                data.get("toolCallId").is_some_and(|id| *id == part.as_str())
+            })
+        });
+        if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, reason, ran)) {
+            self.write(|writer, out| writer.push(chunk, out));
+        }
+    }
+
+    /// Ends the calls without a result in the server's copy only: the stream is over, and the client has its own way to
+    /// show calls of a stream that was stopped.
+    pub(super) fn close_parts(&mut self, reason: &str) {
+        self.message.close_parts(reason);
+    }
+}

@@ -1,0 +1,382 @@
+//! The making of one response: what the client has missed, the run, and the asks at its end.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use futures::future::{Either, select};
+
+use super::active::ActiveStream;
+use super::answer::{CallAnswer, PartAnswer, copy_answer, is_complete, merged};
+use super::approval;
+use super::chat::ShownAsk;
+use super::chunk::{Chunk, FinishReason};
+use super::config::ChatConfig;
+use super::intent::Intent;
+use super::message::{Role, UiMessage};
+use super::message_stream::{MessageStream, lock};
+use super::principal::Principal;
+use super::rejection::Rejection;
+use super::storage::ChatLease;
+use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep, closed_asks};
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
+use crate::error::ErrorKind;
+use crate::ledger::recorded;
+use crate::outcome::DeferralKind;
+use crate::turn::SuspendedRun;
+
+/// How the run of a response has ended.
+enum RunEnd {
+    /// It has an output, or it is suspended.
+    Finished(Box<RunResult>),
+    Failed(Box<RunError>),
+    /// The user has stopped it.
+    Stopped(SuspendedRun),
+    /// There was nothing to run.
+    Nothing,
+}
+
+/// The making of one response, by the process that has the lease of the chat.
+pub(super) struct ResponseTask<'a> {
+    config: &'a ChatConfig,
+    id: &'a str,
+    principal: Principal,
+    lease: ChatLease,
+    active: &'a Arc<ActiveStream>,
+    /// The length of the model's history before the message.
+    before: usize,
+    /// The answers of the request, by call.
+    answers: HashMap<String, PartAnswer>,
+    /// The asks that are closed with the chat.
+    closed_asks: Vec<String>,
+    /// Ends the run when another server takes the lease.
+    keeper: Keeper,
+}
+
+impl<'a> ResponseTask<'a> {
+    pub(super) fn new(
+        config: &'a ChatConfig,
+        id: &'a str,
+        principal: Principal,
+        lease: ChatLease,
+        active: &'a Arc<ActiveStream>,
+        keeper: Keeper,
+    ) -> Self {
+        let before = lease.chat.known();
+        let answers = HashMap::new();
+        let closed_asks = Vec::new();
+        Self { config, id, principal, lease, active, before, answers, closed_asks, keeper }
+    }
+
+    /// Makes the response and saves the chat. Gives the chunks that end the stream: they are sent once the chat is saved,
+    /// as a client may answer as soon as it has them.
+    pub(super) async fn run(mut self, intent: Intent) -> Result<Vec<Chunk>, Rejection> {
+        let stream = match self.prepare(intent).await {
+            Ok(stream) => stream.shared(),
+            Err(error) => {
+                self.config.store.release(self.id, &self.lease).await;
+                return Err(Rejection::internal("a chat could not be gone on with", &error));
+            }
+        };
+        lock(&stream).start();
+        let end = self.run_agent(&stream).await;
+        let last = self.end(end, &mut lock(&stream));
+        let message = lock(&stream).message().clone();
+        self.lease.chat.keep(message, self.before);
+        let store = &self.config.store;
+        match store.save_and_release(self.id, &self.lease, &self.closed_asks).await {
+            Ok(sealed) => Ok(sealed.into_iter().chain(last).collect()),
+            Err(rejection) => {
+                store.release(self.id, &self.lease).await;
+                Ok(vec![Chunk::Error { error_text: rejection.message }])
+            }
+        }
+    }
+
+    /// Changes the chat as the request wants it, and opens the stream of the message.
+    async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, ErrorKind> {
+        match intent {
+            Intent::Submit { message, place } => {
+                self.supersede().await?;
+                self.lease.chat.go_back(place);
+                self.lease.chat.say(message);
+            }
+            Intent::Regenerate { place } => {
+                self.supersede().await?;
+                self.lease.chat.go_back(place);
+            }
+            Intent::Answer { message, answers } => {
+                let mut known = self.known(&message);
+                for answer in &answers {
+                    copy_answer(&mut known, answer, &message);
+                }
+                self.answers = answers.into_iter().map(|it| (it.call.clone(), it)).collect();
+                return Ok(self.resume(known, &message));
+            }
+            Intent::Resume { message } if !message.id.is_empty() => {
+                return Ok(self.resume(self.known(&message), &message));
+            }
+            Intent::Resume { .. } => {}
+        }
+        self.before = self.lease.chat.known();
+        self.config.store.save(self.id, &self.lease).await?;
+        let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
+        Ok(MessageStream::new(Arc::clone(self.active), self.config.client, message))
+    }
+
+    /// The server's copy of a message.
+    fn known(&self, message: &UiMessage) -> UiMessage {
+        self.lease.chat.message(&message.id).unwrap_or(message).clone()
+    }
+
+    fn resume(&self, known: UiMessage, client: &UiMessage) -> MessageStream {
+        let id = known.id.clone();
+        let active = Arc::clone(self.active);
+        let mut stream = MessageStream::resume(active, self.config.client, known, client);
+        for ask in self.lease.chat.asks.iter().filter(|ask| ask.message == id) {
+            stream.rename(&ask.call, &ask.part);
+        }
+        stream
+    }
+
+    /// Closes the pending calls, as the user goes on without them. The ledger is read first: calls that were executed
+    /// elsewhere since keep their results.
+    async fn supersede(&mut self) -> Result<(), ErrorKind> {
+        let ledger = self.config.agent.get_ledger();
+        if let (Some(ledger), Some(run)) = (ledger, &mut self.lease.chat.run)
+            && let Some(turn) = run.turn.take()
+        {
+            let (turn, asks) = recorded(ledger, turn).await?;
+            run.turn = Some(turn);
+            self.closed_asks.extend(asks);
+        }
+        self.lease.chat.supersede();
+        Ok(())
+    }
+
+    /// Runs the agent, if the chat has something to run and every pending call has its answer.
+    async fn run_agent(&mut self, stream: &Arc<Mutex<MessageStream>>) -> RunEnd {
+        let agent = &self.config.agent;
+        let chat = &mut self.lease.chat;
+        let place = chat.place(&lock(stream).message().id);
+        if place.is_some_and(|place| place + 1 < chat.messages.len()) {
+            // The pending calls belong to a later message.
+            return RunEnd::Nothing;
+        }
+        let run = match chat.run.take() {
+            Some(run) => {
+                let stored = chat
+                    .asks
+                    .iter()
+                    .filter_map(|ask| Some((ask.call.as_str(), ask.answer.as_ref()?)));
+                let posted = self.answers.iter().map(|(call, it)| (call.as_str(), &it.answer));
+                let ours = stored.chain(posted).collect();
+                let answers = match agent.decisions(&run).await {
+                    Ok(recorded) => merged(&run.requests(), recorded, &ours, &self.principal),
+                    Err(kind) => return RunEnd::Failed(Box::new(RunError::stopped(kind, run))),
+                };
+                if run.requests().is_empty() {
+                    agent.ask(run)
+                } else if is_complete(&run.requests(), &answers) {
+                    agent.resume(run, answers)
+                } else {
+                    return self.store_answers(run, stream).await;
+                }
+            }
+            None if chat.is_unanswered() => {
+                agent.ask(SuspendedRun::from_trusted_history(chat.history.clone()))
+            }
+            None => return RunEnd::Nothing,
+        };
+        let principal = self.principal.clone();
+        let watcher = Arc::clone(stream);
+        let run = run.watch(move |event| lock(&watcher).event(event));
+        let run = (self.config.each_run)(run.deps(principal.clone()), &principal, self.id);
+        self.drive(run).await
+    }
+
+    /// Stores the answers with the chat until all calls of the response have one, as none of them runs before (rule T1). A
+    /// denial is recorded in the ledger at once: a later approval cannot replace it (rule A3).
+    async fn store_answers(
+        &mut self,
+        run: SuspendedRun,
+        stream: &Arc<Mutex<MessageStream>>,
+    ) -> RunEnd {
+        let requests = run.requests();
+        let denials = self.answers.values().filter(|it| it.answer.is_denial());
+        let denials = denials.map(|it| (it.call.as_str(), &it.answer)).collect();
+        let denials = merged(&requests, DeferredToolResults::new(), &denials, &self.principal);
+        let agent = &self.config.agent;
+        let decided = async {
+            agent.decide(&run, denials).await?;
+            agent.decisions(&run).await
+        };
+        let recorded = match decided.await {
+            Ok(recorded) => recorded,
+            Err(kind) => return RunEnd::Failed(Box::new(RunError::stopped(kind, run))),
+        };
+        self.lease.chat.run = Some(run);
+        for (call, answer) in self.answers.drain() {
+            // The ledger may have an earlier decision, made elsewhere: that one stands (rule L1).
+            let earlier = recorded.approvals.get(&call).cloned().map(CallAnswer::Approval);
+            let by = recorded.answered_by.get(&call).map(String::as_str);
+            let by = by.unwrap_or(self.principal.as_str());
+            lock(stream).answered(&call, earlier.as_ref().unwrap_or(&answer.answer), by);
+            for ask in self.lease.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
+                ask.open = false;
+                ask.answer = Some(answer.answer.clone());
+            }
+        }
+        RunEnd::Nothing
+    }
+
+    /// Drives the run to its end, or until it is stopped. It goes step by step, as a stopped run has to be suspended
+    /// between two steps.
+    async fn drive(&mut self, run: Run<'_>) -> RunEnd {
+        let mut run = run.kept_by(self.keeper.clone()).or_deferred().iter();
+        let end = loop {
+            let step = match select(pin!(self.active.stopped()), pin!(run.next())).await {
+                Either::Left(_) => None,
+                Either::Right((step, _)) => Some(step),
+            };
+            match step {
+                None => break RunEnd::Stopped(run.suspended()),
+                Some(Ok(Some(RunStep::End(result)))) => break RunEnd::Finished(Box::new(result)),
+                Some(Ok(Some(_))) => {}
+                Some(Ok(None)) => break RunEnd::Nothing,
+                Some(Err(error)) => break RunEnd::Failed(Box::new(error)),
+            }
+        };
+        let turns = match &end {
+            RunEnd::Finished(result) => result.turns(),
+            RunEnd::Failed(error) => error.turns(),
+            RunEnd::Stopped(_) | RunEnd::Nothing => run.turns(),
+        };
+        self.closed_asks.extend(closed_asks(turns));
+        end
+    }
+
+    /// Stores the result of the run in the chat. Gives the chunks that end the stream.
+    fn end(&mut self, end: RunEnd, stream: &mut MessageStream) -> Vec<Chunk> {
+        match end {
+            RunEnd::Finished(result) => {
+                let history = result.history().to_vec();
+                match result.into_output() {
+                    RunOutput::Deferred(run) => self.lease.chat.run = Some(*run),
+                    RunOutput::Text(_) | RunOutput::Structured(_) => {
+                        self.lease.chat.history = history
+                    }
+                }
+                self.finish(stream, None)
+            }
+            RunEnd::Failed(error) => {
+                let about_answers = match error.kind() {
+                    ErrorKind::User(wrong) if wrong.is_about_answers() => Some(wrong.to_string()),
+                    _ => None,
+                };
+                let text = (self.config.error_text)(&error);
+                if about_answers.is_none() {
+                    tracing::error!(chat = self.id, error = %error, "the run of a chat failed");
+                }
+                self.lease.chat.run = Some(error.into_suspended());
+                match about_answers {
+                    Some(problem) => self.finish(stream, Some(&problem)),
+                    None => {
+                        // The answers did not take effect: the client may send them again.
+                        self.answers.clear();
+                        self.settle_asks(stream, None);
+                        stream.write_unsent(|writer, out| writer.error(text, out))
+                    }
+                }
+            }
+            RunEnd::Stopped(run) => {
+                self.lease.chat.run = Some(run);
+                self.settle_asks(stream, None);
+                let last = stream.write_unsent(|writer, out| writer.abort(out));
+                stream.close_parts("The run was stopped: the tool may have run.");
+                last
+            }
+            RunEnd::Nothing => self.finish(stream, None),
+        }
+    }
+
+    fn finish(&mut self, stream: &mut MessageStream, problem: Option<&str>) -> Vec<Chunk> {
+        let is_pending = self.settle_asks(stream, problem);
+        let reason = if is_pending { FinishReason::ToolCalls } else { FinishReason::Stop };
+        stream.write_unsent(|writer, out| writer.finish(reason, out))
+    }
+
+    /// Closes the asks whose calls are no longer pending, and asks about the pending calls that have no ask. Says whether
+    /// any call is pending.
+    fn settle_asks(&mut self, stream: &mut MessageStream, problem: Option<&str>) -> bool {
+        let requests = self.lease.chat.requests();
+        for ask in &mut self.lease.chat.asks {
+            let is_pending = requests.get(&ask.call).is_some()
+                && requests.fingerprint(&ask.call) == ask.fingerprint.as_deref();
+            let answered = self.answers.contains_key(&ask.call);
+            ask.open = ask.open && is_pending && !answered;
+            ask.answer = ask.answer.take().filter(|_| is_pending && !answered);
+        }
+        for call in requests.iter().map(|call| call.id().to_owned()) {
+            let asks = &self.lease.chat.asks;
+            if !asks.iter().any(|ask| ask.call == call && (ask.open || ask.answer.is_some())) {
+                self.ask(&requests, &call, stream, problem);
+            }
+        }
+        !requests.is_empty()
+    }
+
+    /// Asks the client about a pending call, or to execute it.
+    fn ask(
+        &mut self,
+        requests: &DeferredToolRequests,
+        id: &str,
+        stream: &mut MessageStream,
+        problem: Option<&str>,
+    ) {
+        let Some(call) = requests.get(id) else { return };
+        let asks = &mut self.lease.chat.asks;
+        let earlier = asks.iter().filter(|ask| ask.call == id).count();
+        if earlier > 0 || stream.shows_otherwise(call) || stream.is_above(id) {
+            // The client has answered this part already, shows other arguments in it, or would not send its answer by
+            // itself: the ask gets a part of its own.
+            let why = match problem.or_else(|| requests.changed(id)) {
+                Some(why) => format!("Asked again below: {why}."),
+                None if earlier > 0 => "Asked again below: it still waits.".to_owned(),
+                None => "Asked below.".to_owned(),
+            };
+            let part = stream.part(id);
+            stream.write(|writer, out| {
+                writer.fail(&part, &why, out);
+                writer.rename(id, &format!("{id}#{}", earlier + 2));
+            });
+        }
+        let part = stream.part(id);
+        let agent = requests.agent(id).is_some();
+        stream.write(|writer, out| writer.show(call, agent, out));
+        let approval = match requests.kind(id) {
+            Some(DeferralKind::Approval) if !self.config.approvals => return,
+            Some(DeferralKind::Approval) => match approval::new_id() {
+                Some(id) => Some(id),
+                None => return,
+            },
+            _ => None,
+        };
+        if let Some(approval) = &approval {
+            let reason = approval::reason(requests, id);
+            stream.write(|writer, out| writer.ask(id, approval, reason, out));
+            if let Some(shown) = approval::shown(requests, id, approval, &part) {
+                stream.write(|writer, out| writer.push(shown, out));
+            }
+        }
+        self.lease.chat.asks.push(ShownAsk {
+            approval,
+            message: stream.message().id.clone(),
+            part,
+            call: id.to_owned(),
+            fingerprint: requests.fingerprint(id).map(str::to_owned),
+            open: true,
+            answer: None,
+        });
+    }
+}

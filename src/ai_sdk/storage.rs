@@ -1,0 +1,249 @@
+//! The storage of chats between two requests, and the lease on a chat while a response is made.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::chat::Chat;
+use super::chunk::{Chunk, DataChunk};
+use super::message::{Role, UiMessage, UiPart};
+use super::rejection::Rejection;
+use crate::args::digest;
+use crate::error::ErrorKind;
+use crate::ledger::{Ledger, LedgerError, RunWrite, Saved, Taken};
+use crate::seal::SealKeys;
+
+/// The type of the data part that carries a sealed chat.
+const STATE: &str = "data-countersign";
+
+/// The purpose that the seal is bound to: no other sealed value opens as a chat.
+const PURPOSE: &str = "countersign ai-sdk chat 1";
+
+/// The longest time for which a sealed chat is valid: a hundred years. More could overflow the clock.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The storage of chats.
+#[derive(Debug, Clone)]
+pub(super) enum ChatStore {
+    /// In a ledger, where one process at a time has the lease of a chat.
+    Ledger(Ledger),
+    /// With the client, sealed. There is no lease: nothing keeps two servers from going on with one state.
+    Client(Sealed),
+}
+
+/// The settings for chats that the client keeps.
+#[derive(Debug, Clone)]
+pub(super) struct Sealed {
+    pub(super) keys: SealKeys,
+    pub(super) valid_for: Duration,
+}
+
+/// What the seal of a chat covers.
+#[derive(Serialize, Deserialize)]
+struct SealedClaims {
+    chat: String,
+    principal: String,
+    /// The digest of the state, which stands beside the seal.
+    state: String,
+}
+
+/// The lease of a chat, with the chat as it was when the lease was acquired.
+#[derive(Debug)]
+pub(super) struct ChatLease {
+    pub(super) chat: Chat,
+    token: u64,
+}
+
+impl ChatStore {
+    /// Reads a chat without taking its lease. `None` where there is none.
+    pub(super) async fn load(
+        &self,
+        (id, principal): (&str, &str),
+        messages: &[UiMessage],
+    ) -> Result<Option<Chat>, Rejection> {
+        let chat = match self {
+            Self::Ledger(ledger) => match ledger.get_chat(id).await {
+                Ok(None | Some(Value::Null)) => None,
+                Ok(Some(state)) => Some(read(state)?),
+                Err(error) => return Err(unavailable(&error)),
+            },
+            Self::Client(sealed) => sealed.open(id, principal, messages)?,
+        };
+        match chat {
+            Some(chat) if chat.principal != principal => Err(Rejection::unknown_chat()),
+            chat => Ok(chat),
+        }
+    }
+
+    /// Takes the lease of a chat, which is new where there was none.
+    pub(super) async fn acquire(
+        &self,
+        (id, principal): (&str, &str),
+        messages: &[UiMessage],
+    ) -> Result<ChatLease, Rejection> {
+        let Self::Ledger(ledger) = self else {
+            let chat = self.load((id, principal), messages).await?;
+            return Ok(ChatLease { chat: chat.unwrap_or_else(|| Chat::new(principal)), token: 0 });
+        };
+        let time = ledger.get_lease();
+        let taken = ledger.hold_chat(id, time).await.map_err(|error| unavailable(&error))?;
+        let Taken::Taken { token, state } = taken else { return Err(Rejection::busy(time / 3)) };
+        let chat = match state {
+            Value::Null => Ok(Chat::new(principal)),
+            state => read(state),
+        };
+        match chat {
+            Ok(chat) if chat.principal == principal => Ok(ChatLease { chat, token }),
+            other => {
+                self.set_lease(id, token, Duration::ZERO).await;
+                Err(other.err().unwrap_or_else(Rejection::unknown_chat))
+            }
+        }
+    }
+
+    /// For how long a lease is valid, unless it is renewed.
+    pub(super) fn lease_time(&self) -> Duration {
+        match self {
+            Self::Ledger(ledger) => ledger.get_lease(),
+            Self::Client(_) => Duration::MAX,
+        }
+    }
+
+    /// Extends the lease with this token. `None` where that could not be found out.
+    pub(super) async fn renew(&self, id: &str, token: u64) -> Option<Saved> {
+        self.set_lease(id, token, self.lease_time()).await
+    }
+
+    /// Ends a lease without a change of the chat, so that the next request need not wait until it has expired.
+    pub(super) async fn release(&self, id: &str, lease: &ChatLease) {
+        self.set_lease(id, lease.token, Duration::ZERO).await;
+    }
+
+    async fn set_lease(&self, id: &str, token: u64, time: Duration) -> Option<Saved> {
+        let Self::Ledger(ledger) = self else { return None };
+        let renewed = ledger.renew_chat(id, token, time).await;
+        let warn = |error: &LedgerError| {
+            tracing::warn!(chat = id, %error, "the lease of a chat could not be renewed or released");
+        };
+        renewed.inspect_err(warn).ok()
+    }
+
+    /// Saves the chat under its lease, which stays. It is saved before the model is asked, so that what the user said
+    /// is not lost when this process dies.
+    pub(super) async fn save(&self, id: &str, lease: &ChatLease) -> Result<(), ErrorKind> {
+        let Self::Ledger(ledger) = self else { return Ok(()) };
+        match ledger.keep_chat(id, lease.token, json!(lease.chat)).await {
+            Ok(Saved::Saved) => Ok(()),
+            Ok(Saved::StaleToken) => {
+                Err(ErrorKind::Ledger("another server has taken the chat over".into()))
+            }
+            Err(error) => Err(ErrorKind::Ledger(error.into())),
+        }
+    }
+
+    /// Saves the chat and ends its lease. The asks whose calls have their results are closed in the same transaction.
+    /// Gives the chunk with the sealed chat, where the client keeps it.
+    pub(super) async fn save_and_release(
+        &self,
+        id: &str,
+        lease: &ChatLease,
+        closed_asks: &[String],
+    ) -> Result<Option<Chunk>, Rejection> {
+        let state = json!(lease.chat);
+        let ledger = match self {
+            Self::Ledger(ledger) => ledger,
+            Self::Client(sealed) => {
+                return sealed.seal(id, &lease.chat.principal, &state).map(Some);
+            }
+        };
+        let write = RunWrite { state, token: Some(lease.token), over: false, closes: closed_asks };
+        match ledger.write_chat(id, write).await.map_err(|error| unavailable(&error))? {
+            Saved::Saved => Ok(None),
+            Saved::StaleToken => {
+                Err(Rejection::conflict("another server has taken the chat over: load it again"))
+            }
+        }
+    }
+}
+
+impl ChatLease {
+    pub(super) fn token(&self) -> u64 {
+        self.token
+    }
+}
+
+impl Sealed {
+    fn seal(&self, chat: &str, principal: &str, state: &Value) -> Result<Chunk, Rejection> {
+        let text = state.to_string();
+        let claims = SealedClaims {
+            chat: chat.to_owned(),
+            principal: principal.to_owned(),
+            state: digest(&text.as_str().into()),
+        };
+        let until = SystemTime::now() + self.valid_for.min(LONGEST);
+        let seal = self.keys.seal_own(PURPOSE, &claims, until);
+        let seal =
+            seal.map_err(|error| Rejection::internal("a chat could not be sealed", &error))?;
+        Ok(Chunk::Data(DataChunk {
+            kind: STATE.to_owned(),
+            id: Some(STATE.to_owned()),
+            data: json!({"state": text, "seal": seal}),
+            transient: None,
+        }))
+    }
+
+    /// Opens the chat that the latest sealed part carries. `None` for a chat that begins.
+    fn open(
+        &self,
+        chat: &str,
+        principal: &str,
+        messages: &[UiMessage],
+    ) -> Result<Option<Chat>, Rejection> {
+        let Some((text, seal)) = messages.iter().rev().find_map(sealed) else {
+            if messages.iter().any(|message| message.role == Role::Assistant) {
+                return Err(Rejection::conflict(
+                    "the messages do not carry the chat: post all of them, with their data parts",
+                ));
+            }
+            return Ok(None);
+        };
+        let claims: SealedClaims =
+            self.keys.open(PURPOSE, seal, SystemTime::now()).map_err(|error| {
+                Rejection::conflict(format!(
+                    "the chat that the messages carry does not hold: {error}"
+                ))
+            })?;
+        if (claims.chat.as_str(), claims.principal.as_str()) != (chat, principal) {
+            return Err(Rejection::unknown_chat());
+        }
+        if claims.state != digest(&text.into()) {
+            return Err(Rejection::conflict("the chat that the messages carry was changed"));
+        }
+        let state = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        read(state).map(Some)
+    }
+}
+
+/// The state and the seal of the last sealed chat in a message.
+fn sealed(message: &UiMessage) -> Option<(&str, &str)> {
+    message.parts.iter().rev().find_map(|part| {
+        let UiPart::Other(part) = part else { return None };
+        part.get("type").filter(|kind| *kind == STATE)?;
+        let data = part.get("data")?;
+        Some((data.get("state")?.as_str()?, data.get("seal")?.as_str()?))
+    })
+}
+
+fn read(state: Value) -> Result<Chat, Rejection> {
+    Chat::read(state).map_err(|problem| unreadable(&problem))
+}
+
+fn unavailable(error: &LedgerError) -> Rejection {
+    Rejection::internal("a chat could not be read or written", error)
+}
+
+fn unreadable(problem: &dyn std::fmt::Display) -> Rejection {
+    tracing::error!(%problem, "a chat cannot be read");
+    Rejection::new(500, "the chat was written by another version of the server: begin a new one")
+}

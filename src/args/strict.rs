@@ -1,0 +1,184 @@
+//! The one reader of JSON: what two readers would understand differently is an error.
+
+use std::fmt;
+
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+
+/// The keys that serde_json uses itself.
+const PRIVATE: &str = "$serde_json::private::";
+
+/// Under `arbitrary_precision` serde_json hands a number over as an object with this key. Another build reads the
+/// same text as an object, so both take it for a number.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Reads any value in which no key is repeated at any depth: two readers would keep different values.
+#[derive(Clone, Copy)]
+pub(super) struct Strict {
+    /// Refuses numbers that would be changed, too, and serde_json's own keys. Each value's text is looked at before the
+    /// value is read, so that a text is looked at once for each of its levels.
+    exact: bool,
+}
+
+impl Strict {
+    /// Whatever the value comes from.
+    pub(super) const ANY: Self = Self { exact: false };
+
+    /// Reads the text of arguments, in which every number keeps its digits.
+    ///
+    /// # Errors
+    /// What the model is told.
+    pub(super) fn exact(text: &str) -> Result<Value, String> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let value = Self { exact: true }.deserialize(&mut reader);
+        value.and_then(|value| reader.end().map(|()| value)).map_err(|error| problem(&error))
+    }
+
+    /// Reads a value by its text.
+    fn token(self, text: &str) -> Result<Value, serde_json::Error> {
+        match text.as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => {
+                check_number(text).map_err(Error::custom)?;
+                serde_json::from_str(text)
+            }
+            _ => serde_json::Deserializer::from_str(text).deserialize_any(self),
+        }
+    }
+}
+
+/// What is wrong with a text. Where it is, is told only of what is not JSON: elsewhere the key or the number is named.
+fn problem(error: &serde_json::Error) -> String {
+    if !error.is_data() {
+        return format!("the arguments are not valid JSON: {error}");
+    }
+    let at = format!(" at line {} column {}", error.line(), error.column());
+    error.to_string().trim_end_matches(&at).to_owned()
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if !self.exact {
+            return deserializer.deserialize_any(self);
+        }
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        self.token(text).map_err(|error| D::Error::custom(problem(&error)))
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_string<E: Error>(self, it: String) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(items.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            if self.exact && key.starts_with(PRIVATE) {
+                return Err(Error::custom(format_args!("the key `{key}` is reserved")));
+            }
+            if key == NUMBER && map.is_empty() {
+                let number: Number =
+                    serde_json::from_str(&access.next_value::<String>()?).map_err(Error::custom)?;
+                return match access.next_key::<String>()? {
+                    None => Ok(Value::Number(number)),
+                    Some(_) => Err(Error::custom(format_args!("the key `{NUMBER}` is reserved"))),
+                };
+            }
+            let value = access.next_value_seed(self)?;
+            if map.contains_key(&key) {
+                let key = key.escape_debug();
+                return Err(Error::custom(format_args!(
+                    "the key `{key}` appears twice in one object"
+                )));
+            }
+            map.insert(key, value);
+        }
+        Ok(map.into())
+    }
+}
+
+/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or has no end.
+/// Behind the point it is rounded, as every reader does.
+fn check_number(token: &str) -> Result<(), String> {
+    let fits = if token.contains(['.', 'e', 'E']) {
+        token.parse().is_ok_and(|value: f64| value.is_finite() && keeps_digits(token, value))
+    } else {
+        token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok()
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(format!("the number {token} cannot be kept exactly: send it as a string"))
+}
+
+/// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
+fn keeps_digits(token: &str, value: f64) -> bool {
+    let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = whole.trim_start_matches('-').to_owned() + fraction;
+    if value == 0.0 {
+        return digits.bytes().all(|digit| digit == b'0');
+    }
+    // Within what a finite number can have, or the number is zero.
+    let exponent = exponent.parse().unwrap_or(0_i64);
+    let point = exponent.saturating_add_unsigned((digits.len() - fraction.len()) as u64);
+    let read = value.abs().to_string();
+    let read = read.split_once('.').map_or(&*read, |(whole, _)| whole);
+    let mut before = digits;
+    match usize::try_from(point) {
+        Ok(point) if point <= before.len() => before.truncate(point),
+        Ok(point) => before.push_str(&"0".repeat(point - before.len())),
+        Err(_) => before.clear(),
+    }
+    before.trim_start_matches('0') == read.trim_start_matches('0')
+}
