@@ -94,6 +94,8 @@
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
 //! | `sqlite` | a store for the ledger in a file that several processes share |
+//! | `terminal` | a handler that asks a person in the terminal |
+//! | `testing` | checks for layers, middleware and stores of your own |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
