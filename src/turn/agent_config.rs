@@ -64,7 +64,7 @@ impl Turn {
     }
 
     /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call that
-    /// would go deeper ends the response with [`ErrorKind::AgentsTooDeep`], when its siblings have settled; resumed under a
+    /// would go deeper ends the response with [`ErrorKind::AgentsTooDeep`](crate::ErrorKind::AgentsTooDeep), when its siblings have settled; resumed under a
     /// higher limit, it goes on. An agent cannot raise the limit of the agents above it.
     ///
     /// 16 levels fit on the stack of a thread of 2 MiB, as tokio's are, without optimisations too. Give the threads more

@@ -151,7 +151,7 @@ impl Turn {
         self
     }
 
-    /// Keeps what every layer said, for [`CallReport::said`].
+    /// Keeps what every layer said, for [`CallReport::said`](crate::CallReport::said).
     pub fn explain(mut self) -> Self {
         self.info.explain = true;
         self
@@ -240,7 +240,7 @@ impl Turn {
     }
 
     /// The history of what the run has asked people, which a loop of your own gives to every turn of the run. Without it,
-    /// each turn has its own, which its [`SuspendedTurn`] carries on.
+    /// each turn has its own, which its [`SuspendedTurn`](crate::SuspendedTurn) carries on.
     pub fn ask_history(self, history: &AskHistory) -> Self {
         self.with_asks(history.clone())
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -76,14 +77,24 @@ fn run(hands: &mut impl Hands, dice: &mut Dice, args: &[&str]) -> Option<Said> {
     }
 }
 
-/// One worker takes its asks, one after the other, and dies now and then.
-fn work(hands: &mut impl Hands, all: &[Parked], worker: usize, history: &Mutex<History>) {
+/// One worker takes its asks, one after the other, and dies now and then. It begins no ask while the server is down: on a
+/// slow machine it would be through with all of them before the server is back.
+fn work(
+    hands: &mut impl Hands,
+    all: &[Parked],
+    worker: usize,
+    history: &Mutex<History>,
+    is_down: &AtomicBool,
+) {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (worker as u64 + 1));
     let mut mine: Vec<_> = (0..all.len()).filter(|n| (n * 7 + worker) % WORKERS < TAKERS).collect();
     for n in (1..mine.len()).rev() {
         mine.swap(n, usize::try_from(dice.roll(n as u64 + 1)).unwrap());
     }
     for n in mine {
+        while is_down.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
         let (ask, who) = (&all[n], format!("person {worker}"));
         let no = dice.roll(4) == 0;
         let decide = ["decide", &ask.id, "--fingerprint", &ask.fingerprint, "--as", &who];
@@ -124,7 +135,7 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
     thread::scope(|scope| {
         for worker in 0..WORKERS {
             let (mut shell, all, history) = (&shell, &all, &history);
-            scope.spawn(move || work(&mut shell, all, worker, history));
+            scope.spawn(move || work(&mut shell, all, worker, history, &AtomicBool::new(false)));
         }
     });
     check(&shell, &all, &history.into_inner().unwrap());
@@ -160,11 +171,13 @@ fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
     let shell = Shell::on(&server);
     let all = park(&shell.url, 1_000);
     let (history, kills) = (Mutex::new(History::default()), Mutex::new(0));
+    let is_down = AtomicBool::new(false);
     thread::scope(|scope| {
         for worker in 0..WORKERS {
             let (mut session, all, history, kills) = (Session::new(&shell), &all, &history, &kills);
+            let is_down = &is_down;
             scope.spawn(move || {
-                work(&mut session, all, worker, history);
+                work(&mut session, all, worker, history, is_down);
                 *kills.lock().unwrap() += session.kills;
             });
         }
@@ -174,7 +187,9 @@ fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
             thread::sleep(Duration::from_millis(10));
         }
         server.kill();
+        is_down.store(true, Ordering::Relaxed);
         server.start_again();
+        is_down.store(false, Ordering::Relaxed);
         assert!(decided() < all.len() * TAKERS, "it was in the middle");
     });
     let history = history.into_inner().unwrap();
