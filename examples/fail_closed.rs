@@ -115,7 +115,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let log = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR);
     log.without_time().with_ansi(false).with_target(false).init();
     panic::set_hook(Box::new(|panic| {
-        println!("  (panicked: {})", panic.payload_as_str().unwrap_or_default());
+        println!("  (panicked: {})", panic.payload().downcast_ref().copied().unwrap_or(""));
     }));
     println!("A line that begins with > is a tool that really runs.");
     both("forgets two calls", Forgetful).await?;

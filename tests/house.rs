@@ -546,7 +546,7 @@ fn imports_within(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files: Vec<_> = files(folder, &[".rs"]);
     let parts: BTreeSet<_> = files.iter().map(|path| part(path, folder)).collect();
     let root = format!("{folder}/mod.rs");
-    let top = files.contains(&root).then(|| read(&root)).unwrap_or_default();
+    let top = if files.contains(&root) { read(&root) } else { String::new() };
     let mut exported = BTreeMap::new();
     for (_, path) in paths_of(without_tests(&top)) {
         let names: Vec<_> = path.trim_start_matches("self::").split("::").collect();

@@ -106,7 +106,7 @@ impl Recorder {
 
     fn count(&self, change: isize) {
         let mut running = self.running.lock().unwrap();
-        running.0 = running.0.strict_add_signed(change);
+        running.0 = running.0.checked_add_signed(change).unwrap();
         running.1 = running.1.max(running.0);
     }
 
