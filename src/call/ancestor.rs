@@ -1,4 +1,4 @@
-//! What a sub-agent's calls inherit: the decisions of the layers around the agent (rule T7).
+//! The layers around an agent, which decide about the calls of that agent too (rule T7).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
 
-/// The part of a middleware that a sub-agent inherits.
+/// The part of a middleware that applies to the calls of a sub-agent: the decision before a call.
 pub(crate) trait Decider: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
 
@@ -17,7 +17,7 @@ pub(crate) trait Decider: Send + Sync {
     fn decide<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Decision>;
 }
 
-/// A layer that a call has passed on its way to a sub-agent.
+/// A layer that a call has passed on the way to the agent behind its tool, and that this agent's calls pass too.
 #[derive(Clone)]
 pub(crate) struct Inherited(Arc<dyn Decider>);
 
@@ -30,7 +30,7 @@ impl Inherited {
         &*self.0
     }
 
-    /// Whether it is the same layer, not an equal one.
+    /// Whether both are the same layer, compared by address.
     pub(super) fn is(&self, other: &Self) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
     }

@@ -1,4 +1,4 @@
-//! What a run has asked people: what they have denied, and how many of its calls are pending (rule D11).
+//! The history of a run's questions to people: the calls they have denied, and the number of pending calls (rule D11).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,19 +23,20 @@ pub struct DeniedBefore {
 }
 
 impl DeniedBefore {
-    /// Denied so many times, with these last words; for tests of handlers and pages.
+    /// A count of denials with the reason given last, for tests of handlers and pages. The library makes its own
+    /// values.
     #[must_use]
     pub fn new(times: u32, reason: impl Into<String>) -> Self {
         Self { times, reason: reason.into() }
     }
 
-    /// How often.
+    /// How many denials were recorded before this call; equal calls of one batch count once.
     #[must_use]
     pub fn times(&self) -> u32 {
         self.times
     }
 
-    /// The words of the last denial; empty when there were none.
+    /// The message of the last denial that had one; empty when none did.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -54,17 +55,17 @@ impl fmt::Display for DeniedBefore {
 }
 
 impl fmt::Debug for DeniedBefore {
-    /// Without the words, which may quote arguments (rule S2).
+    /// Leaves the reason out, as it may quote arguments (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeniedBefore({} times)", self.times)
     }
 }
 
-/// What one run has asked people: which calls they have denied, and how many of its calls are pending (rule D11).
+/// The history of one run's questions to people: the calls they have denied, and how many calls are pending (rule D11).
 ///
-/// An [`Agent`](crate::Agent) keeps it for each run, with the runs of its sub-agents, and stores it with the
-/// [`SuspendedRun`](crate::SuspendedRun). A loop of your own gives the same one to each [`Turn`](crate::Turn) of a run.
-/// Clones are the same history; stored and read again, it holds the denials.
+/// An [`Agent`](crate::Agent) keeps one history for each run, shared with the runs of its sub-agents, and stores it in
+/// the [`SuspendedRun`](crate::SuspendedRun). A loop of your own passes the same history to each
+/// [`Turn`](crate::Turn) of a run. Clones share one history. The serialized form has the denials only.
 ///
 /// ```
 /// use countersign::{AskHistory, FunctionToolset, Turn};
@@ -81,15 +82,15 @@ pub struct AskHistory(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     denied: Denied,
-    /// The calls that the batch which is being answered has counted.
+    /// The keys of the calls whose denial the current batch has counted, so that equal calls of a batch count once.
     counted: BTreeSet<String>,
     pending: usize,
 }
 
-/// What people have denied: by the digest of tool and arguments.
+/// The denials of a run, by [`call_key`].
 pub(crate) type Denied = BTreeMap<String, DeniedBefore>;
 
-/// What a call is known by: its tool at the gate, and its canonical arguments.
+/// The key of a call in the history: a digest of its tool's identity and its arguments.
 pub(crate) fn call_key(tool: &str, args: &Args) -> String {
     let mut key = digest(&json!([1, tool, Value::Object(args.as_map().clone())]));
     key.truncate(32);
@@ -101,12 +102,12 @@ impl AskHistory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is stored of it.
+    /// A copy of the denials, which is the part that is stored.
     pub(crate) fn denied(&self) -> Denied {
         self.lock().denied.clone()
     }
 
-    /// Adds what was stored; what is known already stands.
+    /// Adds stored denials. An entry that is already there wins over the stored one.
     pub(crate) fn extend(&self, stored: &Denied) {
         let mut state = self.lock();
         for (key, before) in stored {
@@ -114,18 +115,20 @@ impl AskHistory {
         }
     }
 
-    /// The denials of the call with this key, which is made only where anything was denied: most runs deny nothing.
+    /// The denials of the call with this key. The key is a closure because most runs have no denial, and then it is not
+    /// computed.
     pub(crate) fn denied_before(&self, key: impl FnOnce() -> String) -> Option<DeniedBefore> {
         let state = self.lock();
         if state.denied.is_empty() { None } else { state.denied.get(&key()).cloned() }
     }
 
-    /// Another batch is answered.
+    /// Begins to count the denials of another batch.
     pub(crate) fn begin_batch(&self) {
         self.lock().counted.clear();
     }
 
-    /// A person has denied the call. Equal calls of one batch count once.
+    /// Records that a person has denied the call. Equal calls of one batch count once. The default message of a denial
+    /// does not replace an earlier reason.
     pub(crate) fn deny(&self, key: String, words: &str) {
         let mut state = self.lock();
         if !state.counted.insert(key.clone()) {
@@ -138,7 +141,7 @@ impl AskHistory {
         }
     }
 
-    /// The call was approved: what was denied before does not count any more.
+    /// Removes the denials of a call that was approved.
     pub(crate) fn approve(&self, key: impl FnOnce() -> String) {
         let mut state = self.lock();
         if !state.denied.is_empty() {
@@ -146,12 +149,12 @@ impl AskHistory {
         }
     }
 
-    /// So many calls are pending where a response begins, or is taken up.
+    /// Sets the number of pending calls, when a turn begins or is resumed.
     pub(crate) fn set_pending(&self, pending: usize) {
         self.lock().pending = pending;
     }
 
-    /// Counts one pending call more, if there may be one.
+    /// Adds one pending call and returns `true`, unless `max` calls are pending already.
     pub(crate) fn ask(&self, max: u32) -> bool {
         let mut state = self.lock();
         let may = state.pending < max as usize;
@@ -159,7 +162,7 @@ impl AskHistory {
         may
     }
 
-    /// A pending call was answered, or is no longer asked about.
+    /// Subtracts a pending call that was answered, or that is no longer asked about.
     pub(crate) fn answered(&self) {
         let mut state = self.lock();
         state.pending = state.pending.saturating_sub(1);

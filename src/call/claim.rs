@@ -1,4 +1,4 @@
-//! Claiming the execution of a call: the right of one attempt to run its body.
+//! Claiming the execution of a call: of several attempts at the gate, one gets the right to run the tool body.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use super::execution::{Ended, State};
 use super::record::CallRecord;
 use crate::outcome::Outcome;
 
-/// What an attempt at the gate gets.
+/// The answer to an attempt that reaches the gate.
 pub(crate) enum Claim {
-    /// It may execute.
+    /// The attempt may run the tool body.
     Go(ExecutionGuard),
-    /// Another attempt has executed, or is known to have ended.
+    /// An earlier attempt has ended with this result, which counts for this attempt too.
     Recorded(Ended),
-    /// Another attempt was started and lost.
+    /// An earlier attempt started the body and was dropped before the end was seen.
     Unknown,
-    /// The call already has its outcome.
+    /// The pass is closed: it has ended or was dropped, and nothing of it may run any more.
     Closed,
 }
 
-/// Who may execute again.
+/// Which attempts may execute after an earlier one.
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
-    /// The tool is idempotent: whatever did not return a value may run again.
+    /// The tool is idempotent: an attempt that did not return a value may be repeated, also one with an unknown end.
     pub(crate) idempotent: bool,
-    /// Nobody was asked about the call: a retry layer of the host's may repeat what ended with an error.
+    /// No person was asked about the call: a retry layer of the host may repeat an attempt that ended with an error.
     pub(crate) unasked: bool,
 }
 
@@ -40,7 +40,7 @@ impl Rerun {
 }
 
 impl CallRecord {
-    /// Claims the execution for one attempt, or says what became of it. Waits while another attempt runs.
+    /// Claims the execution for one attempt, or returns the result of an earlier one. Waits while another attempt runs.
     pub(crate) async fn claim(self: &Arc<Self>, rerun: Rerun) -> Claim {
         let mut waited = false;
         loop {
@@ -56,7 +56,7 @@ impl CallRecord {
                     State::Running => false,
                     State::Unknown if rerun.idempotent => true,
                     State::Unknown => return Claim::Unknown,
-                    // An attempt that waited for the running one did not decide to run again after it.
+                    // An attempt that waited was sent before the other one failed, so it is no retry of it.
                     State::Finished(ended) if !waited && rerun.after(ended) => true,
                     State::Finished(ended) => return Claim::Recorded(ended.clone()),
                 };
@@ -78,7 +78,7 @@ impl CallRecord {
     }
 }
 
-/// The right to execute once. Dropped before the body has ended, it leaves the call unknown.
+/// The right to execute once. If it is dropped before the body has ended, the execution is recorded as unknown.
 pub(crate) struct ExecutionGuard {
     record: Arc<CallRecord>,
     ended: bool,
@@ -86,12 +86,12 @@ pub(crate) struct ExecutionGuard {
 }
 
 impl ExecutionGuard {
-    /// Whether nothing of the call was executed before.
+    /// Whether no attempt of this pass was started before.
     pub(crate) fn is_first(&self) -> bool {
         self.first
     }
 
-    /// Nothing was executed.
+    /// Gives the right back without having started the body, so that another attempt may claim it.
     pub(crate) fn give_up(mut self) {
         self.ended = true;
         self.record.cell.started.store(false, Ordering::Release);
@@ -112,7 +112,8 @@ impl Drop for ExecutionGuard {
     }
 }
 
-/// Held as long as a tool body runs, also by blocking code whose future was dropped.
+/// Counts a running tool body, for [`CallRecord::idle`]. It moves into the body, so that blocking code whose future was
+/// dropped is still counted.
 pub(crate) struct BodyToken(Arc<CallRecord>);
 
 impl BodyToken {

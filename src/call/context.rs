@@ -1,4 +1,4 @@
-//! What hooks, predicates, handlers and tool bodies know about the run and their call.
+//! The context that hooks, predicates, handlers and tool bodies get: the run and the current call.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,8 +18,8 @@ use crate::outcome::ApprovalRequired;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The first pass, on the call as the model made it. It is made again, and is still the first, when a layer inside
-    /// has changed the arguments (rule D3): [`RunContext::is_repeat`] tells.
+    /// The first pass, on the call as the model made it. The turn repeats it, in the same phase, when a layer inside
+    /// has changed the arguments (rule D3); [`RunContext::is_repeat`] tells the two apart.
     First,
     /// The pass after an approval. Every middleware runs again (rule A1).
     Approved,
@@ -33,7 +33,7 @@ pub enum Phase {
 pub struct RunContext {
     run: Arc<RunInfo>,
     call: Option<Arc<CallInfo>>,
-    /// A composite asks its members again, within one pass.
+    /// Set where a composite asks its members again within one pass.
     repeat: bool,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct RunInfo {
     pub(crate) path: Vec<String>,
     pub(crate) deps: Extensions,
     pub(crate) explain: bool,
-    /// Every error of a tool ends the run.
+    /// Whether every error of a tool ends the run.
     pub(crate) tool_errors_end_run: bool,
     pub(crate) usage: Arc<Meter>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
-    /// What the run has asked people, once it has begun.
+    /// The history of the run's questions to people. The turn sets it when it begins.
     pub(crate) asks: Option<AskHistory>,
 }
 
@@ -62,24 +62,24 @@ pub(crate) struct CallInfo {
     pub(crate) phase: Phase,
     /// The number of the pass in its phase, from 1.
     pub(crate) pass: u32,
-    /// Whether an agent behind the call has begun its work: the call was let through before.
+    /// Whether the agent behind the call has begun its work, so that the call has passed the stack before.
     pub(crate) begun: bool,
     pub(crate) approval: Option<Approval>,
     pub(crate) attempts: AtomicU32,
     pub(crate) said: Mutex<Vec<Said>>,
 }
 
-/// What was approved: the call may run for exactly this.
+/// An approval: the call may run with exactly this tool, these arguments and these questions.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Approval {
     /// The tool's identity at its gate.
     pub(crate) tool: String,
     pub(crate) args: Args,
     pub(crate) questions: Vec<Question>,
-    /// What came with the answer, for the tool.
+    /// The metadata of the answer, which the tool body can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
-    /// The ask that was approved, where asks are written down.
+    /// The id of the ask that was approved, in a run with a ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ask: Option<String>,
 }
@@ -93,20 +93,20 @@ impl Approval {
     }
 }
 
-/// What one layer said about a call, kept when the turn is asked to [explain](crate::Turn::explain).
+/// What one layer decided about a call, recorded when the turn is asked to [explain](crate::Turn::explain).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// The layer.
+    /// The name of the layer that decided.
     pub layer: String,
-    /// The phase it was in.
+    /// The phase of the pass in which the layer decided.
     pub phase: Phase,
-    /// The pass of that phase, from 1; a second one is made when a layer inside has changed the arguments.
+    /// The number of the pass in its phase, from 1. There is a second one if a layer inside has changed the arguments.
     pub pass: u32,
-    /// Its decision.
+    /// What the layer decided: allow, ask or deny.
     pub decision: ToolDecision,
-    /// Its reasons; empty for an ALLOW.
+    /// The reasons of the layer; empty for an ALLOW.
     pub reason: String,
-    /// Whether it changed the arguments.
+    /// Whether the layer changed the arguments.
     pub changed_args: bool,
 }
 
@@ -119,13 +119,13 @@ impl RunContext {
         Self { run, call: Some(Arc::new(call)), repeat: false }
     }
 
-    /// The context for a member of a composite that is asked about the call again.
+    /// The same context, marked as a repeat, for a member of a composite that is asked about the call again.
     pub(crate) fn repeated(&self) -> Self {
         Self { repeat: true, ..self.clone() }
     }
 
-    /// The same context with a dependency more, for tests of middleware and handlers; a run gets its dependencies from
-    /// its [turn](crate::Turn::deps) or [agent](crate::Agent::deps).
+    /// Adds a dependency, for tests of middleware and handlers. A run gets its dependencies from its
+    /// [turn](crate::Turn::deps) or [agent](crate::Agent::deps).
     #[must_use]
     pub fn with_deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.run).deps.insert(value);
@@ -150,7 +150,7 @@ impl RunContext {
         self.run.response
     }
 
-    /// The agent, behind its parents: `root/cleaner`.
+    /// The path of the agent, from the root of the run: `root/cleaner`.
     #[must_use]
     pub fn agent_path(&self) -> String {
         self.run.path.join("/")
@@ -179,8 +179,8 @@ impl RunContext {
         self.call.as_ref().map(|call| &*call.name)
     }
 
-    /// What is known about the tool, with what the toolset and the wrappers have added for predicates, under the name
-    /// that the model used.
+    /// The definition of the tool, under the name that the model used, with the metadata that the toolset and the
+    /// wrappers have added for predicates.
     #[must_use]
     pub fn tool_definition(&self) -> Option<&ToolDefinition> {
         self.call.as_ref().map(|call| &*call.definition)
@@ -192,21 +192,22 @@ impl RunContext {
         self.call.as_ref().map_or(Phase::First, |call| call.phase)
     }
 
-    /// Whether the call has been through the stack before, so that the middleware that is asked has decided it (rule D3).
-    /// What is counted once for each call (a rate limit, a budget, a metric) is counted where this is `false`.
+    /// Whether the call has passed the stack before, so that the current middleware has decided about it already
+    /// (rule D3). A middleware that counts each call once (a rate limit, a budget, a metric) counts where this is
+    /// `false`.
     ///
     /// It is `true` for every middleware
     /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
-    ///   arguments: what was counted in memory may be gone by then, and is not counted anew;
-    /// - when the call makes its pass again because a layer inside has changed its arguments; for a member of a
+    ///   arguments. A count in memory may be lost by then, and the approved pass does not restore it;
+    /// - when the turn repeats the pass because a layer inside has changed the arguments; for a member of a
     ///   [`Chain`](crate::Chain) also when another member has;
-    /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and goes on after an answer.
+    /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and continues after an answer.
     ///
-    /// It is `false` the first time that the first pass is made, as often as a layer outside (a tower `retry` or `hedge`) sends the
-    /// call there, as each of these attempts may run the tool; when it is made again such attempts are repeats like the first
-    /// one. It says nothing about other calls: a call that the model makes again, with the same arguments, is a new one. It
-    /// goes by the call and not by the layer: one that was put into the stack while the call waited, or that a layer outside
-    /// of it kept from being asked (as a cache does that answers itself), is told `true` where it decides for the first time.
+    /// It is `false` during the first pass, for every attempt of a layer outside (a tower `retry` or `hedge`),
+    /// because each of these attempts may run the tool. When the turn repeats the pass, all attempts are repeats. The
+    /// value is about this call only: if the model makes another call with the same arguments, that is a new call. It
+    /// is also not about the layer: a layer that was added to the stack while the call was pending, or that an outer
+    /// layer has bypassed (a cache that answers by itself), sees `true` where it decides for the first time.
     ///
     /// ```
     /// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
@@ -231,27 +232,28 @@ impl RunContext {
         self.repeat || self.call.as_ref().is_some_and(again)
     }
 
-    /// How often the call has reached its gate in this pass, counting this time; more than 1 only below a layer that
-    /// sends calls again, and 0 before the gate.
+    /// How often the call has reached the gate in this pass, including the current attempt: 0 before the gate, and more
+    /// than 1 only inside of a layer that sends calls again.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.as_ref().map_or(0, |call| call.attempts.load(Ordering::Relaxed))
     }
 
-    /// Whether this call was approved. A tool body that has a question of its own asks it with
-    /// [`approved_for`](Self::approved_for), as this only says that *something* was approved.
+    /// Whether this call was approved. It does not say for which questions: a tool body with a question of its own asks
+    /// it with [`approved_for`](Self::approved_for).
     #[must_use]
     pub fn tool_call_approved(&self) -> bool {
         self.approval().is_some()
     }
 
-    /// What the answer said for the tool: `DeferredToolResults.metadata` of this call, and nothing else (rule A5).
+    /// The metadata that the answer has for the tool: `DeferredToolResults.metadata` of this call, and nothing else
+    /// (rule A5).
     #[must_use]
     pub fn tool_call_metadata(&self) -> Option<&Map<String, Value>> {
         self.approval()?.metadata.as_ref()
     }
 
-    /// Defers the call until exactly this was shown to somebody and approved (rule A7). In a tool body:
+    /// Asks for an approval of exactly this reason, unless there is one already (rule A7). In a tool body:
     ///
     /// ```
     /// # use countersign::{RunContext, ToolError};
@@ -264,7 +266,7 @@ impl RunContext {
     /// ```
     ///
     /// # Errors
-    /// [`ApprovalRequired`] while it was not approved for this; return it, as `?` does.
+    /// [`ApprovalRequired`] until the call was approved for this reason. Return it, as `?` does, to defer the call.
     pub fn approved_for(&self, reason: impl Into<String>) -> Result<(), ApprovalRequired> {
         let required = ApprovalRequired::because(reason);
         let shown = |call: &Arc<CallInfo>| {
@@ -277,8 +279,8 @@ impl RunContext {
         if self.call.as_ref().is_some_and(shown) { Ok(()) } else { Err(required) }
     }
 
-    /// The same text whenever the same call is executed again, for a tool declared idempotent to hand on. `None`
-    /// outside a call.
+    /// A key that is the same for every execution of this call, for an idempotent tool to pass to the service it calls.
+    /// `None` outside a call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<String> {
         let call = self.call.as_ref()?;
@@ -292,13 +294,13 @@ impl RunContext {
         self.call.as_ref()?.approval.as_ref()
     }
 
-    /// Whether the turn is to explain.
+    /// Whether the turn records what each layer decides.
     #[inline]
     pub(crate) fn explains(&self) -> bool {
         self.run.explain
     }
 
-    /// Notes what a layer said, if the turn is to explain.
+    /// Records the decision of a layer, if the turn is asked to explain.
     pub(crate) fn note(
         &self,
         layer: impl FnOnce() -> Cow<'static, str>,
@@ -322,7 +324,7 @@ impl RunContext {
         })
     }
 
-    /// What is known about the run, for a sub-agent to start from.
+    /// The part of the context that is about the run, which a sub-agent takes over.
     pub(crate) fn run(&self) -> &RunInfo {
         &self.run
     }
@@ -334,7 +336,7 @@ impl RunContext {
     }
 }
 
-/// Who asks, when it is the tool itself.
+/// The layer name of questions that the tool itself asks.
 pub(crate) fn tool_layer(name: &str) -> String {
     format!("tool `{name}`")
 }

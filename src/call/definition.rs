@@ -1,4 +1,4 @@
-//! What is known about a tool.
+//! The definition of a tool, as a toolset makes it, wrappers change it and a gate ties it.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::decision::Question;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolKind {
-    /// By the toolset, when nobody objects.
+    /// By the toolset, when no layer denies the call or asks about it.
     #[default]
     Function,
     /// By the toolset, and only after an approval.
@@ -27,7 +27,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// The one of both that lets less run here.
+    /// The stricter of two kinds: external before unapproved before function.
     fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::External, _) | (_, Self::External) => Self::External,
@@ -37,7 +37,7 @@ impl ToolKind {
     }
 }
 
-/// What a model and a stack know about a tool.
+/// The definition of a tool: the name, description and schema that a model is shown, and how its calls are executed.
 ///
 /// ```
 /// use countersign::{ToolDefinition, ToolKind};
@@ -62,16 +62,17 @@ pub struct ToolDefinition {
     max_retries: Option<u32>,
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// The tool behind it, put there by its gate. Wrappers change what is above, never this.
+    /// The tool at its gate, set by the gate. Wrappers change the fields above, never this one.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
-    /// A definition this one was made of needs an approval.
+    /// Whether a definition that this one was made of needs an approval.
     #[serde(skip)]
     asks: bool,
     /// The agent behind the tool, if there is one.
     #[serde(skip)]
     behind: Option<Behind>,
-    /// A wrapper has left it out. It is kept for layers that are for it by name.
+    /// Whether a wrapper has left the tool out. The definition stays, so that the check of layers that select the
+    /// tool by name finds it.
     #[serde(skip)]
     hidden: bool,
     /// The path of the tool's function, where its set has no id of its own.
@@ -81,22 +82,23 @@ pub struct ToolDefinition {
     way: Way,
 }
 
-/// A sub-agent, as the turn knows it.
+/// A sub-agent, as an opaque value: only the turn knows the type (see `turn::sub_agent`).
 pub(crate) type Behind = Arc<dyn Any + Send + Sync>;
 
-/// Checks arguments, or says what does not fit.
+/// Checks arguments; the error says what does not fit.
 pub(crate) type Validate = Arc<dyn Fn(&Args) -> Result<(), String> + Send + Sync>;
 
 /// One tool at its gate.
 pub(crate) struct Leaf {
-    /// The id of the toolset. Its address tells gates apart.
+    /// The id of the toolset. Gates are compared by its address.
     pub(crate) gate: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) kind: ToolKind,
     pub(crate) idempotent: bool,
     pub(crate) journaled: bool,
     pub(crate) validate: Option<Validate>,
-    /// A sub-agent: calls are not executed at the gate, but outside of the stack (rule T7).
+    /// The sub-agent behind the tool, if any: its calls are not executed at the gate, but outside of the stack (rule
+    /// T7).
     pub(crate) behind: Option<Behind>,
     schema: Arc<Value>,
     /// The path of the tool's function, where its set has no id of its own.
@@ -105,8 +107,8 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
-    /// Toolset, name and schema: what an approval is bound to (rules A1, L0). A set without an id of its own is told from
-    /// others by the tool's function. Worked out when somebody is asked.
+    /// Toolset, name and schema, which an approval is bound to (rules A1, L0). For a set without an id of its own, the
+    /// path of the tool's function is part of it. Computed at the first use, as most calls need none.
     pub(crate) fn identity(&self) -> &str {
         let function = self.function.as_deref();
         self.identity.get_or_init(|| identity(&self.gate, &self.name, &self.schema, function))
@@ -142,7 +144,7 @@ impl ToolDefinition {
         }
     }
 
-    /// What the model reads about the tool.
+    /// Sets the description that the model reads.
     #[must_use]
     pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
@@ -156,61 +158,62 @@ impl ToolDefinition {
         self
     }
 
-    /// How calls are executed. A wrapper can make a tool stricter, never laxer: the gate goes by the strictest that
-    /// the toolset and the wrappers say.
+    /// Sets how calls are executed. A wrapper can make a tool stricter, never laxer: the gate applies the strictest
+    /// kind that the toolset and the wrappers set.
     #[must_use]
     pub fn kind(mut self, kind: ToolKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Calls of this tool never overlap other calls of the response (rule T1). What is sequential inside stays so.
+    /// Whether calls of this tool never overlap other calls of the response (rule T1). A wrapper cannot make a
+    /// sequential tool concurrent.
     #[must_use]
     pub fn sequential(mut self, sequential: bool) -> Self {
         self.sequential = sequential;
         self
     }
 
-    /// Running a call twice does the same as running it once, so that it may run again when its end was not seen.
-    /// The tool gets the same [idempotency key](crate::RunContext::idempotency_key) each time. Only the toolset can
-    /// say so; on a definition that a wrapper changes it has no effect.
+    /// Declares that running a call twice has the same effect as running it once, so that the call may run again when
+    /// its end was not seen. The tool gets the same [idempotency key](crate::RunContext::idempotency_key) each time.
+    /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
 
-    /// How often the model may try again with this tool within one run, in place of what its toolset and the
-    /// [agent](crate::Agent::max_retries) say. A wrapper can lower what is said inside it, never raise it.
+    /// How often the model may retry this tool within one run, in place of the numbers of its toolset and of the
+    /// [agent](crate::Agent::max_retries). A wrapper can lower the number, never raise it.
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);
         self
     }
 
-    /// Calls are written down in the [ledger](crate::ledger) before they run, where there is one, also those that nobody
-    /// is asked about: a call that was executed is not executed again after a crash, and one whose end was not seen is
-    /// reported. Only the toolset can say so; on a definition that a wrapper changes it has no effect.
+    /// Records calls in the [ledger](crate::ledger), if there is one, before they run, also calls that need no
+    /// approval. After a crash, a recorded call is not executed again, and a call whose end was not seen is reported.
+    /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
     pub fn journaled(mut self, journaled: bool) -> Self {
         self.journaled = journaled;
         self
     }
 
-    /// Adds something for predicates, handlers and pages.
+    /// Adds a value that predicates, handlers and pages can read under this key.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
 
-    /// The name, as it is called at this level.
+    /// The name of the tool at this level of the stack; wrappers inside may know it under another one.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the model reads about the tool.
+    /// The description that the model reads.
     #[must_use]
     pub fn get_description(&self) -> &str {
         &self.description
@@ -222,14 +225,14 @@ impl ToolDefinition {
         &self.parameters
     }
 
-    /// How calls are executed: the strictest of what the toolset and the wrappers say.
+    /// How calls are executed: the strictest kind that the toolset and the wrappers set.
     #[must_use]
     pub fn get_kind(&self) -> ToolKind {
         self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
     }
 
-    /// Whether calls need an approval: so declared by the toolset or by any wrapper, also when another one hands the
-    /// calls out.
+    /// Whether the toolset or any wrapper declares that calls need an approval. That also holds for a tool that another
+    /// wrapper makes external.
     pub(crate) fn needs_approval(&self) -> bool {
         let declared = [Some(self.kind), self.leaf.as_ref().map(|leaf| leaf.kind)];
         self.asks || declared.contains(&Some(ToolKind::Unapproved))
@@ -241,43 +244,43 @@ impl ToolDefinition {
         Some(Question::of(tool_layer(&leaf.name), "declared"))
     }
 
-    /// Whether calls overlap others.
+    /// Whether calls of this tool never overlap other calls of the response.
     #[must_use]
     pub fn is_sequential(&self) -> bool {
         self.sequential
     }
 
-    /// Whether running twice does the same as running once.
+    /// Whether running a call twice has the same effect as running it once, as the toolset declares.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         self.leaf.as_ref().map_or(self.idempotent, |leaf| leaf.idempotent)
     }
 
-    /// How often the model may try again with this tool; `None` where the agent decides.
+    /// How often the model may retry this tool within one run; `None` where the agent decides.
     #[must_use]
     pub fn get_max_retries(&self) -> Option<u32> {
         self.max_retries
     }
 
-    /// What was added for predicates, handlers and pages.
+    /// The values that were added for predicates, handlers and pages, by key.
     #[must_use]
     pub fn get_metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
 
-    /// The tool is an agent.
+    /// Makes the tool one whose calls this agent executes.
     pub(crate) fn agent(mut self, behind: Behind) -> Self {
         self.behind = Some(behind);
         self
     }
 
-    /// The path of the tool's function, in a set without an id of its own.
+    /// Sets the path of the tool's function, which identifies the tool in a set without an id of its own.
     pub(crate) fn function(mut self, path: impl Into<Arc<str>>) -> Self {
         self.function = Some(path.into());
         self
     }
 
-    /// What a wrapper has left out.
+    /// Leaves the tool out, as a wrapper does that does not offer it.
     pub(crate) fn hide(mut self) -> Self {
         self.hidden = true;
         self
@@ -300,7 +303,8 @@ impl ToolDefinition {
         self.leaf.as_ref()
     }
 
-    /// What a wrapper made of a definition it was given: the same tool on the same way, and nothing laxer.
+    /// Limits a definition that a wrapper has made to what the wrapper may change: the tool and the way to its gate are
+    /// those of the given definition, and nothing is laxer than there.
     pub(crate) fn made_of(mut self, given: &Self) -> Self {
         self.leaf.clone_from(&given.leaf);
         self.way.clone_from(&given.way);
@@ -311,24 +315,24 @@ impl ToolDefinition {
         self
     }
 
-    /// Calls go through this member of a combined set, and no other.
+    /// Records that calls go through this member of a combined set, and no other.
     pub(crate) fn through(mut self, set: &SetId, member: usize) -> Self {
         self.way.through(set, member);
         self
     }
 
-    /// Calls go through the layers of this level.
+    /// Records that calls go through the layers of this level.
     pub(crate) fn within(mut self, level: Arc<dyn Applied>) -> Self {
         self.way.within(level);
         self
     }
 
-    /// What calls go through on their way to the gate.
+    /// The levels and combined sets that calls go through on their way to the gate.
     pub(crate) fn way(&self) -> &Way {
         &self.way
     }
 
-    /// The definition as its gate gives it out.
+    /// Ties the definition to its gate. The way to the gate begins here.
     pub(crate) fn at_gate(mut self, gate: &Arc<str>, validate: Option<Validate>) -> Self {
         let leaf = Leaf {
             gate: Arc::clone(gate),
@@ -359,7 +363,8 @@ impl fmt::Debug for ToolDefinition {
     }
 }
 
-/// Toolset, name and a digest of the schema without its prose: what an approval is bound to (rules A1, L0).
+/// Toolset, name and a digest of the schema, which an approval is bound to (rules A1, L0). Descriptions and titles are
+/// left out of the digest, so that a change of wording makes no approval void.
 fn identity(toolset: &str, name: &str, parameters: &Value, function: Option<&str>) -> String {
     let schema = digest(&without_prose(parameters));
     crate::args::canonical(&match function {
@@ -368,7 +373,7 @@ fn identity(toolset: &str, name: &str, parameters: &Value, function: Option<&str
     })
 }
 
-/// A schema without the parts that are there for readers.
+/// A schema without descriptions, titles, examples and comments.
 fn without_prose(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => Value::Object(map.iter().filter_map(schema_entry).collect()),
@@ -380,7 +385,7 @@ fn without_prose(schema: &Value) -> Value {
 fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
     let value = match key.as_str() {
         "$comment" | "$schema" | "description" | "examples" | "title" => return None,
-        // The keys of these are names of the user's, not words of JSON Schema.
+        // The keys in these objects are the user's names (a property may be called `title`), not keywords.
         "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
             match value {
                 Value::Object(map) => Value::Object(
@@ -391,7 +396,7 @@ fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
                 other => other.clone(),
             }
         }
-        // The values of these are data.
+        // These values are data, not schemas.
         "const" | "default" | "enum" | "required" => value.clone(),
         _ => without_prose(value),
     };

@@ -1,4 +1,4 @@
-//! The execution of a call: at most once per pass.
+//! The state of a call's execution, shared by all attempts of a pass: at most one runs the tool body at a time.
 
 use std::fmt;
 use std::pin::pin;
@@ -16,11 +16,11 @@ use crate::outcome::Outcome;
 pub enum Execution {
     /// The tool body was never started.
     NotStarted,
-    /// It was started, and its end was not seen: it may have run.
+    /// The tool body was started, and its end was not seen: it may have run.
     Unknown,
-    /// It ended with this outcome.
+    /// The tool body ended with this outcome.
     Finished(Outcome),
-    /// It ended with an error that is not for the model.
+    /// The tool body ended with an error that is not for the model.
     FinishedWithError,
 }
 
@@ -32,7 +32,7 @@ impl Execution {
     }
 }
 
-/// An error that several attempts are told.
+/// An error that several attempts of one pass return, and that therefore can be cloned.
 #[derive(Clone)]
 pub(crate) struct SharedError(pub(crate) Arc<BoxError>);
 
@@ -65,7 +65,7 @@ pub(super) enum State {
 
 pub(super) struct ExecutionCell {
     inner: Mutex<Inner>,
-    /// Somebody's attempt ended, or the pass was closed.
+    /// Notified when an attempt has ended, and when the pass is closed.
     pub(super) changed: Notify,
     pub(super) bodies: AtomicUsize,
     pub(super) idle: Notify,
@@ -75,7 +75,7 @@ pub(super) struct ExecutionCell {
 
 pub(super) struct Inner {
     pub(super) state: State,
-    /// The error of the latest execution that the model is told of.
+    /// The error of the latest execution, if it failed with one whose text the model gets.
     pub(super) error: Option<SharedError>,
     pub(super) closed: bool,
 }
@@ -103,7 +103,7 @@ impl ExecutionCell {
         self.started.load(Ordering::Acquire)
     }
 
-    /// Closes the pass, for good.
+    /// Closes the pass: no attempt may claim the execution any more, and waiting ones return.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_waiters();
@@ -133,7 +133,7 @@ impl ExecutionCell {
         self.lock().error = Some(error);
     }
 
-    /// Waits while an attempt executes, until it has ended or was dropped.
+    /// Waits until no attempt is executing: it has ended or was dropped.
     pub(super) async fn settled(&self) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -150,7 +150,7 @@ impl ExecutionCell {
         self.changed.notify_waiters();
     }
 
-    /// Waits until no tool body of this pass runs any more, also one whose call was given up.
+    /// Waits until no tool body of this pass runs any more, also not in blocking code whose future was dropped.
     pub(super) async fn idle(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());

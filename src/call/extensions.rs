@@ -1,11 +1,11 @@
-//! Values by their type, as in the `http` crate, but cheap to clone.
+//! A map of values by their type, as in the `http` crate, but cheap to clone.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Values looked up by their type. A clone shares them until one side adds something.
+/// A map of values that are looked up by their type. Clones share the map until one of them adds a value.
 ///
 /// ```
 /// use countersign::Extensions;
@@ -27,20 +27,20 @@ struct Entry {
 }
 
 impl Extensions {
-    /// Adds a value; one of the same type is replaced.
+    /// Adds a value, in place of an earlier one of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         let map = self.0.get_or_insert_default();
         Arc::make_mut(map)
             .insert(TypeId::of::<T>(), Entry { name: type_name::<T>(), value: Arc::new(value) });
     }
 
-    /// The value of this type.
+    /// The value of this type, if there is one.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.as_ref()?.get(&TypeId::of::<T>())?.value.downcast_ref()
     }
 
-    /// These values, and those of the others whose types are not among them.
+    /// Adds those values of `others` whose types are not in this map.
     pub(crate) fn over(mut self, others: &Self) -> Self {
         let Some(others) = &others.0 else { return self };
         let map = Arc::make_mut(self.0.get_or_insert_default());
@@ -52,7 +52,7 @@ impl Extensions {
 }
 
 impl fmt::Debug for Extensions {
-    /// The types, not the values.
+    /// Shows the types, not the values (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(self.0.iter().flat_map(|map| map.values().map(|entry| entry.name)))

@@ -1,5 +1,5 @@
-//! The record of executions that outlives the process: what a gate claims before a body runs, and settles when it has
-//! ended (rule L2). The pass is the record for one process; this is the one for all of them.
+//! The durable record of executions: a gate claims an execution before the tool body runs, and settles the claim when
+//! the body has ended (rule L2). The call record covers one pass in one process; the journal covers all processes.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,29 +14,29 @@ use crate::decision::Question;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// Claims and settles executions.
+/// Claims, renews and settles executions. The ledger implements it.
 pub(crate) trait Journal: Send + Sync {
-    /// Claims the execution of a call, which is approved, or allowed and to be journaled.
+    /// Claims the execution of a call that was approved, or of an allowed call of a journaled tool.
     fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>>;
 
-    /// Keeps a claim for longer.
+    /// Renews the lease of a claim.
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>>;
 
-    /// Records how a body has ended. Gives what is recorded, which is another outcome where one was recorded before.
+    /// Records the outcome of a tool body. Returns the recorded outcome, which is an earlier one if there is one.
     fn settle<'a>(
         &'a self,
         claimed: &'a JournalToken,
         outcome: &'a Outcome,
     ) -> BoxFuture<'a, Result<Outcome, BoxError>>;
 
-    /// How long a claim lasts when it is not renewed.
+    /// The length of a claim's lease, if it is not renewed.
     fn lease(&self) -> Duration;
 }
 
-/// A call that is about to be executed.
+/// A call that is about to be executed, as the journal needs it.
 pub(crate) struct Journaled<'a> {
     pub(crate) cx: &'a RunContext,
-    /// The tool at its gate.
+    /// The identity of the tool at its gate.
     pub(crate) identity: &'a str,
     pub(crate) args: &'a Args,
     pub(crate) idempotent: bool,
@@ -44,57 +44,58 @@ pub(crate) struct Journaled<'a> {
 
 /// Whether a call may be executed.
 pub(crate) enum JournalClaim {
-    /// It may.
+    /// The call may be executed, under this token.
     Go(JournalToken),
-    /// It was executed, and this came of it.
+    /// The call was executed before, with this outcome.
     Recorded(Outcome),
-    /// It may not: nobody approved it, or not any more.
+    /// There is no valid approval for the call; the text is the reason.
     Denied(String),
-    /// Its approval does not cover running it now: it is asked about again, for this reason.
+    /// The approval does not cover an execution now, for this reason: the gate defers the call with this question.
     AskAgain(Question, &'static str),
-    /// Another worker executes it now, or it was started and its end was not seen.
+    /// Another worker is executing the call, or it was started and its end was not seen; the text is for the model.
     Unknown(String),
 }
 
-/// The right to execute a call, in the journal.
+/// A granted claim: the id of the ask, and the fencing token of the claim (rule L2).
 #[derive(Debug, Clone)]
 pub(crate) struct JournalToken {
     pub(crate) id: String,
     pub(crate) token: u64,
 }
 
-/// Who asks whether to run a call again, and the key of that question.
+/// The layer and the key of the question whether to run a call again.
 const REPEATING: (&str, &str) = ("ledger", "may-have-run");
 
-/// The pin of that question: the ask under which the call was started.
+/// The name of the pin that holds the id of the ask which an earlier approval was for.
 const STARTED: &str = "ask";
 
-/// The question whether to run a call again that was started under this ask, and whose end was not seen. Each ask is
-/// started once, so that the question is the same each time it comes up, and another one after another start.
+/// The question whether to run a call again that was started under this ask and whose end was not seen. An ask is
+/// started once, so that the question has the same id until it is answered, and another id after another start.
 pub(crate) fn ask_to_repeat(ask: &str, reason: String) -> Question {
     let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
     Question { reason, pins, ..Question::of(REPEATING.0, REPEATING.1) }
 }
 
-/// The question whether to run a call whose approval, of this ask, is too old.
+/// The question whether to run a call although the approval of this ask is too old.
 pub(crate) fn ask_anew(ask: &str, reason: String) -> Question {
     let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
     Question { reason, pins, ..Question::of(REPEATING.0, "approval-too-old") }
 }
 
-/// Whether this is a question whether to run a call again.
+/// Whether this question was made by [`ask_to_repeat`].
 pub(crate) fn is_about_repeating(question: &Question) -> bool {
     (question.layer(), question.key()) == REPEATING
 }
 
-/// The asks under which the call was started, as far as these questions are about them.
+/// The asks under which the call was started before, taken from the questions whether to run it again.
 pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
     let about = questions.iter().filter(|question| is_about_repeating(question));
     about.filter_map(|question| question.pins().get(STARTED)).map(String::as_str)
 }
 
-/// Keeps a lease while something goes on: renews it three times in its length, by tokio's clock. What goes on goes on
-/// meanwhile: it may hold what renewing waits for, as a store that writes one transaction after the other.
+/// Renews a lease while a future runs, every third of the lease's length by tokio's clock. The future is polled
+/// during a renewal, as the renewal may wait for it: a store may run one transaction at a time, and the future be in
+/// one.
 pub(crate) async fn keeping<T, R: Future<Output = ()>>(
     lease: Duration,
     going: impl Future<Output = T>,

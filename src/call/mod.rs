@@ -1,4 +1,4 @@
-//! A tool call, what is known about its tool, and the record of what was decided about it.
+//! A tool call, the definition of its tool, and the record of the decisions about it.
 
 mod ancestor;
 mod ask_history;
@@ -47,8 +47,8 @@ pub use usage::{Usage, UsageLimits};
 
 /// One call the model asks for: id, tool name, arguments, extensions, and (privately) its record.
 ///
-/// Cheap to clone. A layer may replace the arguments with [`with_args`](Self::with_args) and add extensions; id, name
-/// and record have no setter, so whatever a layer does to a call, what was asked, denied and started stays known.
+/// Cheap to clone. A layer may replace the arguments with [`with_args`](Self::with_args) and add extensions. Id, name
+/// and record have no setter, so that no layer can lose a question, a denial or an execution.
 ///
 /// The JSON is PydanticAI's `ToolCallPart`.
 ///
@@ -73,17 +73,17 @@ pub struct ToolCall {
 struct Head {
     id: Arc<str>,
     name: Arc<str>,
-    /// What the model sent, when it is not the arguments of a call.
+    /// The value that the model sent in place of arguments, if it cannot be read as such, and why.
     unreadable: Option<(Value, ArgsError)>,
     record: Option<Arc<CallRecord>>,
-    /// The context in place of the record's own, where a composite asks its members again.
+    /// Replaces the context of the record where a composite asks its members again.
     cx: Option<RunContext>,
 }
 
 impl ToolCall {
     /// A call as the model made it. `args` may be an object of at most 64 levels, the text of one, or nothing (`null`,
-    /// empty text). What is none of these is kept as it is, nested deeper as its text; the turn tells the model to try
-    /// again (rule T5).
+    /// empty text). Any other value is kept as it was sent (a value with more levels as text), and the turn tells the
+    /// model to try again (rule T5).
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let sent = args.into();
@@ -100,7 +100,8 @@ impl ToolCall {
         }
     }
 
-    /// A call as it was stored: earlier versions took arguments that were nested deeper.
+    /// A call read from storage. Unlike [`new`](Self::new) it takes objects of more than 64 levels, which earlier
+    /// versions accepted and stored.
     fn stored(id: Arc<str>, name: Arc<str>, args: Value) -> Self {
         match args {
             Value::Object(map) => Self::new(id, name, Value::Null).with_args(map),
@@ -120,7 +121,7 @@ impl ToolCall {
         &self.head.name
     }
 
-    /// The arguments.
+    /// The arguments, as the layers outside of this one have left them.
     #[must_use]
     pub fn args(&self) -> &Args {
         &self.args
@@ -133,13 +134,14 @@ impl ToolCall {
         self
     }
 
-    /// What layers have attached.
+    /// The values that layers have attached to the call.
     #[must_use]
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }
 
-    /// What layers have attached, to add to. Layers inside see it; nothing of it is stored or approved.
+    /// The values that layers have attached, for a layer to add its own. Layers inside see them; they are neither
+    /// stored nor part of an approval.
     pub fn extensions_mut(&mut self) -> &mut Extensions {
         &mut self.extensions
     }
@@ -159,8 +161,8 @@ impl ToolCall {
         self.head.unreadable.as_ref().map(|(_, error)| error)
     }
 
-    /// The record of this pass. A call that was built rather than received has none, and the one that a body was given
-    /// is sent nowhere: it would wait for its own end.
+    /// The record of this pass. A call that a layer has built instead of received has none. A tool body may not send
+    /// the call it was given through the stack: it would wait for its own end.
     #[inline]
     pub(crate) fn record(&self) -> Result<&Arc<CallRecord>, UserError> {
         match &self.head.record {
@@ -178,7 +180,7 @@ impl ToolCall {
         }
     }
 
-    /// How far it has come.
+    /// How far the call has come through the levels of its stack (rule D9).
     pub(crate) fn progress(&self) -> Progress {
         self.progress
     }
@@ -195,19 +197,19 @@ impl ToolCall {
         self
     }
 
-    /// A middleware lets the call go on.
+    /// Records that the middleware at this place has passed the call on.
     #[inline]
     pub(crate) fn passes(&mut self, place: &Place) {
         self.progress.pass(place);
     }
 
-    /// The call, as its body gets it.
+    /// The call as the tool body gets it: it cannot be sent through the stack any more.
     pub(crate) fn at_body(mut self) -> Self {
         self.progress = Progress::AT_BODY;
         self
     }
 
-    /// The call as it enters the stack.
+    /// The call as it enters the stack, with the record of the pass.
     pub(crate) fn entering_stack(&self, args: Args, record: Arc<CallRecord>) -> Self {
         let head = Head { record: Some(record), unreadable: None, ..Head::clone(&self.head) };
         Self {
@@ -218,13 +220,13 @@ impl ToolCall {
         }
     }
 
-    /// The call for a member of a composite that is asked about it again.
+    /// The same call, with a context that is marked as a repeat, for a member of a composite that is asked again.
     pub(crate) fn repeated(&self) -> Self {
         let cx = Some(self.context().repeated());
         Self { head: Arc::new(Head { cx, ..Head::clone(&self.head) }), ..self.clone() }
     }
 
-    /// The call under the name its tool has further inside.
+    /// The call under the name that the tool has inside of a wrapper.
     pub(crate) fn renamed(&self, name: Arc<str>) -> Self {
         Self { head: Arc::new(Head { name, ..Head::clone(&self.head) }), ..self.clone() }
     }
@@ -235,7 +237,7 @@ impl ToolCall {
     }
 }
 
-/// What a model sent in place of arguments, as it can be stored: a value that is nested too deep as its text.
+/// The value that a model sent in place of arguments, in a form that can be stored: as text, if it is nested too deep.
 fn storable(sent: Value) -> Value {
     if is_deeper(&sent, MAX_ARGS) { Value::String(sent.to_string()) } else { sent }
 }

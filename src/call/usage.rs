@@ -22,7 +22,7 @@ pub struct UsageLimits {
 }
 
 impl UsageLimits {
-    /// No limits.
+    /// Limits that allow any number of requests and calls.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,9 +45,9 @@ impl UsageLimits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Requests to models.
+    /// The number of requests made to models.
     pub requests: u32,
-    /// Calls that were executed.
+    /// The number of calls whose tool was started; a call that deferred itself does not count.
     pub tool_calls: u32,
 }
 

@@ -31,13 +31,13 @@ pub struct ToolApproved {
 }
 
 impl ToolApproved {
-    /// Approved as shown.
+    /// An approval of the arguments as they were shown.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Approved with other arguments.
+    /// An approval with other arguments than were shown; they replace all of the shown ones.
     #[must_use]
     pub fn with_args(args: impl IntoArgs) -> Self {
         Self { override_args: Some(args.into_args()) }

@@ -13,11 +13,11 @@ use crate::outcome::{ModelRetry, Outcome, ToolFailed, ToolReturn};
 /// What came back for a call that was executed elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallResult {
-    /// Its value.
+    /// The call succeeded with this value.
     Return(ToolReturn),
     /// The model should try again.
     Retry(ModelRetry),
-    /// It failed for good.
+    /// The call failed, and the model should not try again.
     Failed(ToolFailed),
 }
 

@@ -119,7 +119,7 @@ impl DeferredToolRequests {
         this
     }
 
-    /// Whether nothing waits.
+    /// Whether the batch has no pending call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.approvals.is_empty()

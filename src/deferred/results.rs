@@ -76,13 +76,13 @@ impl<'de> Deserialize<'de> for DeferredToolResults {
 }
 
 impl DeferredToolResults {
-    /// No answers yet.
+    /// An empty, unbound set of answers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Approves a call.
+    /// Approves a call with the arguments that were shown.
     #[must_use]
     pub fn approve(self, id: impl Into<String>) -> Self {
         self.approval(id, true)

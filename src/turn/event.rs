@@ -24,7 +24,7 @@ use crate::message::{RequestPart, ResponsePart};
 pub enum RunEvent {
     /// More of the text of a response that is being made.
     TextDelta {
-        /// What was added.
+        /// The text that was added to the response.
         text: String,
     },
     /// The model is asked again: what was heard of the response so far is void.
@@ -44,7 +44,7 @@ pub enum RunEvent {
     },
     /// Calls wait, and now somebody is asked about them.
     DeferredToolRequests {
-        /// The batch.
+        /// The batch of pending calls that is asked about.
         requests: DeferredToolRequests,
     },
     /// A handler has answered.

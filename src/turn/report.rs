@@ -92,7 +92,7 @@ impl TurnReport {
         self.suspended.as_ref()
     }
 
-    /// What still waits.
+    /// The state of the turn with its pending calls, by value; `None` when every call is settled.
     #[must_use]
     pub fn into_suspended(self) -> Option<SuspendedTurn> {
         self.suspended
@@ -198,7 +198,7 @@ impl TurnError {
         Self(Box::new(Inner { kind, suspended: Some(suspended), report }))
     }
 
-    /// What went wrong.
+    /// The kind of the error, to match on.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind

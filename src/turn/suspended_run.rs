@@ -53,7 +53,7 @@ impl SuspendedRun {
         self.usage
     }
 
-    /// The run.
+    /// The id of the run, the same after every resume.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run_id
