@@ -1,10 +1,10 @@
-//! Which middleware a call has passed on its way to a gate (rule D9).
+//! Tracks which middleware a call has passed on the way to a gate (rule D9).
 //!
-//! The middleware that one `layered` applies make a level. They are numbered from the innermost outward, with numbers
-//! that no other level has. A call that enters a level gets the number of its outermost middleware, and each one that
-//! lets the call go on counts it down, if it is its turn. So a call arrives with the floor of the level when none was
-//! skipped. The number travels in the call: a clone that is sent again has passed what it had passed when it was
-//! cloned, and nothing of it is shared or locked.
+//! The middleware that one `layered` applies form a level. They are numbered from the innermost outward, and no two
+//! levels share a number. A call that enters a level gets the number of its outermost middleware. A middleware that
+//! passes the call on decrements the number, if it equals its own. A call that skipped no middleware leaves the level
+//! with the number below the innermost one: the floor of the level. The number is a field of the call, so that a clone
+//! keeps the progress it had when it was cloned, and no lock is needed.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Parts;
 
-/// The next number that no level has.
+/// The next unused number.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// How far a call has come: the number of the middleware that has to see it next, or the floor of a level that it has
-/// passed.
+/// The progress of a call: the number of the middleware that has to see it next, or the floor of a level that the call
+/// has passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Progress(u64);
 
 impl Progress {
-    /// Of a call whose body runs. It is sent nowhere any more.
+    /// The progress of a call that was given to its tool body, and may not be sent through the stack any more.
     pub(super) const AT_BODY: Self = Self(u64::MAX);
 
-    /// A middleware lets the call go on.
+    /// Records that the middleware at this place has passed the call on, if it was the next one.
     #[inline]
     pub(super) fn pass(&mut self, place: &Place) {
         if self.0 == place.0.load(Ordering::Relaxed) {
@@ -34,7 +34,8 @@ impl Progress {
     }
 }
 
-/// The number of a middleware in its level. A clone has none: it is another layer.
+/// The number of a middleware in its level; 0 before it is applied. A clone of the middleware is another layer, and so
+/// begins without a number.
 #[derive(Debug, Default)]
 pub(crate) struct Place(AtomicU64);
 
@@ -53,7 +54,7 @@ pub(crate) trait Standing: Send + Sync {
     fn parts(&self, parts: &mut Parts);
 }
 
-/// The middleware of one `layered`, from the innermost outward.
+/// The middleware of one `layered`, from the innermost outward, and the number below the innermost.
 #[derive(Default)]
 pub(crate) struct Level {
     floor: u64,
@@ -61,7 +62,8 @@ pub(crate) struct Level {
     parts: Parts,
 }
 
-/// A level on the way to a gate, whose layers are applied when they are needed.
+/// A level on the way to a gate. Its layers are applied at the first use, as some of tower's start a task when they
+/// are.
 pub(crate) trait Applied: Send + Sync {
     fn level(&self) -> &Level;
 }
@@ -71,7 +73,7 @@ thread_local! {
     static APPLYING: RefCell<Option<Vec<Arc<dyn Standing>>>> = const { RefCell::new(None) };
 }
 
-/// Notes a middleware that is being applied. Outside of a level it belongs to none.
+/// Adds a middleware to the level that is being applied on this thread, if any.
 pub(crate) fn stands(standing: &Arc<impl Standing + 'static>) {
     APPLYING.with_borrow_mut(|level| {
         if let Some(level) = level {
@@ -80,7 +82,7 @@ pub(crate) fn stands(standing: &Arc<impl Standing + 'static>) {
     });
 }
 
-/// Puts back what was being applied, also when a layer panics.
+/// Restores the outer level when an inner one has been applied, also when a layer panics.
 struct PutBack(Option<Vec<Arc<dyn Standing>>>);
 
 impl Drop for PutBack {
@@ -90,13 +92,13 @@ impl Drop for PutBack {
 }
 
 impl Level {
-    /// Applies layers, and gives what they made and the middleware in it.
+    /// Applies layers. Returns the service that they made and the level of the middleware in it.
     pub(crate) fn apply<S>(layers: impl FnOnce() -> S) -> (S, Self) {
         let outer = PutBack(APPLYING.replace(Some(Vec::new())));
         let service = layers();
         let mut standing = APPLYING.take().unwrap_or_default();
         drop(outer);
-        // A service that was thrown away again is on no call's way.
+        // A middleware that the layers made and dropped again is passed by no call.
         standing.retain(|it| Arc::strong_count(it) > 1);
         (service, Self::of(standing))
     }
@@ -111,12 +113,12 @@ impl Level {
         Self { floor, standing, parts }
     }
 
-    /// What its middleware consist of.
+    /// The askers and selections of all middleware of the level.
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Without middleware nothing can be skipped.
+    /// Whether the level has no middleware, so that no call can skip one.
     pub(crate) fn is_empty(&self) -> bool {
         self.standing.is_empty()
     }
@@ -129,17 +131,17 @@ impl Level {
         (self.floor..=self.top()).contains(&at.0)
     }
 
-    /// The middleware that has to see the call next; `None` when all of this level have.
+    /// The middleware of this level that has to see the call next; `None` when all of them have.
     fn next(&self, at: Progress) -> Option<&Arc<dyn Standing>> {
         let above = at.0.checked_sub(self.floor)?.checked_sub(1)?;
         self.standing.get(usize::try_from(above).ok()?)
     }
 }
 
-/// Which combined set: its address, compared by identity.
+/// Identifies a combined set, by the address.
 pub(crate) type SetId = Arc<()>;
 
-/// What stands between a turn and a gate, from the gate outward.
+/// The levels and combined sets between a gate and the turn, from the gate outward.
 #[derive(Clone, Default)]
 pub(crate) struct Way(Vec<Step>);
 
@@ -177,14 +179,14 @@ impl Way {
         levels.filter(|level| !level.is_empty())
     }
 
-    /// How many middleware ask under this name.
+    /// How many middleware on this way ask under this name.
     pub(crate) fn askers(&self, name: &str) -> usize {
         let askers = self.levels().flat_map(|level| level.parts().askers());
         askers.filter(|asker| *asker == name).count()
     }
 
-    /// How far a call that has come so far is when it enters this level. `None` when the level is not on its way, or it
-    /// has skipped something outside.
+    /// The progress of a call that enters this level, given its progress outside. `None` if the level is not on this
+    /// way, or if the call has skipped a middleware outside of the level.
     pub(super) fn entering(&self, level: &Level, at: Progress) -> Option<Progress> {
         let mut outward = self.levels();
         outward.find(|it| it.floor == level.floor)?;

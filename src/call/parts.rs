@@ -1,18 +1,18 @@
-//! What middleware consists of, for the checks when tools are listed (rule D10).
+//! The names under which middleware asks and the tools it selects, for the checks when tools are listed (rule D10).
 
 use std::borrow::Cow;
 
-/// What a middleware consists of: under which names it asks, and which tools it is for by name. Collected by
+/// The names under which a middleware asks, and the tools that it selects by name. Collected by
 /// [`ToolMiddleware::parts`](crate::ToolMiddleware::parts) when the tools are listed.
 #[derive(Debug, Default, Clone)]
 pub struct Parts {
     askers: Vec<Cow<'static, str>>,
     selections: Vec<Selection>,
-    /// The name that a wrapper has given what it wraps.
+    /// The name that a wrapper gives to the middleware inside.
     given: Option<Cow<'static, str>>,
 }
 
-/// The tools that a layer is for.
+/// The tools that a layer selects by name.
 #[derive(Debug, Clone)]
 pub(crate) struct Selection {
     pub(crate) layer: Cow<'static, str>,
@@ -20,19 +20,19 @@ pub(crate) struct Selection {
 }
 
 impl Parts {
-    /// One that decides under a name of its own, or under the one it [was given](crate::ToolMiddlewareExt::named).
+    /// Adds a middleware that asks under this name, or under the one it [was given](crate::ToolMiddlewareExt::named).
     pub fn decider(&mut self, name: impl Into<Cow<'static, str>>) {
         self.askers.push(self.given.clone().unwrap_or_else(|| name.into()));
     }
 
-    /// What a composite adds for its members, which decide under their own names.
+    /// Adds the members of a composite, which ask under their own names: a name given to the composite does not apply.
     pub fn members(&mut self, add: impl FnOnce(&mut Self)) {
         let given = self.given.take();
         add(self);
         self.given = given;
     }
 
-    /// What is added decides under this name, unless a wrapper outside has given another one.
+    /// Adds a middleware that asks under this name, unless a wrapper outside has given another one.
     pub(crate) fn named(&mut self, name: Cow<'static, str>, add: impl FnOnce(&mut Self)) {
         let outer = self.given.clone();
         self.given.get_or_insert(name);
@@ -40,12 +40,12 @@ impl Parts {
         self.given = outer;
     }
 
-    /// A layer is for these tools.
+    /// Adds the tools that a layer selects.
     pub(crate) fn selects(&mut self, layer: Cow<'static, str>, tools: &[String]) {
         self.selections.push(Selection { layer, tools: tools.to_vec() });
     }
 
-    /// Takes over the names under which questions are asked.
+    /// Adds the names of other parts, without the tools that they select.
     pub(crate) fn inherits(&mut self, parts: Self) {
         self.askers.extend(parts.askers);
     }

@@ -17,11 +17,11 @@ use crate::outcome::{Deferral, Outcome};
 pub(crate) struct CallRecord {
     cx: RunContext,
     definition: Arc<ToolDefinition>,
-    /// The arguments that are known to fit the tool's schema.
+    /// The arguments that the turn has validated against the tool's schema before the pass.
     valid: Args,
-    /// What the first middleware passed on. Every other one, and the gate, must see the same (rule D3).
+    /// The arguments that the first middleware passed on. All others, and the gate, must see the same ones (rule D3).
     passed_on: OnceLock<Args>,
-    /// An attempt reached the gate round a middleware: no other one passes, either (rule D9).
+    /// Set when an attempt skipped a middleware on its way to the gate: every later attempt is refused too (rule D9).
     skipped: OnceLock<Box<UserError>>,
     state: Mutex<State>,
     pub(super) cell: ExecutionCell,
@@ -32,21 +32,21 @@ struct State {
     questions: Vec<Question>,
     denied: Option<Denial>,
     deferred: Option<Deferral>,
-    /// The gate hands the call to the agent behind its tool.
+    /// Whether the gate has handed the call to the agent behind its tool.
     delegated: bool,
-    /// The layers it has passed, where an agent is behind its tool.
+    /// The layers that the call has passed, if there is an agent behind its tool.
     inherited: Vec<Inherited>,
-    /// The arguments at the gate.
+    /// The arguments with which the latest attempt reached the gate.
     at_gate: Option<Args>,
-    /// What a middleware passed on that was not what the first one did.
+    /// The latest arguments that a middleware passed on, if they were not those of the first.
     passed_on_last: Option<Args>,
-    /// The layers that changed the arguments, as far as they are ours.
+    /// The middleware that changed the arguments. A change by any other tower layer is not seen directly.
     rewriters: Vec<Cow<'static, str>>,
-    /// The middleware that was the first to see arguments which another layer has changed.
+    /// The first middleware to see arguments that a layer outside of it, which is no middleware, has changed.
     changed_outside_of: Option<Cow<'static, str>>,
-    /// Somebody decided on arguments that others changed.
+    /// Whether a middleware passed on other arguments than the first one, so that not all decided on the same.
     mixed: bool,
-    /// Pass again, from these arguments.
+    /// The arguments to repeat the pass with, if it has to be repeated (rule D3).
     again: Option<Args>,
 }
 
@@ -60,18 +60,18 @@ pub(crate) struct Closed {
     pub(crate) again: Option<Args>,
     pub(crate) rewriters: Vec<Cow<'static, str>>,
     pub(crate) changed_outside_of: Option<Cow<'static, str>>,
-    /// An attempt that skipped a layer.
+    /// The error of an attempt that skipped a layer.
     pub(crate) skipped: Option<UserError>,
     /// The arguments that ran or would run, as far as the pass got.
     pub(crate) args: Args,
     pub(crate) execution: Execution,
     pub(crate) ended: Option<Result<Outcome, SharedError>>,
-    /// The error that the model is told of, for the host.
+    /// The error of the tool body whose text the model gets, kept for the host.
     pub(crate) error: Option<SharedError>,
 }
 
 impl CallRecord {
-    /// A new record. `questions` are those of an earlier traversal of the same pass: what was asked stays asked.
+    /// A new record. `questions` are those that an earlier run of the same pass has left open.
     pub(crate) fn new(
         cx: RunContext,
         definition: Arc<ToolDefinition>,
@@ -107,8 +107,8 @@ impl CallRecord {
         self.cx.approval()
     }
 
-    /// Records that a middleware has nothing to say about the call, as most have most of the time: without a lock,
-    /// when the arguments are the ones that the first middleware passed on.
+    /// Records that a middleware neither asks, denies nor changes the arguments. This is the common case, and takes no
+    /// lock when the arguments are the ones that the first middleware passed on.
     #[inline]
     pub(crate) fn allowed(&self, seen: &Args, layer: impl FnOnce() -> Cow<'static, str>) {
         if !self.passed_on.get().is_some_and(|first| first.same(seen)) {
@@ -116,7 +116,8 @@ impl CallRecord {
         }
     }
 
-    /// Records what a middleware decided. Gives the changed arguments to go on with, if any, or the denial.
+    /// Records the decision of a middleware. Returns the changed arguments to pass on, if any, or the denial that
+    /// counts.
     pub(crate) fn decided(
         &self,
         decision: Decision,
@@ -164,12 +165,12 @@ impl CallRecord {
         }
     }
 
-    /// The first denial is the one that counts.
+    /// Records a denial, and returns the first one of the pass, which counts.
     fn deny(&self, denial: Denial) -> Denial {
         self.lock().denied.get_or_insert(denial).clone()
     }
 
-    /// What a denial that the gate makes is recorded as.
+    /// Records a denial by the gate itself.
     pub(crate) fn deny_at_gate(&self, reason: String, detail: Option<String>) -> Denial {
         self.deny(Denial { layer: Cow::Borrowed("gate"), reason, detail })
     }
@@ -186,7 +187,7 @@ impl CallRecord {
         self.cell.close();
     }
 
-    /// Closes the record, and waits while an attempt executes, until it has ended or was dropped.
+    /// Closes the record, and waits until no attempt is executing.
     pub(crate) async fn settled(&self) {
         self.cell.close();
         self.cell.settled().await;
@@ -196,7 +197,8 @@ impl CallRecord {
         self.cell.started()
     }
 
-    /// Refuses a call at the gate that has not passed each middleware on its way, and every attempt after it (rule D9).
+    /// Refuses an attempt that has not passed every middleware on its way to the gate, and every later attempt (rule
+    /// D9).
     pub(crate) fn refuse_skipped(&self, call: &ToolCall) -> Result<(), UserError> {
         let refused = match (self.skipped.get(), self.definition.way().skipped(call.progress())) {
             (None, None) => return Ok(()),
@@ -211,7 +213,8 @@ impl CallRecord {
         Err(UserError::clone(refused))
     }
 
-    /// The gate sees the call. `Err` when somebody decided on other arguments: the turn makes the pass again (rule D3).
+    /// Records an attempt at the gate. `Err` if a middleware has decided on other arguments than these: the turn then
+    /// repeats the pass (rule D3).
     pub(crate) fn arrives(&self, args: &Args) -> Result<(), ()> {
         self.cx.arrives();
         let settled = self.passed_on.get().is_none_or(|first| first.equal(args));
@@ -226,12 +229,12 @@ impl CallRecord {
         Err(())
     }
 
-    /// Whether these are the arguments that were already found to fit the tool.
+    /// Whether these arguments were validated before the pass. Compared by identity: equal ones may be validated twice.
     pub(crate) fn knows(&self, args: &Args) -> bool {
         self.valid.same(args)
     }
 
-    /// The open questions: all that were asked, with the gate's own.
+    /// All questions of the pass, after adding the one of the gate, if any.
     pub(crate) fn questions(&self, declared: Option<Question>) -> Vec<Question> {
         if let Some(question) = declared {
             self.ask(vec![question]);
@@ -239,19 +242,19 @@ impl CallRecord {
         self.lock().questions.clone()
     }
 
-    /// The gate defers the call.
+    /// Records that the gate defers the call.
     pub(crate) fn defer(&self, deferral: Deferral) -> Deferral {
         self.lock().deferred = Some(deferral.clone());
         deferral
     }
 
-    /// Whether the call goes to a sub-agent, which inherits the layers it passes.
+    /// Whether there is a sub-agent behind the tool, so that the layers which the call passes have to be recorded.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         self.definition.leaf().is_some_and(|leaf| leaf.behind.is_some())
     }
 
-    /// The call has passed this layer.
+    /// Records a layer that the call has passed, once for all attempts.
     pub(crate) fn inherit(&self, layer: Inherited) {
         let mut state = self.lock();
         if !state.inherited.iter().any(|known| known.is(&layer)) {
@@ -259,18 +262,18 @@ impl CallRecord {
         }
     }
 
-    /// The gate hands the call to the agent behind its tool.
+    /// Records that the gate hands the call to the agent behind its tool.
     pub(crate) fn delegate(&self) {
         self.lock().delegated = true;
     }
 
-    /// The layers that changed the arguments, for a message.
+    /// The names of the layers that changed the arguments, as text for a message.
     pub(crate) fn rewriters(&self) -> String {
         let state = self.lock();
         name_rewriters(&state.rewriters, state.changed_outside_of.as_deref())
     }
 
-    /// Closes the record and gives its result.
+    /// Closes the record and returns the result of the pass.
     pub(crate) fn take(&self) -> Closed {
         self.cell.close();
         let mut state = self.lock();
@@ -295,7 +298,7 @@ impl CallRecord {
         }
     }
 
-    /// The tool failed with an error that the model is told of.
+    /// Records the error of a tool body whose text the model gets.
     pub(crate) fn failed(&self, error: SharedError) {
         self.cell.failed(error);
     }
@@ -310,7 +313,7 @@ impl CallRecord {
     }
 }
 
-/// Names the layers that changed the arguments, or says where the one is that has no name.
+/// Names the middleware that changed the arguments, or says where the layer is that did and has no name.
 pub(crate) fn name_rewriters(rewriters: &[Cow<'static, str>], outside_of: Option<&str>) -> String {
     let mut names: Vec<String> = Vec::new();
     for name in rewriters {

@@ -1,4 +1,4 @@
-//! What a run has used, and what it may use.
+//! Requests and tool calls of a run: counts and limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::UsageLimitExceeded;
 
-/// What a run may use, with its sub-agents. Nothing is limited by default.
+/// Limits on the requests and tool calls of a run, its sub-agents included. Nothing is limited by default.
 ///
 /// ```
 /// use countersign::UsageLimits;
@@ -27,21 +27,21 @@ impl UsageLimits {
         Self::default()
     }
 
-    /// How many requests the models of the run may get.
+    /// Sets how many requests may be made to the models of the run.
     pub fn requests(mut self, max: u32) -> Self {
         self.requests = Some(max);
         self
     }
 
-    /// How many calls may be executed. A call counts when its tool is started; one that is denied, waits, or defers
-    /// itself does not, however often.
+    /// Sets how many calls may be executed. A call counts when its tool is started. A call that is denied or pending,
+    /// or whose tool defers it, does not count.
     pub fn tool_calls(mut self, max: u32) -> Self {
         self.tool_calls = Some(max);
         self
     }
 }
 
-/// What a run has used so far, with its sub-agents, over all of its suspensions.
+/// The requests and tool calls of a run so far, with those of its sub-agents and of the time before it was suspended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
@@ -51,7 +51,7 @@ pub struct Usage {
     pub tool_calls: u32,
 }
 
-/// Counts for one run, and for the runs above it.
+/// The counters of one run. A count in a sub-agent's run also counts in all runs above it.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     limits: UsageLimits,
@@ -73,19 +73,19 @@ impl Meter {
         }
     }
 
-    /// Counts a request, or refuses it.
+    /// Counts a request, or refuses it if a limit of this run or of a run above is reached.
     pub(crate) fn take_request(&self) -> Result<(), UsageLimitExceeded> {
         let what = "ask its models";
         self.take(what, |meter| (&meter.requests, meter.limits.requests))
     }
 
-    /// Counts a call that is about to be executed, or refuses it.
+    /// Counts a call that is about to be executed, or refuses it if a limit of this run or of a run above is reached.
     pub(crate) fn take_tool_call(&self) -> Result<(), UsageLimitExceeded> {
         let what = "execute tools";
         self.take(what, |meter| (&meter.tool_calls, meter.limits.tool_calls))
     }
 
-    /// The call has deferred itself: it costs nothing.
+    /// Takes back the count of a call that was not executed or has deferred itself.
     pub(crate) fn give_tool_call_back(&self) {
         for meter in self.with_above() {
             meter.tool_calls.fetch_sub(1, Ordering::AcqRel);

@@ -19,16 +19,16 @@ use crate::outcome::{DeferralKind, ToolDenied, ToolFailed};
 pub enum Answer {
     /// The call may run.
     Approve {
-        /// With these arguments instead of the ones that were shown.
+        /// The arguments to run with instead of the ones that were shown; `None` for the ones that were shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Args>,
     },
     /// The call does not run.
     Deny {
-        /// What the model is told.
+        /// The text that the model gets as the result.
         message: String,
     },
-    /// It was executed elsewhere, or is a question, and this is the result: a [`CallResult`] as JSON.
+    /// The call was executed elsewhere, or is a question to a person, and has this result: a [`CallResult`] as JSON.
     #[serde(rename = "answer")]
     Result {
         /// The result, as JSON.
@@ -37,7 +37,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// One word for it: `approve`, `edit`, `deny` or `answer`.
+    /// The answer as one word: `approve`, `edit`, `deny` or `answer`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Answer {
         Self::Deny { message: message.into() }
     }
 
-    /// As the answer to a call that needs an approval. A result approves nothing (rule D4).
+    /// The answer as one to a call that needs an approval. A result approves nothing, and becomes a denial (rule D4).
     fn to_approval(&self) -> ToolApproval {
         match self {
             Self::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
@@ -64,7 +64,7 @@ impl Answer {
         }
     }
 
-    /// As the result of a call that is executed elsewhere. An approval is no result.
+    /// The answer as the result of a call that is executed elsewhere. An approval is no result, and becomes a failure.
     fn to_result(&self) -> CallResult {
         let unfit = |problem: &str| ToolFailed::new(problem).into();
         match self {
@@ -94,7 +94,7 @@ impl From<&CallResult> for Answer {
 }
 
 impl DeferredToolResults {
-    /// The answer to a call; `None` for a call that is left, or that nothing is said about.
+    /// The answer to a call; `None` for a call that is left, or that is not in these answers.
     ///
     /// ```
     /// use countersign::{DeferredToolResults, ledger::Answer};
@@ -109,8 +109,8 @@ impl DeferredToolResults {
         approval.or_else(|| self.calls.get(id).map(Answer::from))
     }
 
-    /// Puts an answer in the place of what is said about a call. One that does not fit what was asked is a denial, or a
-    /// failure (rule D4): it stands, and cannot be replaced any more.
+    /// Replaces the answer to a call by the one that is recorded. An answer of the wrong kind becomes a denial or a
+    /// failure (rule D4) and no error, as a recorded answer is final: no other one could be given.
     pub(crate) fn set_answer(&mut self, id: &str, kind: DeferralKind, answer: &Answer, by: &str) {
         self.remove_answer(id);
         self.answered_by.insert(id.to_owned(), by.to_owned());
@@ -121,7 +121,7 @@ impl DeferredToolResults {
         }
     }
 
-    /// Takes the answer to a call back.
+    /// Removes the answer to a call, and who gave it.
     pub(crate) fn remove_answer(&mut self, id: &str) {
         self.approvals.remove(id);
         self.calls.remove(id);
@@ -129,7 +129,7 @@ impl DeferredToolResults {
     }
 }
 
-/// How a call that waited was answered, and by whom as far as the answers say.
+/// How a pending call was answered, and by whom, if the answers name a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -138,7 +138,7 @@ pub enum Answered {
     Approved {
         /// Who answered, if known.
         by: Option<String>,
-        /// Whether with other arguments than were shown.
+        /// Whether the approval is of other arguments than were shown.
         edited: bool,
     },
     /// The call was denied.
@@ -146,7 +146,7 @@ pub enum Answered {
         /// Who answered, if known.
         by: Option<String>,
     },
-    /// It was executed elsewhere, and this is where its result came from.
+    /// The call was executed elsewhere, or is a question to a person, and its result was given.
     Result {
         /// Who gave the result, if known.
         by: Option<String>,
@@ -154,7 +154,7 @@ pub enum Answered {
 }
 
 impl Answered {
-    /// Who answered, as far as the answers say.
+    /// Who answered; `None` if the answers do not say.
     #[must_use]
     pub fn by(&self) -> Option<&str> {
         match self {
@@ -162,7 +162,7 @@ impl Answered {
         }
     }
 
-    /// One word for it: `approved`, `edited`, `denied` or `result`.
+    /// The kind of answer as one word: `approved`, `edited`, `denied` or `result`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -173,14 +173,14 @@ impl Answered {
         }
     }
 
-    /// Tells the subscriber.
+    /// Emits a `tracing` event about the answer, without arguments (rule S2).
     pub(crate) fn report(&self, id: &str, tool: &str) {
         tracing::info!(target: "countersign::answer", call = id, tool, answer = self.word(), by = self.by());
     }
 }
 
 impl fmt::Debug for Answer {
-    /// The word, not the values (rule S2).
+    /// Shows the word, not the values (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }

@@ -10,7 +10,7 @@ use crate::outcome::ToolDenied;
 
 /// Builds the answers to one batch, binds them to what was shown, and checks them.
 ///
-/// A call may be answered once; a later answer for the same call is a mistake, which [`build`](Self::build) names.
+/// A call may be answered once; [`build`](Self::build) returns an error that names the calls answered twice.
 #[derive(Debug, Clone)]
 #[must_use = "answers do nothing until they are built and given back"]
 pub struct Answers<'a> {
@@ -20,7 +20,7 @@ pub struct Answers<'a> {
 }
 
 impl DeferredToolRequests {
-    /// Starts the answers to this batch. What is built carries its fingerprints.
+    /// Starts the answers to this batch. They carry its id and its fingerprints.
     pub fn answer(&self) -> Answers<'_> {
         Answers::new(self)
     }
@@ -38,7 +38,7 @@ impl<'a> Answers<'a> {
         self.approval(id, true)
     }
 
-    /// Approves a call with other arguments.
+    /// Approves a call with these arguments in place of the ones that were shown.
     pub fn approve_with(self, id: impl Into<String>, args: impl IntoArgs) -> Self {
         self.approval(id, ToolApproved::with_args(args))
     }
@@ -91,8 +91,9 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// Approves every call of this tool that has no answer yet and is not [blocked](DeferredToolRequests::is_blocked).
-    /// A sub-agent's tool is another one: it goes by its [path](DeferredToolRequests::path).
+    /// Approves every call of this tool that has no answer yet and is not
+    /// [blocked](DeferredToolRequests::is_blocked). The tool is named by its [path](DeferredToolRequests::path), as a
+    /// sub-agent's tool of the same name is another one.
     pub fn approve_tool(mut self, tool: &str) -> Self {
         for call in &self.requests.approvals {
             let id = call.id();
@@ -111,7 +112,7 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// Says who answered, for every call that is answered so far and has nobody yet.
+    /// Sets who answered, for every call that has an answer by now and no name with it.
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());
         for id in ids {
@@ -120,7 +121,7 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// The answers.
+    /// Checks the answers as a whole, and returns them.
     ///
     /// # Errors
     /// [`UserError`] when a call is neither answered nor left, answered twice, unknown, or answered in the wrong
@@ -133,7 +134,8 @@ impl<'a> Answers<'a> {
         Ok(self.results)
     }
 
-    /// The answers as far as they are given, for [`DeferredToolRequests::remaining`] or for merging; unchecked.
+    /// The answers given so far, unchecked, for [`DeferredToolRequests::remaining`] or
+    /// [`DeferredToolResults::merge`].
     #[must_use]
     pub fn unchecked(self) -> DeferredToolResults {
         self.results

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::args::{Args, IntoArgs, unique};
 use crate::outcome::ToolDenied;
 
-/// The answer to a call that needs an approval. `true` and `false` convert, and nothing else counts as a yes.
+/// The answer to a call that needs an approval. `true` and `false` convert to it; no other plain value does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind")]
 pub enum ToolApproval {
@@ -22,11 +22,11 @@ pub enum ToolApproval {
     Denied(ToolDenied),
 }
 
-/// An approval, perhaps of other arguments than were asked about.
+/// An approval, of the arguments that were shown or of edited ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolApproved {
-    /// Runs with these arguments instead of the ones shown; all of them, so that `{}` means none. They go through
-    /// the whole stack, and are asked about again if it changes them (rule A2).
+    /// The arguments to run with instead of the ones shown. They replace all of them: `{}` runs the call with none. The
+    /// call passes the whole stack with them, and is asked about again if a layer changes them (rule A2).
     pub override_args: Option<Args>,
 }
 
@@ -99,7 +99,8 @@ impl JsonSchema for ToolApproval {
 }
 
 impl<'de> Deserialize<'de> for ToolApproval {
-    /// A key that means nothing is an error here: a misspelt `override_args` would run what the approver changed.
+    /// An unknown key is an error: with a misspelt `override_args`, the call would run with the arguments that the
+    /// approver has replaced.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected =
             "expected true, false, or an object of kind `tool-approved` or `tool-denied`";

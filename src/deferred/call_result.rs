@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::args::unique;
 use crate::outcome::{ModelRetry, Outcome, ToolFailed, ToolReturn};
 
-/// What came back for a call that was executed elsewhere.
+/// The result of a call that was executed elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallResult {
     /// The call succeeded with this value.
@@ -56,7 +56,7 @@ impl From<ToolFailed> for CallResult {
 }
 
 impl Serialize for CallResult {
-    /// A plain value is written as it is, unless it would be read as something else.
+    /// Writes a plain value as it is, unless reading would take it for a typed result; then it is written as one.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Return(ToolReturn { return_value, content: None, metadata: None })
@@ -110,7 +110,8 @@ impl JsonSchema for CallResult {
 }
 
 impl<'de> Deserialize<'de> for CallResult {
-    /// What claims to be a typed result and is none is an error, never a success with a strange value.
+    /// A value with the `kind` of a typed result but not its shape is an error. Read as a plain value, it would turn a
+    /// failure into a success.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = unique::value(deserializer)?;
         let result = match claims(&value) {
@@ -132,20 +133,20 @@ impl<'de> Deserialize<'de> for CallResult {
     }
 }
 
-/// What a JSON value claims to be.
+/// The kind of result that a JSON value declares with `kind` or `part_kind`.
 enum Claims {
     Return,
     Retry,
     Failed,
-    /// Something that PydanticAI or this library writes, and that is no result.
+    /// A kind that PydanticAI or this library writes, and that is no result.
     Other(&'static str),
     Plain,
 }
 
-/// Kinds that say that a call did not run, or may not have: as plain values they would be successes.
+/// Kinds of a call that did not run, or may not have run. Read as plain values they would be successes.
 const NO_RESULTS: [&str; 3] = ["tool-approved", "tool-denied", "tool-unknown"];
 
-/// How PydanticAI wrote `model-retry` before it had one, under `part_kind`.
+/// The `part_kind` that PydanticAI used before it had the kind `model-retry`.
 const RETRY_PROMPT: &str = "retry-prompt";
 
 fn claims(value: &Value) -> Claims {

@@ -1,4 +1,4 @@
-//! Whether answers fit what was asked: strict and total (rules A4, A6).
+//! Checks that answers fit the batch they are for: every call, and no others (rules A4, A6).
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use crate::call::ToolCall;
 use crate::error::UserError;
 
 impl DeferredToolRequests {
-    /// Whether these answers fit what waits: one for each call or an explicit leave, in the right category, and made
-    /// for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4, A6). A turn checks the
-    /// same, and edited arguments against their tools, before anything takes effect; this is for whoever keeps a run
-    /// that waits and wants to know before it is taken up.
+    /// Checks that these answers fit the batch: each call is answered or explicitly left, in the right category, and
+    /// the answers were made for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4,
+    /// A6). A turn makes the same check before anything takes effect, and validates edited arguments against their
+    /// tools. Use this one to refuse answers when they arrive, before the run is resumed.
     ///
     /// # Errors
-    /// [`UserError`](crate::UserError), naming the calls.
+    /// [`UserError`](crate::UserError), with the ids of the calls.
     pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
         check(self, answers, false)
     }
 
-    /// What these results neither answer nor leave; `None` when that is nothing. A value in the wrong category does
-    /// not count as an answer.
+    /// The calls that these results neither answer nor leave; `None` when there are none. A value in the wrong category
+    /// does not count as an answer.
     #[must_use]
     pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
         let mut rest = self.clone();
@@ -33,7 +33,7 @@ impl DeferredToolRequests {
     }
 }
 
-/// Answers for exactly the requests, made for exactly what was shown.
+/// Checks that the answers are for exactly these requests, and that bound ones were made for what was shown.
 pub(crate) fn check(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
@@ -58,7 +58,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// One answer per call, in the right category, and none for anything else.
+/// Checks that there is one answer per call, in the right category, and none for a call that is not in the batch.
 pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
@@ -93,7 +93,7 @@ pub(super) fn check_answers(
         (ids(requests, wrong), |ids| UserError::AnswersOfWrongKind { ids }),
         (missing, |ids| UserError::AnswersMissing { ids }),
     ] {
-        // What is wrong with a call in two ways is said once.
+        // A call with two problems is named once, with the first of them.
         ids.retain(|id| !found.iter().any(|error| error.ids().contains(id)));
         if !ids.is_empty() {
             found.push(error(ids));

@@ -1,14 +1,14 @@
-//! The fingerprint of a request: what an answer is bound to (rules A1, A6, L0).
+//! The fingerprint of a pending call, which binds an answer to what was shown (rules A1, A6, L0).
 
 use serde_json::{Value, json};
 
 use crate::args::{Args, digest};
 use crate::decision::Question;
 
-/// The version of the fingerprint's form.
+/// The version of the fingerprint's format.
 const VERSION: u32 = 1;
 
-/// Which call of which run: no two calls have the same, and it is the same in every process.
+/// The address of a call: unique among all calls of all runs, and the same in every process.
 pub(crate) struct CallAddress<'a> {
     pub(crate) run_id: &'a str,
     pub(crate) response: u32,
@@ -22,8 +22,8 @@ impl<'a> CallAddress<'a> {
     }
 }
 
-/// SHA-256 over the canonical JSON of everything that an approval is about, in hexadecimal: the call, its tool's identity
-/// at the gate, its arguments, and the questions.
+/// SHA-256, in hexadecimal, over the canonical JSON of everything that an approval covers: the address of the call, the
+/// tool's identity at its gate, the arguments, and the questions.
 pub(crate) fn fingerprint(
     address: &CallAddress<'_>,
     tool: &str,
@@ -44,7 +44,8 @@ pub(crate) fn fingerprint(
     ]))
 }
 
-/// The id of one batch: these calls, asked about in this way, for the n-th time.
+/// The id of a batch. Each call counts with its id, its fingerprint and the number of its deferrals, so that a call
+/// that is asked about again makes another batch.
 pub(crate) fn batch_id<'a>(
     run_id: &str,
     response: u32,

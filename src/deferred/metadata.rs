@@ -1,7 +1,7 @@
-//! The metadata keys that have a meaning to ready-made handlers and pages.
+//! The metadata keys that ready-made handlers and pages understand.
 //!
-//! None of it passes from a request to the tool by itself (rule A5): see
-//! [`copy_metadata`](crate::DeferredToolResults::copy_metadata) for the other way.
+//! Metadata of a request does not reach the tool (rule A5), unless the handler copies it:
+//! [`copy_metadata`](crate::DeferredToolResults::copy_metadata).
 //!
 //! ```
 //! use countersign::{Decision, metadata};
@@ -15,9 +15,9 @@ pub const APPROVAL_DESCRIPTION: &str = "approval_description";
 pub const APPROVAL_REASON: &str = "approval_reason";
 /// How to treat the request: [`BLOCKED`] or [`NEEDS_APPROVAL`].
 pub const APPROVAL_POLICY: &str = "approval_policy";
-/// Which toolset the tool is from.
+/// The id of the toolset that has the tool.
 pub const TOOLSET_ID: &str = "toolset_id";
-/// Which agent asks, where several work together.
+/// The name of the agent that makes the call, where several work together.
 pub const WORKER: &str = "worker";
 
 /// A value of [`APPROVAL_POLICY`]: every ready-made handler denies without asking, the approve-all one too (rule A5).

@@ -1,15 +1,14 @@
-//! The calls of one response that wait for somebody, and the answers to them.
+//! The pending calls of one response, and the answers to them.
 //!
 //! [`DeferredToolRequests`] is one batch: the calls that need an approval and the calls that are executed elsewhere.
 //! [`DeferredToolResults`] answers it. Both are plain data in PydanticAI's JSON shape, so that a Python service and a
-//! Rust one can hold the two ends of one approval. What PydanticAI has no field for (fingerprints, questions,
-//! explicitly left calls) is under one key of its own, `_countersign`, which PydanticAI ignores.
-
+//! Rust one can be the two ends of one approval. Data that PydanticAI has no field for (fingerprints, questions,
+//! explicitly left calls) is under one extra key, `_countersign`, which PydanticAI ignores.
 //!
 //! Reading answers is strict: `true` and `false` are the only plain approvals, a result that claims a kind and does not
-//! have its shape is an error, no key may be repeated, and an approval may hold nothing unknown. Elsewhere an unknown
-//! key is ignored, as a newer writer may have more to say; what it stands for is then missing, and that is an error
-//! too (rule A4).
+//! have its shape is an error, no key may be repeated, and an approval may have no unknown key. Elsewhere an unknown
+//! key is ignored, as a newer version may write more keys. If such a key was an answer, the answer is missing, which is
+//! an error too (rule A4).
 
 mod answer;
 mod answers;

@@ -1,4 +1,4 @@
-//! A pending call: what is asked about it, and what an answer to it is bound to.
+//! A pending call: the questions about it, and the fingerprint that binds an answer to them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,32 +9,34 @@ use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::outcome::{Deferral, DeferralKind};
 
-/// A deferred call, without the call itself. It is stored in this form, so that each field is part of the stored state of
-/// a turn (`tests/corpus`); `flatten` would lose the digits of large numbers.
+/// The state of a deferred call, without the call itself. It is stored in this form, so that each field is part of
+/// the stored state of a turn (`tests/corpus`). The fields are not grouped, as `flatten` would lose digits of large
+/// numbers.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingCall {
     pub(crate) kind: DeferralKind,
     pub(crate) questions: Vec<Question>,
     pub(crate) metadata: Map<String, Value>,
-    /// Why it is asked about again after it was approved.
+    /// Why the call is asked about again after an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
-    /// The arguments that are shown, and that an approval is for.
+    /// The arguments that are shown, and that an approval covers.
     pub(crate) shown: Args,
-    /// Where the pass began that led to them, and where the approved one begins.
+    /// The arguments with which the pass began that deferred the call, and with which the approved pass begins.
     pub(crate) origin: Args,
     /// The tool's identity at its gate.
     pub(crate) tool: String,
-    /// How often the call was deferred, with this time.
+    /// How often the call was deferred, including this time: 1 for the first.
     pub(crate) deferrals: u32,
     pub(crate) fingerprint: String,
-    /// A person has denied the same call before.
+    /// How often a person has denied the same call before, if ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
 }
 
 impl PendingCall {
-    /// A call that is deferred, bound to what is asked: shown with these arguments, by a pass that began with others.
+    /// A deferred call with its fingerprint. `origin` are the arguments with which its pass began, `shown` those with
+    /// which it was deferred; layers may have changed them in between.
     pub(crate) fn new(
         address: &CallAddress<'_>,
         tool: String,
@@ -59,12 +61,12 @@ impl PendingCall {
         }
     }
 
-    /// Whether its fingerprint is the one of what it asks about this call.
+    /// Whether the fingerprint is that of this address with the tool, arguments and questions of the pending call.
     pub(crate) fn is_bound_to(&self, address: &CallAddress<'_>) -> bool {
         self.fingerprint == fingerprint(address, &self.tool, &self.shown, &self.questions)
     }
 
-    /// The outcome of the pass that deferred it.
+    /// The deferral with which the pass has ended.
     pub(crate) fn deferral(&self) -> Deferral {
         Deferral {
             kind: self.kind,
@@ -77,7 +79,8 @@ impl PendingCall {
 
 /// A pending call in a batch.
 pub(crate) struct BatchEntry {
-    /// With the arguments that are shown. A sub-agent's call has its id behind the ids of the calls it works on.
+    /// The call with the arguments that are shown. The id of a sub-agent's call is prefixed with the ids of the calls
+    /// that the agents work on.
     pub(crate) call: ToolCall,
     /// The sub-agent that makes the call: `root/cleaner`.
     pub(crate) agent: Option<String>,

@@ -1,4 +1,4 @@
-//! The calls of one response that wait for somebody.
+//! The batch of pending calls of one response.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
 use crate::outcome::DeferralKind;
 
-/// One batch: the calls of one response that wait, in model order, with their final arguments.
+/// One batch: the pending calls of one response, in model order, with their final arguments.
 ///
 /// ```
 /// use countersign::{DeferredToolRequests, ToolCall};
@@ -125,18 +125,18 @@ impl DeferredToolRequests {
         self.calls.is_empty() && self.approvals.is_empty()
     }
 
-    /// All calls that wait: approvals first, then those executed elsewhere.
+    /// All pending calls: those that need an approval first, then those that are executed elsewhere.
     pub fn iter(&self) -> impl Iterator<Item = &ToolCall> {
         self.approvals.iter().chain(&self.calls)
     }
 
-    /// The call with this id.
+    /// The pending call with this id, if it is in the batch.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&ToolCall> {
         self.iter().find(|call| call.id() == id)
     }
 
-    /// What a call waits for.
+    /// The kind of answer that a call is pending for; `None` if it is not in the batch.
     #[must_use]
     pub fn kind(&self, id: &str) -> Option<DeferralKind> {
         if self.approvals.iter().any(|call| call.id() == id) {
@@ -151,13 +151,13 @@ impl DeferredToolRequests {
         self.bound.as_ref().and_then(|bound| bound.questions.get(id)).map_or(&[], Vec::as_slice)
     }
 
-    /// Why a call that was approved is asked about again: what is not as it was shown.
+    /// Why a call is asked about again after an approval: what has changed since it was shown.
     #[must_use]
     pub fn changed(&self, id: &str) -> Option<&str> {
         self.bound.as_ref()?.changed.get(id).map(String::as_str)
     }
 
-    /// How often a person has denied the same call before in this run, and the last words: to show it to the approver,
+    /// How often a person has denied the same call before in this run, and the last reason. Show it to the approver,
     /// who should know that the model repeats itself (rule D11).
     ///
     /// ```
@@ -181,27 +181,28 @@ impl DeferredToolRequests {
         self.bound.as_ref()?.agents.get(id).map(String::as_str)
     }
 
-    /// The tool of a call as people should see it: behind the agents that lead to it, where it is a sub-agent's
-    /// (`root/cleaner/delete_file`), else its name.
+    /// The tool of a call as people should see it: the name, prefixed with the path of the agent if the call is a
+    /// sub-agent's (`root/cleaner/delete_file`).
     #[must_use]
     pub fn path(&self, id: &str) -> Option<String> {
         let name = self.get(id)?.name();
         Some(self.agent(id).map_or_else(|| name.to_owned(), |agent| format!("{agent}/{name}")))
     }
 
-    /// What an answer to this call is bound to (rule A6).
+    /// The fingerprint that an answer to this call is bound to (rule A6).
     #[must_use]
     pub fn fingerprint(&self, id: &str) -> Option<&str> {
         self.bound.as_ref()?.fingerprints.get(id).map(String::as_str)
     }
 
-    /// The id of this batch.
+    /// The id of this batch; `None` for one that no turn has made.
     #[must_use]
     pub fn batch(&self) -> Option<&str> {
         self.bound.as_ref().map(|bound| bound.batch.as_str())
     }
 
-    /// Whether anybody said that this call is blocked: `approval_policy: "blocked"` from any asker (rule A5).
+    /// Whether any layer that asks about this call blocks it, with `approval_policy: "blocked"` in the metadata (rule
+    /// A5).
     #[must_use]
     pub fn is_blocked(&self, id: &str) -> bool {
         let said = |metadata: &Map<String, Value>| {
@@ -211,10 +212,10 @@ impl DeferredToolRequests {
             || self.questions(id).iter().any(|question| said(question.metadata()))
     }
 
-    /// The pending calls, with equal ones together: the same agent and tool, what is waited for, equal arguments (in their
-    /// canonical form), the same questions and metadata. Groups stand in the order of their first calls, and the calls
-    /// in theirs, so that a surface can show nine hundred equal calls as one card with a count. Each call keeps its own
-    /// id and fingerprint, and is answered by itself.
+    /// The pending calls, grouped so that a surface can show nine hundred equal calls as one card with a count. Equal
+    /// calls have the same agent, tool and kind, equal arguments (in their canonical form), and the same questions and
+    /// metadata. Groups are in the order of their first calls, and the calls of a group in their own order. Each call
+    /// has an id and a fingerprint of its own, and is answered by itself.
     ///
     /// ```
     /// use countersign::{DeferredToolRequests, ToolCall};
@@ -248,15 +249,15 @@ impl DeferredToolRequests {
         groups
     }
 
-    /// The same text for calls of one [group](Self::groups), and for no others: for a surface that has the calls of a batch
-    /// one by one, as from a store or over a wire. What is joined from several runs, or for
-    /// several people, needs those in its key too.
+    /// A key that is the same for the calls of one [group](Self::groups) and for no others, for a surface that gets the
+    /// calls of a batch one by one, as from a store. A surface that joins the calls of several runs, or for several
+    /// people, has to add the run or the person to the key.
     #[must_use]
     pub fn group_key(&self, id: &str) -> Option<String> {
         self.get(id).map(|call| digest(&self.shown(call)))
     }
 
-    /// What equal calls have in common.
+    /// The properties that equal calls share, as JSON.
     fn shown(&self, call: &ToolCall) -> Value {
         let id = call.id();
         json!([
@@ -280,7 +281,7 @@ impl DeferredToolRequests {
         rest
     }
 
-    /// Drops what is known about calls that are no longer in the lists.
+    /// Removes metadata, fingerprints and questions of calls that are no longer in the lists.
     pub(super) fn forget_others(&mut self) {
         let ids: HashSet<String> = self.iter().map(|call| call.id().to_owned()).collect();
         let kept = |id: &String| ids.contains(id);

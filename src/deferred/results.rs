@@ -17,7 +17,8 @@ use crate::outcome::ToolDenied;
 /// answered.
 ///
 /// Build them with [`requests.answer()`](DeferredToolRequests::answer), which checks them and binds them to what was
-/// shown. Bare ones, from here or from PydanticAI's JSON, are matched by id only; a turn can refuse them.
+/// shown. Unbound answers, made with [`new`](Self::new) or read from PydanticAI's JSON, are matched by call id only; a
+/// turn can [refuse](crate::Turn::require_bound_answers) them.
 #[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(description = "The answers to one batch of calls that wait, by call id.")]
 pub struct DeferredToolResults {
@@ -68,7 +69,7 @@ impl<'de> Deserialize<'de> for DeferredToolResults {
             extra: unique::take(&mut object, "_countersign")?,
         };
         if this.extra.batch.is_none() && !this.extra.fingerprints.is_empty() {
-            // They would be read and never compared.
+            // Without a batch the answers count as unbound, and the fingerprints would never be compared.
             return Err(D::Error::custom("`_countersign` has fingerprints and no batch"));
         }
         Ok(this)
@@ -124,12 +125,12 @@ impl DeferredToolResults {
         self
     }
 
-    /// Hands the request metadata of every call on to its tool: nothing passes by itself (rule A5). What the answers
-    /// already say for a key stays.
+    /// Copies the request metadata of every call into the answers, so that the tool gets it. A key that the answers
+    /// already have is not replaced.
     ///
-    /// The first proposals for PydanticAI also had the other reading, in which request metadata passes to the tool and the
-    /// handler's keys win: a handler that returns `answers.copy_metadata(&requests)` does just that. It is not the default,
-    /// as a layer writes metadata for people, and a tool would take it for what an approver has granted.
+    /// This is not the default (rule A5), as layers write metadata for people, and a tool would take it for something
+    /// that the approver has granted. The first proposals for PydanticAI passed request metadata to the tool, with the
+    /// handler's keys first; a handler that returns `answers.copy_metadata(&requests)` does the same.
     ///
     /// ```
     /// # use countersign::{DeferredToolRequests, DeferredToolResults};
@@ -159,7 +160,7 @@ impl DeferredToolResults {
         self.extra.left.iter().map(String::as_str)
     }
 
-    /// Whether the answers say what they are answers to.
+    /// Whether the answers carry the id of the batch that they were made for (rule A6).
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.extra.batch.is_some()
@@ -184,8 +185,8 @@ impl DeferredToolResults {
             .collect();
     }
 
-    /// The answers for the calls of a sub-agent: those to ids behind this prefix, bound to what the agent asked. What
-    /// is not answered is left: these are the answers to a part of the batch at most.
+    /// Takes the answers for the calls of a sub-agent, whose ids have this prefix, and binds them to the sub-agent's
+    /// own batch. A call without an answer is left, as the batch of the parent may have been answered in part.
     pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
         let mut own = Self::default();
         own.bind(requests);
@@ -203,12 +204,12 @@ impl DeferredToolResults {
         own
     }
 
-    /// Whether any call is answered, and not only left.
+    /// Whether any call has an answer; a left one has none.
     pub(crate) fn answers_any(&self) -> bool {
         !self.approvals.is_empty() || !self.calls.is_empty()
     }
 
-    /// Takes every approval back: the calls are left.
+    /// Removes every approval, and leaves those calls.
     pub(crate) fn leave_approved(mut self) -> Self {
         let approved = |(id, answer): (&String, &ToolApproval)| {
             matches!(answer, ToolApproval::Approved(_)).then(|| id.clone())
@@ -223,18 +224,17 @@ impl DeferredToolResults {
         self
     }
 
-    /// Whether nothing is answered or left.
+    /// Whether no call is answered or explicitly left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.approvals.is_empty() && self.calls.is_empty() && self.extra.left.is_empty()
     }
 
-    /// Joins two sets of answers to one batch, as two people give them, or two services. Answers never overturn each
-    /// other (rule A3): a call that both answer is an error, and it does not matter which set is merged into which. A
-    /// call that one leaves and the other answers is answered. Its metadata, and who answered, are what the set says
-    /// that answers it.
+    /// Joins two sets of answers to one batch, as two people or two services give them. No answer replaces another
+    /// (rule A3): a call that both sets answer is an error, and the order of the sets does not matter. A call that one
+    /// set leaves and the other answers is answered, with the metadata and the person of the set that answers it.
     ///
-    /// Nothing else is checked here; what is missing is found where the answers are given back.
+    /// Nothing else is checked here: missing answers are found when the run is resumed with the result.
     ///
     /// ```
     /// use countersign::{DeferredToolRequests, ToolCall, UserError};
@@ -255,10 +255,10 @@ impl DeferredToolResults {
     /// ```
     ///
     /// # Errors
-    /// [`UserError::AnswersForOtherBatch`] when they were made for different batches;
-    /// [`UserError::AnswersNotBound`] when only one says what it was made for, as the whole would say it too;
-    /// [`UserError::AnswersContradict`] when both answer a call, or say different things about one that neither
-    /// answers. Each names the calls, as far as there are any.
+    /// [`UserError::AnswersForOtherBatch`] when the sets were made for different batches;
+    /// [`UserError::AnswersNotBound`] when only one set is bound, as the result would be bound for both;
+    /// [`UserError::AnswersContradict`] when both sets answer a call, or have different metadata or persons for a call
+    /// that neither answers. The first and the last name the calls.
     pub fn merge(self, other: Self) -> Result<Self, UserError> {
         if self.says_nothing() {
             return Ok(other);
@@ -275,7 +275,7 @@ impl DeferredToolResults {
         Ok(self.joined(other))
     }
 
-    /// Whether both answer the call, or neither does and they say different things about it.
+    /// Whether both answer the call, or neither does and their metadata or persons for the call differ.
     fn contradicts(&self, other: &Self, id: &str) -> bool {
         fn differ<V: PartialEq>(mine: Option<&V>, theirs: Option<&V>) -> bool {
             mine.zip(theirs).is_some_and(|(mine, theirs)| mine != theirs)
@@ -290,7 +290,7 @@ impl DeferredToolResults {
         }
     }
 
-    /// Both have the same binding, or none.
+    /// Checks that both sets are bound to the same batch, or that both are unbound.
     fn check_same_batch(&self, other: &Self) -> Result<(), UserError> {
         if self.is_bound() != other.is_bound() {
             return Err(UserError::AnswersNotBound);
@@ -307,11 +307,11 @@ impl DeferredToolResults {
         if ids.is_empty() { Ok(()) } else { Err(UserError::AnswersForOtherBatch { ids }) }
     }
 
-    /// With the answers to what these leave, as a handler gives them after another. Checked before: they are about
-    /// nothing else.
+    /// Adds the answers of a second handler to the calls that the first one has left. The caller has checked that the
+    /// second set is about no other calls.
     pub(crate) fn then(mut self, mut later: Self) -> Self {
         if self.is_bound() != later.is_bound() {
-            // The whole says what it was made for only if each part does (rule A6).
+            // The result may be bound only if both parts are (rule A6).
             for part in [&mut self, &mut later] {
                 part.extra.batch = None;
                 part.extra.fingerprints.clear();
@@ -332,14 +332,15 @@ impl DeferredToolResults {
         self
     }
 
-    /// Forgets what is said here about the calls that the other set answers.
+    /// Removes the leaves and persons of the calls that the other set answers, and metadata that the other set
+    /// replaces.
     fn give_way_to(&mut self, other: &Self) {
         self.extra.left.retain(|id| !other.answers(id));
         self.answered_by.retain(|id, _| !other.answers(id));
         self.metadata.retain(|id, _| !(other.answers(id) && other.metadata.contains_key(id)));
     }
 
-    /// The calls that anything is said about, each once.
+    /// The ids of all calls in this set, each once: answered, left, or only with metadata or a person.
     fn ids(&self) -> impl Iterator<Item = &str> {
         let answered = self.approvals.keys().chain(self.calls.keys()).chain(&self.extra.left);
         let ids = answered.chain(self.metadata.keys()).chain(self.answered_by.keys());
@@ -350,7 +351,7 @@ impl DeferredToolResults {
         self.approvals.contains_key(id) || self.calls.contains_key(id)
     }
 
-    /// Whether nothing is said about any call, nor for which batch.
+    /// Whether the set is empty and unbound.
     fn says_nothing(&self) -> bool {
         *self == Self::default()
     }
