@@ -1,19 +1,19 @@
-//! Where the calls of a response enter.
+//! New ids for calls that cannot enter a history with the ids they have.
 
 use std::collections::HashSet;
 
 use super::ids::JOINT;
 use crate::call::ToolCall;
 
-/// The longest id that is kept.
+/// The length in bytes of the longest id that is not replaced.
 const MAX_ID: usize = 256;
 
 /// Gives new ids to the calls of a response whose id was used before in this history or is unusable (rule T5): empty,
 /// longer than 256 bytes, with a control or bidirectional formatting character, or with a `/`, which joins the ids of a
-/// call and of the calls of a sub-agent. Put what it gives into the history, so that results match their calls.
+/// call and of the calls of a sub-agent. Put the returned calls into the history, so that results match their calls.
 ///
-/// [`Turn::run`](crate::Turn::run) refuses unusable ids, and ids that come twice within one response, which are left as
-/// they are here.
+/// Ids that come twice within one response are left as they are; [`Turn::run`](crate::Turn::run) refuses them, as it
+/// refuses unusable ids.
 ///
 /// ```
 /// use countersign::{ToolCall, admit};

@@ -1,4 +1,4 @@
-//! What an agent sets on its turns, and a parent on those of a sub-agent.
+//! The settings of a turn that an agent makes, and those that a parent makes on the turns of a sub-agent.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::middleware::Ancestor;
 use crate::tools::ToolsExt as _;
 
 impl Turn {
-    /// Writes what is asked, answered and executed down there.
+    /// Records pending calls, answers and executions in this durable store.
     pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
         let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
         (self.info.journal, self.durability) = (Some(journal), Some(durability));
@@ -26,7 +26,8 @@ impl Turn {
         self.durability.as_ref()
     }
 
-    /// Leaves the asks to be closed in the reports, for the one who saves the run (rule L5).
+    /// Leaves the asks that are to be closed in the reports: the code that saves the run closes them, in the same
+    /// transaction (rule L5).
     pub(crate) fn closing_later(mut self) -> Self {
         self.closes_later = true;
         self
@@ -42,7 +43,7 @@ impl Turn {
         self
     }
 
-    /// Whether it is no sub-agent's.
+    /// Whether this is the turn of the run's own agent, and not of a sub-agent.
     pub(crate) fn is_root(&self) -> bool {
         self.info.path.len() <= 1
     }
@@ -51,13 +52,14 @@ impl Turn {
         self.handler.is_some()
     }
 
-    /// The handler, as errors name it.
+    /// The name of the handler, as errors quote it.
     pub(crate) fn named_handler(&self) -> Option<String> {
         let handler = self.handler.as_ref()?;
         Some(format!("handler `{}`", handler.name().escape_debug()))
     }
 
-    /// The run may not end with calls that wait: nothing is applied of answers that leave one.
+    /// Sets whether the run may end with pending calls. If it may not, a set of answers that leaves a call is refused
+    /// as a whole.
     pub(crate) fn answering_all(mut self, answers_all: bool) -> Self {
         self.answers_all = answers_all;
         self
@@ -74,14 +76,14 @@ impl Turn {
         self
     }
 
-    /// A final answer came beside the calls: as long as it stands, what would wait is not executed, and nobody is
-    /// asked.
+    /// Sets the final answer that the response has besides the calls. Unless the answer is void, calls that defer are
+    /// skipped: they are not executed, and no person is asked about them.
     pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
         self.final_answer = Some(answer);
         self
     }
 
-    /// The turn of a sub-agent: in the parent's run, and inside of the layers around it (rule T7).
+    /// Makes this the turn of a sub-agent: in the parent's run, and inside of the layers around the agent (rule T7).
     pub(crate) fn inside(mut self, task: &SubAgentTask) -> Self {
         let explain = self.info.explain || task.info.explain;
         let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
@@ -89,7 +91,8 @@ impl Turn {
         self.trace_args |= task.trace_args;
         self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
         self.ask_limits = self.ask_limits.within(task.ask_limits);
-        // Of a store of its own and its parent's, its own is the one that it is written down in.
+        // An agent with a durable store of its own records its asks there, not in the parent's. The parent closes them
+        // with its own only if both are the same store, as one transaction cannot span two.
         let shared = |own: &Arc<dyn Durability>| {
             task.durability.as_ref().is_some_and(|parents| own.is_beside(&**parents))
         };
@@ -103,7 +106,7 @@ impl Turn {
         self
     }
 
-    /// In the run of this history.
+    /// Sets the history of the run's questions to people.
     pub(crate) fn with_asks(mut self, asks: AskHistory) -> Self {
         self.info.asks = Some(asks);
         self
@@ -132,7 +135,8 @@ impl Turn {
         self
     }
 
-    /// Begins a response of a run, or takes one up.
+    /// Prepares the ask history for a new response, or for a suspended one that is resumed. Only the root's turn sets
+    /// the number of pending calls, as that number counts the whole run.
     pub(super) fn begins_asking(&mut self, suspended: Option<&SuspendedTurn>) {
         let root = self.is_root();
         let asks = self.info.asks.get_or_insert_default();
@@ -144,7 +148,7 @@ impl Turn {
         }
     }
 
-    /// The same turn for the response that waits.
+    /// The same turn, in the run and response of the suspended one.
     pub(super) fn taking_up(&self, suspended: &SuspendedTurn) -> Self {
         let mut turn = self.clone();
         turn.info.run_id = suspended.run_id().to_owned();
@@ -154,7 +158,7 @@ impl Turn {
         turn
     }
 
-    /// The context outside any call.
+    /// The context of the run, for code that runs outside of any call.
     pub(crate) fn context(&self) -> RunContext {
         RunContext::of_run(Arc::new(self.info.clone()))
     }

@@ -18,7 +18,8 @@ use crate::error::{ErrorKind, UserError};
 use crate::outcome::{Outcome, ToolDenied};
 
 impl TurnRun<'_> {
-    /// Checks the answers as a whole, then applies them (rule A4). On a resume the answered calls are taken up anew.
+    /// Checks the answers as a whole, then applies them (rule A4). If the run was resumed with the answers, watchers
+    /// get an event again that each answered call is taken up.
     pub(super) async fn apply(
         mut self,
         requests: &DeferredToolRequests,
@@ -88,7 +89,7 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Edited arguments are validated before anything executes, or is decided (rule A2).
+    /// Validates edited arguments, before any answer is recorded and any call executes (rule A2).
     async fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), ErrorKind> {
         let (mut ids, mut problems) = (Vec::new(), Vec::new());
         for call in &self.calls {
@@ -98,7 +99,8 @@ impl TurnRun<'_> {
             };
             let Some(args) = &approved.override_args else { continue };
             if let Err(problem) = self.dispatcher.validate(call.call.name(), args) {
-                // What is decided cannot be decided otherwise: the model is told that it does not fit.
+                // A recorded decision is final, so an error would block the run for good. The approved pass refuses the
+                // arguments instead, and the model is told why.
                 if self.is_decided(call, args).await? {
                     continue;
                 }
@@ -113,7 +115,7 @@ impl TurnRun<'_> {
     }
 }
 
-/// The error about calls of an agent, by the ids they have in the parent's batch.
+/// Rewrites the ids in an error about calls of an agent to those of the parent's batch.
 fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
     match kind {
         ErrorKind::User(UserError::InvalidOverride { ids, problem }) => {
@@ -124,8 +126,7 @@ fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
     }
 }
 
-/// Settles a call that is answered without running, or plans its pass when it is approved. Says whether it was
-/// answered.
+/// Settles a call with its answer, or plans the approved pass. Returns whether there was an answer.
 fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool {
     let Some(pending) = call.pending().cloned() else { return false };
     let id = call.call.id().to_owned();
@@ -156,7 +157,7 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
     true
 }
 
-/// Lets an agent go on with its share of the answers, if there is one.
+/// Hands the agent behind a call the answers to its own calls, if there are any, and plans the pass that resumes it.
 fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults) {
     let (State::Delegated(plan), Some(run)) = (&call.state, &call.child.run) else { return };
     let own = answers.take_for_agent(&prefix(call.call.id()), &run.requests());
@@ -166,8 +167,8 @@ fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults
     }
 }
 
-/// The pass after an approval: from where the asking one began, or from the edited arguments, for exactly what was
-/// shown (rules A1, A2).
+/// The approved pass. It begins with the edited arguments, or with those that the deferring pass began with, and the
+/// approval covers exactly what was shown (rules A1, A2).
 fn approved_pass(
     pending: PendingCall,
     edited: Option<Args>,

@@ -12,8 +12,9 @@ use crate::error::ErrorKind;
 use crate::handler::is_policy;
 
 impl TurnRun<'_> {
-    /// Writes pending calls down, before people are asked (rule L3), and notes which ask each of them is. Where something
-    /// else was written down for a call before a worker died, it is asked about under the next number (rule A1).
+    /// Records every pending call as an ask before people are asked (rule L3), and keeps the id of the ask. If the
+    /// store has another ask under that id, from before a worker died, the call gets the id of the next deferral
+    /// (rule A1).
     pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
         let Some(durability) = &self.turn.durability else { return Ok(()) };
         let (cx, info) = (self.turn.context(), &self.turn.info);
@@ -53,7 +54,7 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Whether it is decided already that a call runs with these arguments.
+    /// Whether a recorded decision already approves the call with these arguments.
     pub(super) async fn is_decided(
         &self,
         call: &CallState,
@@ -69,7 +70,7 @@ impl TurnRun<'_> {
         Ok(decided.as_ref() == Some(args))
     }
 
-    /// Makes every answer a decision, and every decision that was made before the answer.
+    /// Records every answer as a decision. Where another decision was recorded before, that one replaces the answer.
     pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
         let Some(durability) = &self.turn.durability else { return Ok(()) };
         for call in &self.calls {
@@ -82,7 +83,7 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// The asks of calls that have got their results without running, and those that others have followed.
+    /// The asks to close: of calls that were settled without running, and those that a later ask has replaced.
     pub(super) fn closed_asks(&self) -> BTreeSet<String> {
         let mut asks = BTreeSet::new();
         if self.turn.durability.is_none() {
@@ -90,7 +91,8 @@ impl TurnRun<'_> {
         }
         for call in &self.calls {
             asks.extend(call.closed_asks.iter().cloned());
-            // What has run is settled; for an agent its calls are. Of what was asked about again, an earlier ask may be.
+            // The journal settles the ask of a call that ran, but never that of an agent, whose own calls are settled
+            // there. If a person was asked whether to repeat a call, the execution may belong to an earlier ask.
             let ran = call.execution.started() && !call.may_have_run();
             let ran = ran && !self.dispatcher.is_agent(call);
             if matches!(call.state, State::Settled(_)) && !ran {
@@ -100,7 +102,8 @@ impl TurnRun<'_> {
         asks
     }
 
-    /// Notes what is answered, in model order. The answers that an agent is resumed with belong to its parent's batch.
+    /// Records the answers in the ask history, in model order. The answers that an agent is resumed with belong to the
+    /// parent's batch, so that they do not begin another one.
     pub(super) fn note_answers(&self, answers: &DeferredToolResults, resumed: bool) {
         let Some(asks) = &self.turn.info.asks else { return };
         if self.turn.is_root() || !resumed {

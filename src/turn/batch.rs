@@ -5,10 +5,10 @@ use super::snapshot::{StoredCall, StoredState, SuspendedTurn};
 use crate::call::ToolCall;
 use crate::deferred::{BatchEntry, DeferredToolRequests, PendingCall, batch_id};
 
-/// A call without an outcome, as far as people are asked about it.
+/// A call without an outcome that people are asked about, itself or through the calls of an agent.
 pub(super) enum OpenCall<'a> {
     Pending(&'a ToolCall, &'a PendingCall),
-    /// Calls of the agent behind its tool may be pending.
+    /// Calls of the agent behind the call's tool may be pending.
     Delegated(&'a ToolCall, &'a SuspendedTurn),
 }
 
@@ -26,7 +26,7 @@ pub(super) fn requests<'a>(
     DeferredToolRequests::of(batch, entries)
 }
 
-/// The pending calls, in model order; those of an agent stand in the place of the call that it works on.
+/// The pending calls, in model order. The calls of an agent come in the place of the call that the agent works on.
 fn entries<'a>(calls: impl Iterator<Item = OpenCall<'a>>) -> Vec<BatchEntry> {
     let mut all = Vec::new();
     for open in calls {
@@ -67,7 +67,7 @@ impl SuspendedTurn {
         self.0.calls.iter().filter_map(StoredCall::open)
     }
 
-    /// The calls that were answered and have deferred again, by their ids in the batch.
+    /// The ids, as in the batch, of the calls that were deferred again after an answer.
     pub(crate) fn deferred_again(&self) -> Vec<String> {
         let mut ids = Vec::new();
         for stored in &self.0.calls {

@@ -13,57 +13,58 @@ use crate::error::{BoxError, ErrorKind};
 use crate::message::RequestPart;
 use crate::outcome::{Deferral, Outcome};
 
-/// What the model is told of a call that an error which is not for it has ended.
+/// The result that the model gets for a call that ended with an error which is not for the model.
 pub(super) const INTERNAL_ERROR: &str = "The tool failed with an internal error.";
 
-/// What the model is told of a call whose tool returned before an error ended the response.
+/// The result that the model gets for a call whose tool returned before an error ended the response.
 pub(super) const RESULT_WITHHELD: &str =
     "The tool ran. Its result is withheld: an error ended the response.";
 
-/// One call, where it stands, and what is known about it for the report.
+/// One call of the response: its state, and the data for its report.
 pub(super) struct CallState {
     /// The call as the model made it.
     pub(super) call: ToolCall,
     pub(super) state: State,
     /// The final arguments, as far as they are known.
     pub(super) args: Args,
-    /// Every question that was asked about it, over all passes.
+    /// Every question about the call, over all passes.
     pub(super) asked: Vec<Question>,
     pub(super) said: Vec<Said>,
     pub(super) answered: Option<Answered>,
     pub(super) execution: Execution,
-    /// The layer that denied it, if one did.
+    /// The layer that denied the call, if one did.
     pub(super) denied_by: Option<String>,
-    /// The error of its body, where the model was told of it.
+    /// The error of the tool body, if the model got its text.
     pub(super) error: Option<SharedError>,
-    /// It had its outcome when the response was taken up again.
+    /// Whether the call had its outcome when the response was resumed.
     pub(super) settled_before: bool,
-    /// It would have waited, beside a final answer.
+    /// Whether the call was deferred, and then skipped because the response has a final answer.
     pub(super) skipped: bool,
-    /// The agent behind its tool, once it has begun.
+    /// The agent behind the tool, once it has begun.
     pub(super) child: Child,
-    /// Its ask in the ledger, once it has waited.
+    /// The id of the call's latest ask in the ledger, once it was parked.
     pub(super) ask: Option<String>,
-    /// It has just come to wait: nobody was asked yet.
+    /// Whether the call was deferred just now, so that no person was asked yet.
     pub(super) newly_pending: bool,
-    /// Asks of it, and of the agent behind its tool, that are closed.
+    /// Asks of the call, and of the agent behind its tool, that are to be closed.
     pub(super) closed_asks: Vec<String>,
-    /// Why the agent behind its tool cannot go on.
+    /// The error that stopped the agent behind the tool.
     pub(super) failed: Option<ErrorKind>,
 }
 
 pub(super) enum State {
-    /// It is about to pass through the stack.
+    /// The call is about to pass through the stack.
     Planned(PlannedPass),
     Settled(Outcome),
     Pending(PendingCall),
-    /// The agent behind its tool is at work, and waits or has stopped. The plan is the pass that leads to it.
+    /// The agent behind the tool has begun, and is suspended or stopped by an error. The plan is the pass that
+    /// resumes it.
     Delegated(PlannedPass),
-    /// It failed with an error that is not for the model.
+    /// The call failed with an error that is not for the model.
     Broken(BoxError),
 }
 
-/// An agent behind a call, and where it stands.
+/// The state of the agent behind a call.
 #[derive(Default)]
 pub(super) struct Child {
     pub(super) run: Option<Box<SuspendedRun>>,
@@ -95,21 +96,20 @@ impl CallState {
         }
     }
 
-    /// A call that is about to pass through the stack, as the model made it; or one whose outcome is known, and that needs
-    /// no pass.
+    /// A new call: about to pass through the stack as the model made it, or settled if its outcome is known.
     pub(super) fn of(call: ToolCall, outcome: Option<Outcome>) -> Self {
         let plan = || PlannedPass { origin: call.args().clone(), approval: None, deferrals: 0 };
         let state = outcome.map_or_else(|| State::Planned(plan()), State::Settled);
         Self::new(call, state)
     }
 
-    /// For a call that is about to pass: whether nobody has decided about it yet.
+    /// Whether the planned pass is the first one of the call; `None` if no pass is planned.
     pub(super) fn is_new(&self) -> Option<bool> {
         let State::Planned(plan) = &self.state else { return None };
         Some(plan.approval.is_none() && plan.deferrals == 0 && self.child.run.is_none())
     }
 
-    /// Whether it has no outcome yet, and somebody or something has to be waited for.
+    /// Whether the call has no outcome, and gets none before an answer or a resume.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Pending(_) | State::Delegated(_))
     }
@@ -121,7 +121,7 @@ impl CallState {
         }
     }
 
-    /// The call as the batch has it, if it has no outcome yet.
+    /// The call as an entry of the batch, if it is pending or its agent has begun.
     pub(super) fn open(&self) -> Option<OpenCall<'_>> {
         match &self.state {
             State::Pending(pending) => Some(OpenCall::Pending(&self.call, pending)),
@@ -132,13 +132,13 @@ impl CallState {
         }
     }
 
-    /// Whether it may have run before, as the ledger says, and is asked about again.
+    /// Whether the ledger has found that the call may have run, and a person was asked whether to run it again.
     pub(super) fn may_have_run(&self) -> bool {
         self.asked.iter().any(is_about_repeating)
     }
 
-    /// What becomes of the call when it does not run, or not again: one that may have run, or whose agent has begun,
-    /// is never said to have done nothing.
+    /// The outcome of a call that does not run, or not again. If the call may have run, or its agent has begun, the
+    /// outcome says so: the model must not believe that nothing was done.
     pub(super) fn unrun(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Denied(denied) if self.child.run.take().is_some() => Outcome::failed(format!(
@@ -157,19 +157,19 @@ impl CallState {
         self.state = State::Settled(self.unrun(outcome));
     }
 
-    /// Counts one deferral more: what waits is another ask.
+    /// Increments the number of deferrals, which gives the pending call the id of another ask.
     pub(super) fn next_deferral(&mut self) {
         if let State::Pending(pending) = &mut self.state {
             pending.deferrals += 1;
         }
     }
 
-    /// Tells whoever watches that the call was taken up.
+    /// Sends watchers the event that the call is taken up.
     pub(super) fn tell_call(&self, watchers: &Watchers, args_valid: Option<bool>) {
         watchers.tell(|| RunEvent::FunctionToolCall { part: self.call.clone(), args_valid });
     }
 
-    /// Tells whoever watches what became of the call, if it is settled.
+    /// Sends watchers the result of the call, if it is settled.
     pub(super) fn tell_result(&self, watchers: &Watchers) {
         let State::Settled(outcome) = &self.state else { return };
         if let Some(part) = RequestPart::result(&self.call, outcome) {
@@ -233,7 +233,8 @@ impl From<&StoredCall> for CallState {
             call.execution = match &stored.state {
                 StoredState::Settled(Outcome::Unknown(_)) => Execution::Unknown,
                 StoredState::Settled(outcome) => Execution::Finished(outcome.clone()),
-                // Its body has deferred, or nobody knows what it did.
+                // A pending call was started only if its body deferred, or an execution under an earlier ask is
+                // unknown.
                 StoredState::Pending(it) if it.questions.iter().any(is_about_repeating) => {
                     Execution::Unknown
                 }

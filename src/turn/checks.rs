@@ -1,4 +1,4 @@
-//! Checks of a whole response, before anything of it runs.
+//! Checks of the ids of a whole response, before any of its calls runs.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::ids::JOINT;
 use crate::call::ToolCall;
 use crate::error::ErrorKind;
 
-/// Two calls of one response with one id cannot be told apart: neither runs.
+/// Refuses a response in which two calls share an id: results and answers could not be matched to them.
 pub(crate) fn unique_ids<'a>(
     calls: impl IntoIterator<Item = &'a ToolCall>,
 ) -> Result<(), ErrorKind> {
@@ -25,7 +25,7 @@ pub(crate) fn unique_ids<'a>(
     Err(ErrorKind::ModelBehavior { problem: "calls of one response share an id".into(), ids })
 }
 
-/// An id that `admit` would replace: results could not be matched, or look like those of another call.
+/// Refuses ids that `admit` would replace: results could not be matched, or would look like those of another call.
 pub(super) fn usable_ids<'a>(
     calls: impl IntoIterator<Item = &'a ToolCall>,
 ) -> Result<(), ErrorKind> {
@@ -38,7 +38,8 @@ pub(super) fn usable_ids<'a>(
     Err(ErrorKind::ModelBehavior { problem: problem.into(), ids })
 }
 
-/// Where a call may go to an agent, an id must not look like one of the agent's calls.
+/// Refuses ids with a `/`, for a response whose tools have agents behind them: the id would look like one of the
+/// agent's calls.
 pub(super) fn ids_of_agents(calls: &[CallState]) -> Result<(), ErrorKind> {
     let ids: Vec<_> =
         calls.iter().map(|call| call.call.id()).filter(|id| id.contains(JOINT)).collect();

@@ -1,4 +1,4 @@
-//! A turn, before it runs: its tools, and everything that its users, an agent and a parent set.
+//! The configuration of a turn: the tools, and the settings of users, of an agent and of a parent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::tools::Tools;
 /// How often one call may be deferred before it is denied (rule D7).
 const MAX_DEFERRALS: u32 = 16;
 
-/// How many levels of agents may be below a turn, unless it says otherwise.
+/// How many levels of agents may be below a turn by default (rule T10).
 const MAX_NESTED: u32 = 16;
 
-/// A final answer that came beside the calls of a response.
+/// The kind of final answer that a response has besides its calls.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum FinalAnswer {
-    /// It was heard, and stands.
+    /// The answer was streamed to the user, and cannot be taken back.
     Streamed,
-    /// It stands unless a call beside it has to be tried again.
+    /// The answer is a call. It is void if another call of the response has to be tried again.
     Structured,
 }
 
@@ -69,23 +69,23 @@ pub struct Turn {
     pub(super) max_deferrals: u32,
     /// How many levels of agents may be below this turn.
     pub(super) max_nested_agents: u32,
-    /// The run may not end with calls that wait.
+    /// Whether the run may not end with pending calls.
     pub(super) answers_all: bool,
     pub(super) ask_limits: AskLimits,
-    /// A turn of its own has no budget: whoever has the loop counts.
+    /// The retries of the run. `None` in a turn without an agent, whose caller counts them in its own loop.
     pub(super) retries: Option<Retries>,
     pub(super) require_bound: bool,
     pub(super) trace_args: bool,
     pub(super) durability: Option<Arc<dyn Durability>>,
-    /// The asks that are to be closed are closed with the run, or by the parent.
+    /// Whether asks are left open here, to be closed when the run is saved, or by the parent.
     pub(super) closes_later: bool,
-    /// Came beside these calls.
+    /// The final answer of the response, if it has one besides the calls.
     pub(super) final_answer: Option<FinalAnswer>,
     pub(super) watchers: Watchers,
 }
 
 impl Turn {
-    /// A turn over these tools. Each run of it has a new run id, unless [`of_run`](Self::of_run) says which it is.
+    /// A turn over these tools. Each [`run`](Self::run) has a new run id, unless [`of_run`](Self::of_run) sets one.
     pub fn new(tools: impl Into<Tools>) -> Self {
         let info = RunInfo { path: vec!["root".to_owned()], ..RunInfo::default() };
         Self {
@@ -107,15 +107,15 @@ impl Turn {
         }
     }
 
-    /// Says which response of which run this is. Both are part of what an approval is bound to: with the same two,
-    /// a call id must not come twice.
+    /// Sets the run id and the number of the response. Approvals are bound to both, so that with the same two a call id
+    /// must not be used twice.
     pub fn of_run(mut self, run_id: impl Into<String>, response: u32) -> Self {
         self.info.run_id = run_id.into();
         self.info.response = response;
         self
     }
 
-    /// Names the agent that makes the calls.
+    /// Sets the name of the agent that makes the calls; `root` by default.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.info.path = vec![name.into()];
         self
@@ -127,15 +127,16 @@ impl Turn {
         self
     }
 
-    /// Answers deferred calls inline. Without a handler, and for what it leaves, the report carries what waits.
+    /// Sets the handler that answers deferred calls inline. Without one, and for calls that it leaves, the report has
+    /// the suspended state.
     pub fn handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// Replaces what becomes of the errors of layers. The function is given the error with the gate's record of the
-    /// execution; `None` makes the response end with the error. By default tower's errors (a timeout, a full limit, a
-    /// closed buffer) become outcomes for the model that say whether the tool ran (rule T8).
+    /// Sets how errors of layers become outcomes. The function gets the error with the gate's record of the execution;
+    /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
+    /// become outcomes for the model that say whether the tool ran (rule T8).
     pub fn error_outcome<F>(mut self, outcome: F) -> Self
     where
         F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
@@ -151,7 +152,7 @@ impl Turn {
         self
     }
 
-    /// Keeps what every layer said, for [`CallReport::said`](crate::CallReport::said).
+    /// Records the decision of every layer, for [`CallReport::said`](crate::CallReport::said).
     pub fn explain(mut self) -> Self {
         self.info.explain = true;
         self
@@ -163,16 +164,16 @@ impl Turn {
         self
     }
 
-    /// Watches what happens, as it happens.
+    /// Adds a watcher, which is called with every event of the run as it happens.
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.watchers.add(watch);
         self
     }
 
     /// Ends the response with every error of a tool, as PydanticAI does, also with those of sub-agents' tools. By default
-    /// an ordinary error fails its call: the model is told its `Display`, and the run goes on. What a tool says by the
-    /// [type](crate::ToolError) of an error ([`ModelRetry`](crate::ModelRetry), [`ToolFailed`](crate::ToolFailed), …) means
-    /// the same either way.
+    /// an ordinary error fails its call: the model gets its `Display`, and the run continues. The typed errors of a
+    /// [tool](crate::ToolError) ([`ModelRetry`](crate::ModelRetry), [`ToolFailed`](crate::ToolFailed), …) mean the same
+    /// either way.
     ///
     /// ```
     /// use countersign::{FunctionToolset, ToolCall, Turn, schemars, tool_fn};
@@ -201,13 +202,13 @@ impl Turn {
     }
 
     /// How often a person may deny the same call in one run, the same tool with equal arguments, before it is denied
-    /// without asking; 3 by default (rule D11). Until then a call that repeats a denied one is shown with the count and the
-    /// person's words ([`DeferredToolRequests::denied_before`](crate::DeferredToolRequests::denied_before)), and an
-    /// approval starts the count anew. A call that no layer asks about runs, however often it was denied.
+    /// without asking; 3 by default (rule D11). Until then a call that repeats a denied one is shown with the count and
+    /// the last reason ([`DeferredToolRequests::denied_before`](crate::DeferredToolRequests::denied_before)), and an
+    /// approval resets the count. A call that no layer asks about runs, however often it was denied.
     ///
-    /// What a run has asked is kept by its [`Agent`](crate::Agent), or by a loop of your own in an [`AskHistory`]. Equal
-    /// calls that are denied in one batch count once. An answer that a program gives counts as a person's unless it
-    /// says otherwise: `answered_by("policy")`, or `"policy: no writes at night"`.
+    /// The denials of a run are kept by the [`Agent`](crate::Agent), or by a loop of your own in an [`AskHistory`].
+    /// Equal calls that are denied in one batch count once. An answer that a program gives counts as a person's,
+    /// unless it is marked as a policy's: `answered_by("policy")`, or `"policy: no writes at night"`.
     ///
     /// ```
     /// use countersign::{DeferredToolRequests, FunctionToolset, RunContext, ToolsExt, Turn, handler_fn_sync};
@@ -226,8 +227,8 @@ impl Turn {
     }
 
     /// How many calls of one run, with its sub-agents, may be pending at the same time; with a [ledger](Self::ledger)
-    /// also how many of one requester ([`Ask::principal`](crate::ledger::Ask::principal)). 1 000 by default. The calls
-    /// beyond are denied, saying so, and nobody is asked (rule D11).
+    /// also how many of one requester ([`Ask::principal`](crate::ledger::Ask::principal)). 1 000 by default. Calls
+    /// beyond the limit are denied without asking, and the denial says why (rule D11).
     pub fn max_pending(mut self, calls: u32) -> Self {
         self.ask_limits.max_pending = calls;
         self
@@ -239,8 +240,8 @@ impl Turn {
         self
     }
 
-    /// The history of what the run has asked people, which a loop of your own gives to every turn of the run. Without it,
-    /// each turn has its own, which its [`SuspendedTurn`](crate::SuspendedTurn) carries on.
+    /// Sets the history of the run's questions to people. A loop of your own passes one history to every turn of the
+    /// run. Without it, each turn has its own, which is stored in its [`SuspendedTurn`](crate::SuspendedTurn).
     pub fn ask_history(self, history: &AskHistory) -> Self {
         self.with_asks(history.clone())
     }

@@ -1,4 +1,4 @@
-//! The passes of a response: which of its calls go through the stack at the same time, and what that makes of them.
+//! The passes of a response: which calls go through the stack concurrently, and how a pass changes the state of a call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::error::ErrorKind;
 use crate::outcome::{Deferral, Outcome};
 use crate::panic::catch_panic;
 
-/// Calls that pass through the stack at the same time; a call of a sequential tool is alone.
+/// Calls that pass through the stack concurrently; a call of a sequential tool has a segment of its own.
 struct Segment<'s> {
     alone: bool,
     calls: Vec<&'s mut CallState>,
 }
 
-/// The tools of a turn, as they are for this response.
+/// Sends the calls of one response through the stack, with one list of tool definitions for all of them.
 pub(super) struct Dispatcher<'a> {
     turn: &'a Turn,
     runner: PassRunner,
@@ -35,7 +35,7 @@ pub(super) struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// With the definitions that the model was shown, or the ones of now.
+    /// Uses the definitions that the model was shown, or lists the tools now.
     pub(super) async fn new(
         turn: &'a Turn,
         shown: Option<Vec<ToolDefinition>>,
@@ -61,13 +61,13 @@ impl<'a> Dispatcher<'a> {
         while let Some(segment) = segments.next() {
             let records = boxed(|| self.pass_together(segment.calls)).await;
             if segment.alone || segments.peek().is_some() {
-                // Also for bodies that run on after their call was given up.
+                // A body may still run although its call has an outcome: blocking code whose future was dropped.
                 join_all(records.iter().map(|record| record.idle())).await;
             }
         }
     }
 
-    /// The planned passes, cut at the calls of sequential tools, which are alone.
+    /// The planned passes, split before and after each call of a sequential tool.
     fn segments<'s>(&self, calls: &'s mut [CallState]) -> Vec<Segment<'s>> {
         let mut segments: Vec<Segment<'s>> = Vec::new();
         for call in calls.iter_mut().filter(|call| matches!(call.state, State::Planned(_))) {
@@ -80,12 +80,12 @@ impl<'a> Dispatcher<'a> {
         segments
     }
 
-    /// Whether the calls of the tool are executed elsewhere: nobody looks at their arguments here.
+    /// Whether the calls of the tool are executed elsewhere, so that their arguments are not validated here.
     pub(super) fn is_external(&self, call: &CallState) -> bool {
         self.definition(call).is_some_and(|it| it.get_kind() == ToolKind::External)
     }
 
-    /// What is known about the tool of a call.
+    /// The definition of a call's tool, if there is such a tool.
     pub(super) fn definition(&self, call: &CallState) -> Option<&Arc<ToolDefinition>> {
         self.definitions.get(call.call.name())
     }
@@ -94,12 +94,12 @@ impl<'a> Dispatcher<'a> {
         self.definition(call).is_some_and(|definition| sub_agent(definition).is_some())
     }
 
-    /// Whether there is an agent behind any tool.
+    /// Whether there is an agent behind any tool of the turn.
     pub(super) fn has_agents(&self) -> bool {
         self.definitions.values().any(|definition| sub_agent(definition).is_some())
     }
 
-    /// How often the model may try again with a tool, where the tool says it.
+    /// How often the model may retry a tool; `None` for a tool that does not set a number.
     pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
         |tool| self.definitions.get(tool)?.get_max_retries()
     }
@@ -108,7 +108,8 @@ impl<'a> Dispatcher<'a> {
         self.definition(call).is_some_and(|it| it.is_sequential())
     }
 
-    /// Whether edited arguments fit the tool; those of a tool that is gone, or executed elsewhere, do.
+    /// Checks edited arguments against the tool. Arguments of a tool that does not exist any more, or that is executed
+    /// elsewhere, are accepted.
     pub(super) fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
         if args.are_too_deep() {
             return Err(ArgsError::too_deep().to_string());
@@ -121,7 +122,8 @@ impl<'a> Dispatcher<'a> {
         records.into_iter().flatten().collect()
     }
 
-    /// Passes one call through the stack, if it may enter it. Gives the record, to wait for a body that runs on.
+    /// Makes the planned pass of a call, if there is one. Returns the call record, so that the caller can wait for a
+    /// body that is still running.
     async fn pass(&self, call: &mut CallState) -> Option<Arc<CallRecord>> {
         let State::Planned(plan) =
             std::mem::replace(&mut call.state, State::Settled(Outcome::failed(INTERNAL_ERROR)))
@@ -148,7 +150,7 @@ impl<'a> Dispatcher<'a> {
         Some(record)
     }
 
-    /// Lets the agent behind a call work, outside of the stack (rule T7).
+    /// Runs the agent behind a call, outside of the stack (rule T7).
     async fn run_agent(
         &self,
         call: &mut CallState,
@@ -161,7 +163,8 @@ impl<'a> Dispatcher<'a> {
         let watchers = self.turn.watchers.of_agent(info.path.join("/"), call.call.id());
         let answers = std::mem::take(&mut call.child.answers);
         if answers.is_empty() && call.child.run.as_ref().is_some_and(|run| run.waits()) {
-            // The call itself was asked about again: what its agent waits for is still to be answered.
+            // This pass was made because the call itself was asked about again. The agent's own pending calls have no
+            // answers yet.
             call.state = State::Delegated(plan);
             return;
         }
@@ -187,7 +190,7 @@ impl<'a> Dispatcher<'a> {
             call.state = State::Broken("the agent panicked".into());
             return;
         };
-        // The report of a response that was taken up again has its calls again.
+        // The agent's first new report is about the suspended response again, so that it replaces the earlier report.
         if let Some(report) = call.child.turns.pop_if(|report| report.suspended().is_some()) {
             call.closed_asks.extend(report.closed_asks().cloned());
         }
@@ -209,8 +212,8 @@ impl<'a> Dispatcher<'a> {
         };
     }
 
-    /// Settles the planned calls that may not enter the stack, before anything runs and anybody is bothered: unknown
-    /// tools, and arguments that do not fit. The model is told to try again (rule T5).
+    /// Settles the planned calls of unknown tools, and those with arguments that do not fit, before anything runs and
+    /// any person is asked. The model is told to try again (rule T5).
     pub(super) fn refuse_unfit(&self, calls: &mut [CallState]) {
         for call in calls {
             let State::Planned(plan) = &call.state else { continue };
@@ -238,7 +241,7 @@ impl<'a> Dispatcher<'a> {
         if let Some(error) = call.unreadable() {
             return Err(Outcome::retry(format!("Not executed: {error}.")));
         }
-        // A call that an earlier version stored with deeper arguments goes on as it was approved.
+        // Earlier versions stored calls with more levels of arguments; such a call runs as it was approved.
         let stored = plan.approval.is_some() && plan.origin == *call.args();
         let fits = match plan.origin.are_too_deep() && !stored {
             true => Err(format!("{}.", ArgsError::too_deep())),

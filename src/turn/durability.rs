@@ -1,5 +1,5 @@
-//! Where a turn keeps its pending calls, the answers to them and the executions, so that other processes find them, and
-//! this one after a crash (rules L1 to L5). A turn without it has only its own call records.
+//! The durable store of a turn: pending calls, answers and executions, for other processes, and for this one after a
+//! crash (rules L1 to L5). A turn without such a store has only its call records.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,20 +14,21 @@ use crate::deferred::{Answer, CallAddress, DeferredToolResults, PendingCall};
 use crate::error::{BoxError, ErrorKind, UserError};
 use crate::outcome::DeferralKind;
 
-/// Keeps pending calls and the answers to them, each as an ask with an id of its own. Executions are its part as a
-/// [`Journal`], which is all that a gate sees of it.
+/// Stores pending calls and their answers, each as an ask with an id. Executions are stored through the supertrait
+/// [`Journal`], the only part that a gate uses.
 pub(crate) trait Durability: Journal + Any {
     /// The id of the ask of a call that is deferred for the n-th time: the same in every process.
     fn ask_id(&self, address: CallAddress<'_>, deferrals: u32) -> String;
 
-    /// Writes a pending call down, before people are asked (rule L3).
+    /// Stores a pending call, before people are asked (rule L3).
     fn park<'a>(
         &'a self,
         call: Parking<'a>,
         shares: &'a mut Shares,
     ) -> BoxFuture<'a, Result<ParkResult, BoxError>>;
 
-    /// Records an answer to what was shown under this fingerprint, and gives what counts.
+    /// Records an answer to the call that was shown under this fingerprint. The result says which answer counts, as
+    /// another one may have been recorded before.
     fn record<'a>(
         &'a self,
         ask: &'a str,
@@ -36,57 +37,57 @@ pub(crate) trait Durability: Journal + Any {
         by: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Recorded, BoxError>>;
 
-    /// The arguments that a call runs with, once it is decided.
+    /// The arguments that a decided call runs with; `None` while there is no decision.
     fn decided_args<'a>(&'a self, ask: &'a str) -> BoxFuture<'a, Result<Option<Args>, BoxError>>;
 
     /// Closes the asks of calls that have got their results, all or none (rule L5).
     fn close<'a>(&'a self, asks: &'a [String]) -> BoxFuture<'a, Result<(), BoxError>>;
 
-    /// Whether both write to the same store.
+    /// Whether both write to the same store, so that one transaction can close the asks of both.
     fn is_beside(&self, other: &dyn Durability) -> bool;
 }
 
-/// A pending call that is to be written down.
+/// A pending call that is to be stored.
 pub(crate) struct Parking<'a> {
     pub(crate) cx: &'a RunContext,
     pub(crate) address: CallAddress<'a>,
-    /// The tool, by the name that people know.
+    /// The name of the tool as the model and people know it.
     pub(crate) tool: &'a str,
     pub(crate) pending: &'a PendingCall,
     pub(crate) idempotent: bool,
-    /// Nobody was asked about it yet: it counts for the share of its requester.
+    /// Whether the call was deferred just now. Only then it may be refused because its requester has too many.
     pub(crate) is_new: bool,
 }
 
-/// Whether a pending call was written down.
+/// The result of storing a pending call.
 pub(crate) enum ParkResult {
-    /// It stands under this id.
+    /// The call is stored as the ask with this id.
     Same(String),
-    /// Something else stands under this id, from before a worker died.
+    /// The ask with this id has another fingerprint: a worker stored it and died before it saved the run.
     Other(String),
-    /// Its requester has as many pending calls as one may have.
+    /// The call is not stored: the requester has the maximum of pending calls.
     Full,
 }
 
-/// How many calls of each requester are pending, as far as a batch has counted them.
+/// How many calls of each requester are pending: counted once per batch, and incremented for each call of the batch.
 pub(crate) struct Shares {
     pub(crate) max: u32,
     pub(crate) pending: BTreeMap<String, usize>,
 }
 
-/// What counts, after an answer was recorded.
+/// The decision that counts after an answer was recorded.
 pub(crate) enum Recorded {
-    /// The answer.
+    /// The given answer counts.
     Given,
-    /// Another one, by these people.
+    /// Another answer was recorded before, by these people, and counts.
     Other { answer: Answer, by: String },
-    /// None yet: others have to agree, or this person may not decide.
+    /// There is no decision yet: more people have to agree, or this person may not decide.
     Pending,
-    /// None: the answer is to something else than what is asked.
+    /// The answer is for another fingerprint than that of the ask, and was not recorded.
     Mismatch,
 }
 
-/// Makes the answer to a call a decision. Where another one counts, that one takes its place.
+/// Records the answer to a call as a decision. If another decision counts, it replaces the answer.
 pub(crate) async fn record_answer(
     durability: &dyn Durability,
     (ask, fingerprint): (&str, &str),
@@ -106,19 +107,19 @@ pub(crate) async fn record_answer(
     Ok(())
 }
 
-/// The ask of a call of a response, or of an agent behind one of its calls.
+/// A call without an outcome, of a response or of an agent behind one of its calls, and the ask of that call.
 pub(crate) struct OpenAsk {
     /// The id of the call in the batch of the whole response.
     pub(crate) id: String,
     pub(crate) ask: Option<String>,
-    /// What the call is pending for, if it is.
+    /// The kind of answer that the call is pending for, if it is pending.
     pub(crate) kind: Option<DeferralKind>,
-    /// It is a call of the response itself.
+    /// Whether it is a call of the response itself, and not of an agent.
     pub(crate) own: bool,
 }
 
 impl SuspendedTurn {
-    /// The calls without outcomes, those of the agents behind them too, each with its ask.
+    /// The calls without outcomes, with those of the agents behind them, each with its ask.
     pub(crate) fn open_asks(&self, durability: &dyn Durability) -> Vec<OpenAsk> {
         let mut found = Vec::new();
         let mut turns = vec![(String::new(), self)];

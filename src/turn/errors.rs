@@ -1,4 +1,4 @@
-//! What becomes of the errors of layers and tools (rule T8).
+//! The mapping of errors of layers to outcomes (rule T8).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::gate::MAY_HAVE_RUN;
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
 
-/// Makes an outcome for the model of an error of a layer, or does not.
+/// Maps an error of a layer to an outcome for the model; `None` ends the response with the error.
 pub(super) type ErrorOutcome = Arc<dyn Fn(&ToolCallError) -> Option<Outcome> + Send + Sync>;
 
 /// Tower's errors become outcomes that say whether the tool ran; everything else ends the response.

@@ -1,4 +1,4 @@
-//! What happens in a run, as it happens.
+//! The events of a run, and the watchers that get them.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,71 +12,72 @@ use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::message::{RequestPart, ResponsePart};
 
-/// What happens in a run, as it happens. The JSON of the tool events is PydanticAI's (`event_kind`).
+/// An event of a run. The JSON of the tool events is PydanticAI's (`event_kind`).
 ///
-/// Of one call the order is: [`FunctionToolCall`](Self::FunctionToolCall); if it waits,
-/// [`DeferredToolRequests`](Self::DeferredToolRequests) and, once it is answered inline,
-/// [`DeferredToolResults`](Self::DeferredToolResults); then [`FunctionToolResult`](Self::FunctionToolResult). Calls of
-/// one response interleave.
+/// The events of one call come in this order: [`FunctionToolCall`](Self::FunctionToolCall); if the call is deferred,
+/// [`DeferredToolRequests`](Self::DeferredToolRequests) and, once a handler has answered,
+/// [`DeferredToolResults`](Self::DeferredToolResults); then [`FunctionToolResult`](Self::FunctionToolResult). The
+/// events of the calls of one response interleave.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event_kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// More of the text of a response that is being made.
+    /// A part of the text of a response, while the model is streaming it.
     TextDelta {
         /// The text that was added to the response.
         text: String,
     },
-    /// The model is asked again: what was heard of the response so far is void.
+    /// The model request is repeated: discard the text that was streamed of the response so far.
     ResponseRestarted,
     /// The model has responded.
     Response {
-        /// Text and calls, in the model's order.
+        /// The parts of the response (text and calls), in the model's order.
         parts: Vec<ResponsePart>,
     },
-    /// A call is taken up: it is new, or was answered and the run resumed.
+    /// The turn takes up a call: it is new, or was answered and the run resumed.
     FunctionToolCall {
         /// The call as the model made it.
         part: ToolCall,
-        /// Whether its arguments fit the tool; unknown where nobody looked, as for a call that is executed elsewhere
-        /// or was denied.
+        /// Whether the arguments fit the tool; `None` where they were not validated, as for a call that is executed
+        /// elsewhere or was denied.
         args_valid: Option<bool>,
     },
-    /// Calls wait, and now somebody is asked about them.
+    /// Calls are pending, and the handler is about to be asked, if there is one.
     DeferredToolRequests {
         /// The batch of pending calls that is asked about.
         requests: DeferredToolRequests,
     },
     /// A handler has answered.
     DeferredToolResults {
-        /// Its answers. They are checked after this.
+        /// The answers of the handler, before they are checked.
         results: DeferredToolResults,
     },
     /// A call has its result.
     FunctionToolResult {
-        /// What the model is told.
+        /// The result of the call, as the model gets it.
         part: RequestPart,
     },
-    /// The calls of the response have come as far as they can now.
+    /// The turn has ended: every call of the response is settled or pending.
     ToolCallsDone {
-        /// All that is known about them, in model order; not part of the JSON.
+        /// The report of the turn; not part of the JSON.
         #[serde(skip)]
         report: Arc<TurnReport>,
     },
-    /// Something happened in a sub-agent.
+    /// An event of a sub-agent.
     SubAgent {
-        /// The agent behind its parents: `root/cleaner`.
+        /// The path of the agent, from the root of the run: `root/cleaner`.
         path: String,
-        /// The call of the parent's that the agent works on, with the ids of the calls above it: as in the requests.
+        /// The id of the parent's call that the agent works on, prefixed with the ids of the calls above it, as in a
+        /// batch.
         tool_call_id: String,
-        /// What happened. Never itself of this kind.
+        /// The event of the agent. Never itself of this kind.
         event: Box<Self>,
     },
 }
 
 type Watch = dyn Fn(&RunEvent) + Send + Sync;
 
-/// Whoever watches a run.
+/// The watchers of a run, which get its events.
 #[derive(Clone, Default)]
 pub(crate) struct Watchers(Vec<Arc<Watch>>);
 
@@ -89,7 +90,7 @@ impl Watchers {
         self.0.extend(others.0.iter().cloned());
     }
 
-    /// Tells of what happens in an agent that works on a call.
+    /// Watchers for an agent that works on a call: each event is passed to these watchers as [`RunEvent::SubAgent`].
     pub(crate) fn of_agent(&self, path: String, call: &str) -> Self {
         if self.0.is_empty() {
             return Self::default();
@@ -111,12 +112,12 @@ impl Watchers {
         watchers
     }
 
-    /// Whether anybody watches.
+    /// Whether there is any watcher.
     pub(crate) fn are_there(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Tells everybody. Whoever watches has no say: its panic does not end a run whose tools have run.
+    /// Passes an event to every watcher. A panic of a watcher is caught: it must not end a run whose tools have run.
     pub(crate) fn tell(&self, event: impl FnOnce() -> RunEvent) {
         if self.0.is_empty() {
             return;

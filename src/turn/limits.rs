@@ -1,16 +1,16 @@
-//! How often people are asked about the same call, and about how many at once (rule D11).
+//! The limits on questions to people: repeats of a denied call, and the number of pending calls (rule D11).
 
 use super::call_state::{CallState, State};
 use crate::call::{AskHistory, call_key};
 use crate::outcome::{DeferralKind, Outcome};
 
-/// How often a call may be denied by people before it is denied by itself.
+/// How often people may deny the same call before it is denied without asking, by default.
 const MAX_REPEATS: u32 = 3;
 
-/// How many calls of a run, and of a requester, may be pending at the same time.
+/// How many calls of a run, and of a requester, may be pending at the same time, by default.
 const MAX_PENDING: u32 = 1_000;
 
-/// How often, and about how many calls, people may be asked.
+/// The limits on questions to people in one run.
 #[derive(Clone, Copy)]
 pub(crate) struct AskLimits {
     pub(super) max_repeats: u32,
@@ -24,7 +24,7 @@ impl Default for AskLimits {
 }
 
 impl AskLimits {
-    /// A sub-agent can only be narrower than its parent.
+    /// The smaller of each limit, as a sub-agent cannot raise those of its parent.
     pub(super) fn within(self, parent: Self) -> Self {
         Self {
             max_repeats: self.max_repeats.min(parent.max_repeats),
@@ -34,7 +34,7 @@ impl AskLimits {
 }
 
 impl CallState {
-    /// Denies a call that no one is asked about, as a limit says.
+    /// Denies a call because of a limit, without asking.
     pub(super) fn deny_unasked(&mut self, limit: &str, mut text: String) {
         if self.child.run.is_none() && self.execution.started() && !self.may_have_run() {
             text.insert_str(0, "The tool had begun its work, and asked before it goes on. ");
@@ -44,7 +44,8 @@ impl CallState {
     }
 }
 
-/// Counts a call that has just come to wait, or gives the limit that it is beyond, and what the model is told.
+/// Counts a call that was deferred just now. If it exceeds a limit, returns the limit's name and the text for the
+/// model.
 pub(super) fn limit_asking(
     call: &mut CallState,
     asks: &AskHistory,

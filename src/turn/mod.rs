@@ -5,10 +5,10 @@
 //!                                                                     │ one batch, one question to the handler
 //!            pass the approved ones again ◄── check all answers ◄─────┘
 //!                  │
-//!                  └─► a report: one outcome per call, in model order; what still waits, as a value to store
+//!                  └─► a report: one outcome per call, in model order, and the pending calls as a value to store
 //! ```
 //!
-//! [`Turn`] needs no agent: whoever has a loop gives it the calls of a response and appends the outcomes to the
+//! [`Turn`] needs no agent: a loop of your own passes it the calls of a response and appends the outcomes to the
 //! history.
 
 mod admit;
@@ -68,15 +68,14 @@ impl Turn {
     /// Takes the calls of one response through the stack: ordinary ones run, deferred ones are collected, answered by
     /// the handler if there is one, and run if they are approved.
     ///
-    /// # Errors
-    /// [`TurnError`]: duplicate or unusable ids (see [`admit()`]) before anything runs, tools that cannot be listed, a tool
-    /// or layer that failed fatally, a handler that failed or answered wrongly. What has run is in the error, with the value
-    /// to resume from (rule T9).
+    /// # Errors [`TurnError`]: duplicate or unusable ids (see [`admit()`]) before anything runs, tools that cannot be
+    /// listed, a tool or layer that failed fatally, a handler that failed or answered wrongly. The error has the
+    /// report of the calls that ran, and the state to resume from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
         self.run_with(calls.into_iter().map(|call| (call, None)).collect(), None).await
     }
 
-    /// Like [`run`](Self::run), with the outcome of calls that are settled already, and with the definitions that the
+    /// Like [`run`](Self::run), with the outcomes of calls that are settled already, and with the definitions that the
     /// model was shown.
     pub(crate) async fn run_with(
         &self,
@@ -99,15 +98,16 @@ impl Turn {
         boxed(|| turn.closed(ended)).await
     }
 
-    /// Applies answers to what waits: denied calls get their outcome, approved ones go through the same stack again.
-    /// Everything is checked before anything takes effect.
+    /// Applies answers to the pending calls: denied calls get their outcome, approved ones pass the same stack again.
+    /// All answers are checked before any of them takes effect.
     ///
-    /// A state that is resumed twice, from a clone or from what was stored, runs its approved calls twice, and so does one
-    /// whose resume was dropped in the middle: only a [`ledger`](Self::ledger) knows of the other time.
+    /// A state that is resumed twice, from a clone or from a stored copy, runs its approved calls twice, and so does
+    /// a state whose first resume was dropped in the middle. Only with a [`ledger`](Self::ledger) does each call run
+    /// once.
     ///
     /// # Errors
-    /// [`TurnError`] as [`run`](Self::run). Answers that do not fit leave everything as it was: the error carries the
-    /// value to resume from.
+    /// [`TurnError`] as [`run`](Self::run). Answers that do not fit change nothing: the error has the state to resume
+    /// from.
     pub async fn resume(
         &self,
         suspended: SuspendedTurn,
@@ -119,8 +119,8 @@ impl Turn {
         boxed(|| turn.closed(ended)).await
     }
 
-    /// Asks the handler about what waits, and applies its answers: for a response that was suspended without one, or
-    /// whose calls have deferred again. Without a handler everything goes on waiting.
+    /// Asks the handler about the pending calls, and applies its answers: for a response that was suspended without a
+    /// handler, or whose calls were deferred again. Without a handler the calls stay pending.
     ///
     /// # Errors
     /// [`TurnError`] as [`run`](Self::run).
@@ -131,7 +131,7 @@ impl Turn {
         boxed(|| turn.closed(ended)).await
     }
 
-    /// The tools as the model may be told of them now.
+    /// The definitions of the tools that the model may be shown now.
     ///
     /// # Errors
     /// [`ErrorKind::User`] when two tools have one name or a wrapper is wired wrong, [`ErrorKind::Tools`] when a toolset
@@ -149,7 +149,7 @@ impl Turn {
         }
     }
 
-    /// Checks answers to what waits, without applying them.
+    /// Checks answers to the pending calls, without applying them.
     pub(crate) async fn check(
         &self,
         suspended: SuspendedTurn,
@@ -162,7 +162,7 @@ impl Turn {
         boxed(|| run.check_answers(&requests, answers)).await
     }
 
-    /// A response of this turn that nobody has decided about yet, with the outcomes that are known.
+    /// The state of a response whose calls have not passed the stack yet, with the outcomes that are known.
     pub(crate) fn undecided(
         &self,
         calls: impl IntoIterator<Item = (ToolCall, Option<Outcome>)>,
