@@ -57,7 +57,7 @@ pub enum RunEvent {
         /// The result of the call, as the model gets it.
         part: RequestPart,
     },
-    /// The turn has ended: every call of the response is settled or pending.
+    /// The turn has ended, with pending calls, with results for all calls, or with an error.
     ToolCallsDone {
         /// The report of the turn; not part of the JSON.
         #[serde(skip)]

@@ -22,7 +22,7 @@ use crate::tools::Tools;
 
 use super::errors::ErrorOutcome;
 
-/// What a pass needs of its turn.
+/// Runs passes with the tools and settings of a turn.
 pub(super) struct PassRunner {
     pub(super) tools: Tools,
     pub(super) info: Arc<RunInfo>,
@@ -30,7 +30,7 @@ pub(super) struct PassRunner {
     pub(super) trace_args: bool,
 }
 
-/// A call, and where it enters the stack.
+/// The input of a pass: the call, and the arguments with which it enters the stack.
 pub(super) struct Start {
     pub(super) call: ToolCall,
     pub(super) definition: Arc<ToolDefinition>,
@@ -49,11 +49,11 @@ pub(super) struct PassResult {
     pub(super) args: Args,
     pub(super) execution: Execution,
     pub(super) denied_by: Option<String>,
-    /// The error of its body, where the model is told of it.
+    /// The error of the tool body, if the model gets its text.
     pub(super) error: Option<SharedError>,
-    /// The call goes to an agent, which inherits these layers.
+    /// The layers that the agent behind the tool inherits, if the call goes to one.
     pub(super) delegated: Option<Vec<Inherited>>,
-    /// To wait for bodies that run on.
+    /// The record of the pass, to wait for tool bodies that are still running.
     pub(super) record: Arc<CallRecord>,
 }
 
@@ -67,12 +67,13 @@ impl Drop for CloseOnDrop {
 }
 
 impl PassRunner {
-    /// Passes the call through the stack, and once more from the changed arguments when a layer decided on others
-    /// (rule D3).
+    /// Passes the call through the stack, and a second time with the arguments at the gate if a middleware has
+    /// decided on other ones (rule D3). If the arguments change again, the call is denied.
     pub(super) async fn run(&self, start: Start) -> PassResult {
         let span = self.span(&start);
         let passes = async {
-            // Whether to run it again is asked as long as nobody has said so about what runs now.
+            // The question whether to repeat the call stays open in every pass, so that an approval which does not
+            // cover the arguments of this pass cannot answer it.
             let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
             let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
             let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
@@ -129,7 +130,7 @@ impl PassRunner {
         let call = start.call.entering_stack(args, Arc::clone(&record));
         let sent = AssertUnwindSafe(self.tools.clone().oneshot(call)).catch_unwind().await;
         if let Ok(Ok(Outcome::Deferred(_))) = &sent {
-            // It may be the deferral of another call, in whose pass a layer runs this one.
+            // The deferral may be that of another call, which a layer has returned while this call is still executing.
             record.settled().await;
         }
         let closed = record.take();
@@ -137,7 +138,8 @@ impl PassRunner {
         Traversal { result: sent.unwrap_or(Err(Box::new(LayerPanicked))), record, closed, said }
     }
 
-    /// The result of the pass: the record counts, where it and the layers do not say the same.
+    /// The result of the pass. Where the outcome that comes out of the layers differs from the record, the record
+    /// counts.
     fn conclude(
         &self,
         result: Result<Outcome, BoxError>,
@@ -148,7 +150,7 @@ impl PassRunner {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
         let end = match (&closed.skipped, &closed.execution) {
-            // For the host, whatever the layers made of it (rule D9).
+            // A skipped layer is an error of the host's configuration, whatever the layers returned (rule D9).
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             (None, Execution::NotStarted) => {
@@ -170,7 +172,7 @@ impl PassRunner {
         }
     }
 
-    /// A span per call, after the conventions for generative AI.
+    /// A span for the call, with the names of OpenTelemetry's semantic conventions for generative AI.
     fn span(&self, start: &Start) -> tracing::Span {
         let span = tracing::info_span!(
             "execute_tool",
@@ -192,7 +194,7 @@ impl PassRunner {
     }
 }
 
-/// A pass, once more or not: one way through the stack.
+/// The result of one traversal of the stack; a pass that is repeated has two.
 struct Traversal {
     result: Result<Outcome, BoxError>,
     record: Arc<CallRecord>,
@@ -200,7 +202,7 @@ struct Traversal {
     said: Vec<Said>,
 }
 
-/// A layer that is not ours panicked; ours are caught where they run.
+/// A tower layer panicked. Panics in middleware are caught closer to their cause.
 #[derive(Debug, thiserror::Error)]
 #[error("a layer panicked")]
 struct LayerPanicked;
@@ -225,7 +227,7 @@ fn not_started(
             );
             Ok(Outcome::failed("The tool did not run: a layer answered for it."))
         }
-        // A layer answered in the tool's place: an open question is still to be answered (rule A1).
+        // A layer returned a value without calling the tool. That does not answer an open question (rule A1).
         Ok(outcome @ Outcome::Returned(_)) => match open_question(record, closed) {
             None => Ok(outcome),
             Some(deferral) => Ok(Outcome::Deferred(deferral)),
@@ -242,9 +244,9 @@ fn not_started(
     }
 }
 
-/// The deferral when a layer answered in the tool's place and no approval covers the call, as the gate would have
-/// checked it. Arguments that no layer has changed on the way are the ones that the approved pass began with: a layer
-/// that answers outside of those which rewrite them never sees what was approved.
+/// The deferral of a call that a layer has answered in the tool's place, if no approval covers the call by the gate's
+/// rules. If no layer has changed the arguments so far, they count as the approved ones: a layer that answers outside
+/// of the layers that rewrite arguments never sees the arguments which were shown.
 fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     let mut questions = closed.questions.clone();
     let declared = record.definition().declared_question();
@@ -260,8 +262,8 @@ fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     Some(Deferral { changed, ..Deferral::approval(questions) })
 }
 
-/// Whether a gate refused a call of another pass, which a layer has sent in this one. What a gate refuses of a pass's
-/// own call is in its record.
+/// Whether a gate refused a call of another pass, which a layer has sent in place of this one. When a gate refuses the
+/// call of this pass, that is in the record, and handled before.
 fn is_of_another_call(error: &BoxError) -> bool {
     let refused = error.downcast_ref::<UserError>();
     matches!(refused, Some(UserError::PassClosed { .. } | UserError::LayerSkipped { .. }))
@@ -279,7 +281,7 @@ fn started(
     };
     match (result, &closed.ended) {
         (_, Some(Ok(outcome @ Outcome::Deferred(_)))) => Ok(outcome.clone()),
-        // It was started: nobody can say now that it was denied or waits.
+        // The tool was started, so a denial or deferral made by a layer would be wrong.
         (Ok(Outcome::Denied(_) | Outcome::Deferred(_)), _) => recorded(),
         (Ok(outcome), _) => Ok(outcome),
         (Err(error), _) if error.is::<LayerPanicked>() || is_of_another_call(&error) => recorded(),
@@ -293,7 +295,7 @@ fn mapped(
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
     let failed = ToolCallError { error, execution };
-    // A mapping that panics maps nothing.
+    // If the host's mapping panics, the error is not mapped.
     match catch_unwind(AssertUnwindSafe(|| error_outcome(&failed))) {
         Ok(Some(outcome)) if !outcome.is_deferred() => Ok(outcome),
         Ok(_) | Err(_) => Err(failed.error),

@@ -1,4 +1,4 @@
-//! What a response came to.
+//! The report of a turn: the result of each call, and the suspended state.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::deferred::{Answered, DeferredToolRequests};
 use crate::error::ErrorKind;
 use crate::outcome::Outcome;
 
-/// What one response came to: a report per call, in model order, and what still waits.
+/// The result of one response: a report per call, in model order, and the suspended state if calls are pending.
 #[derive(Debug, Clone, Default)]
 pub struct TurnReport {
     calls: Vec<CallReport>,
@@ -19,7 +19,7 @@ pub struct TurnReport {
     closed_asks: BTreeSet<String>,
 }
 
-/// What one call came to.
+/// The result of one call: the outcome, and how it came about.
 #[derive(Debug, Clone)]
 pub struct CallReport {
     pub(super) call: ToolCall,
@@ -55,17 +55,18 @@ impl TurnReport {
         Self { calls, suspended, closed_asks }
     }
 
-    /// The asks of calls that have got their results, which are closed with the state that has these (rule L5).
+    /// The asks of calls that have their results. They are closed in the transaction that saves these results (rule
+    /// L5).
     pub(crate) fn closed_asks(&self) -> impl Iterator<Item = &String> {
         self.closed_asks.iter()
     }
 
-    /// The same asks, for one who closes them now.
+    /// Takes the same asks out of the report, to close them now.
     pub(super) fn take_closed_asks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.closed_asks).into_iter().collect()
     }
 
-    /// What each call came to, in model order.
+    /// The reports of the calls, in model order.
     #[must_use]
     pub fn calls(&self) -> &[CallReport] {
         &self.calls
@@ -80,19 +81,19 @@ impl TurnReport {
         }
     }
 
-    /// The calls that wait, as the batch to answer; `None` when every call is settled.
+    /// The pending calls, as the batch to answer; `None` when every call is settled.
     #[must_use]
     pub fn deferred(&self) -> Option<DeferredToolRequests> {
         self.suspended.as_ref().map(SuspendedTurn::requests)
     }
 
-    /// What still waits, as a value to store and [resume](crate::Turn::resume); `None` when every call is settled.
+    /// The suspended state, to store and to [resume](crate::Turn::resume); `None` when every call is settled.
     #[must_use]
     pub fn suspended(&self) -> Option<&SuspendedTurn> {
         self.suspended.as_ref()
     }
 
-    /// The state of the turn with its pending calls, by value; `None` when every call is settled.
+    /// The suspended state, by value; `None` when every call is settled.
     #[must_use]
     pub fn into_suspended(self) -> Option<SuspendedTurn> {
         self.suspended
@@ -106,75 +107,75 @@ impl CallReport {
         &self.call
     }
 
-    /// The final arguments: what ran, or what would run.
+    /// The final arguments, with which the call ran or would run.
     #[must_use]
     pub fn args(&self) -> &Args {
         &self.args
     }
 
-    /// What the model is told, or that the call waits.
+    /// The outcome that the model gets, or [`Outcome::Deferred`] while the call is pending.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// What was asked about the call, by which layers and why.
+    /// The questions about the call: which layers asked, and why.
     #[must_use]
     pub fn asked(&self) -> &[Question] {
         &self.asked
     }
 
-    /// What every layer said, in order, when the turn was asked to [explain](crate::Turn::explain).
+    /// The decisions of all layers, in order, if the turn was asked to [explain](crate::Turn::explain).
     #[must_use]
     pub fn said(&self) -> &[Said] {
         &self.said
     }
 
-    /// How it was answered, if it waited and was answered.
+    /// How the call was answered, if it was pending and has an answer.
     #[must_use]
     pub fn answered(&self) -> Option<&Answered> {
         self.answered.as_ref()
     }
 
-    /// What is known about its execution.
+    /// The execution of the call, as the gate has recorded it.
     #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.execution
     }
 
-    /// The error with which the body of its tool failed, where the model was told of it (its `Display`) and the run went
-    /// on. It is not part of what is stored.
+    /// The error of the tool body, if the model got its `Display` and the run continued. The stored state does not have
+    /// it.
     #[must_use]
     pub fn error(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.as_ref().map(|error| &**error.0.0 as _)
     }
 
-    /// Whether it had its outcome already when the response was taken up again.
+    /// Whether the call already had its outcome when the response was resumed.
     #[must_use]
     pub fn settled_before(&self) -> bool {
         self.settled_before
     }
 
-    /// Whether it would have waited for somebody, and was not executed because a final answer came beside it.
+    /// Whether the call was deferred, and then not executed because the response also had a final answer.
     #[must_use]
     pub fn is_skipped(&self) -> bool {
         self.skipped
     }
 
-    /// What became of the calls of the agent behind its tool since the run was last taken up, response by response.
+    /// The reports of the agent behind the call's tool since the run was last resumed, one for each response.
     #[must_use]
     pub fn turns(&self) -> &[TurnReport] {
         &self.turns
     }
 
-    /// The layer that denied it, if one did; `None` when a person did.
+    /// The layer that denied the call; `None` if it was not denied, or by a person.
     #[must_use]
     pub fn denied_by(&self) -> Option<&str> {
         self.denied_by.as_deref()
     }
 }
 
-/// Why a response ended with an error, and everything that had happened by then.
+/// The error that a response ended with, the state to resume from, and the report so far.
 pub struct TurnError(Box<Inner>);
 
 struct Inner {
@@ -184,12 +185,12 @@ struct Inner {
 }
 
 impl TurnError {
-    /// Nothing had run.
+    /// An error before any call has run.
     pub(super) fn before(kind: ErrorKind) -> Self {
         Self(Box::new(Inner { kind, suspended: None, report: TurnReport::default() }))
     }
 
-    /// Nothing had changed.
+    /// An error before a suspended response was changed.
     pub(super) fn with_state(kind: ErrorKind, suspended: SuspendedTurn) -> Self {
         Self(Box::new(Inner { kind, suspended: Some(suspended), report: TurnReport::default() }))
     }
@@ -204,20 +205,20 @@ impl TurnError {
         &self.0.kind
     }
 
-    /// The response as it stood, to resume from: what ran is settled and does not run again (rule T9). `None` when
-    /// nothing had run.
+    /// The state of the response, to resume from: calls that ran are settled and do not run again (rule T9). `None` if
+    /// no call of a new response has run.
     #[must_use]
     pub fn suspended(&self) -> Option<&SuspendedTurn> {
         self.0.suspended.as_ref()
     }
 
-    /// The response as it stood.
+    /// The state of the response, by value.
     #[must_use]
     pub fn into_suspended(self) -> Option<SuspendedTurn> {
         self.0.suspended
     }
 
-    /// What each call had come to.
+    /// The reports of the calls at the time of the error.
     #[must_use]
     pub fn report(&self) -> &TurnReport {
         &self.0.report

@@ -1,4 +1,4 @@
-//! How often the model may be told to try again.
+//! The retries of a run: how often the model may be told to try again with a tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::deferred::Answered;
 use crate::error::ErrorKind;
 use crate::outcome::Outcome;
 
-/// What each tool may cost in retries within one run, and what it has cost so far.
+/// The retries that each tool may cost within one run, and those it has cost so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Retries {
     max: u32,
@@ -20,8 +20,8 @@ impl Retries {
         Self { max, spent: BTreeMap::new() }
     }
 
-    /// Counts what a response has cost: once for each tool that failed, as the model made all calls before it was told
-    /// of the first failure. A tool that only succeeded has its whole budget again.
+    /// Counts the retries of a response: one for each tool that failed, however many of its calls did, as the model
+    /// made all calls before it saw a failure. A tool with successes only gets its whole budget back.
     pub(crate) fn spend(&mut self, report: &TurnReport) {
         let new = || report.calls().iter().filter(|call| !call.settled_before());
         let failed = new().filter(|call| counts(call.outcome(), call.answered(), false));
@@ -36,7 +36,7 @@ impl Retries {
         }
     }
 
-    /// Counts one failure of a tool that no call stands for, or refuses it.
+    /// Counts one failure of a tool that the model should have called and did not, or refuses it.
     pub(crate) fn spend_on(&mut self, tool: &str) -> Result<(), ErrorKind> {
         let spent = self.spent.entry(tool.to_owned()).or_default();
         if *spent >= self.max {
@@ -50,8 +50,8 @@ impl Retries {
         Ok(())
     }
 
-    /// The first call of the response that has failed once too often. What a tool says of itself comes before what
-    /// the agent says; `own` knows.
+    /// The error about the first call of the response that has failed once too often. `own` returns the limit that a
+    /// tool sets for itself, which takes precedence over the agent's.
     pub(super) fn exceeded(
         &self,
         calls: &[CallState],
@@ -75,8 +75,8 @@ impl Retries {
     }
 }
 
-/// Whether a call that was settled in this run sends the model back, by its own doing: the result of a call executed
-/// elsewhere is not.
+/// Whether the outcome of a call costs a retry: the model has to try again, the call was settled by this turn, and the
+/// outcome is not the result of a call that was executed elsewhere.
 fn counts(outcome: &Outcome, answered: Option<&Answered>, settled_before: bool) -> bool {
     let elsewhere = matches!(answered, Some(Answered::Result { .. }));
     matches!(outcome, Outcome::Retry(_)) && !elsewhere && !settled_before

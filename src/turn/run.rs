@@ -18,17 +18,18 @@ use crate::handler::Stopped;
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
 
-/// A response that is being worked on.
+/// A response in progress: its calls with their states, and the dispatcher for their passes.
 pub(super) struct TurnRun<'a> {
     pub(super) turn: &'a Turn,
     pub(super) dispatcher: Dispatcher<'a>,
     pub(super) calls: Vec<CallState>,
-    /// The calls that somebody was asked about since the response was taken up: nobody is asked again (rule T4).
+    /// The ids of the calls that were asked about since the response was started or resumed. The handler is not asked
+    /// about a call twice (rule T4).
     offered: HashSet<String>,
 }
 
 impl<'a> TurnRun<'a> {
-    /// Passes the calls of a fresh response through the stack: ordinary ones run, deferred ones are known afterwards
+    /// Passes the calls of a new response through the stack: allowed calls run, and the others are deferred or denied
     /// (rule T1). A call that comes with an outcome needs no pass.
     pub(super) async fn start(
         turn: &'a Turn,
@@ -42,7 +43,7 @@ impl<'a> TurnRun<'a> {
         this.dispatcher.refuse_unfit(&mut this.calls);
         let all: Vec<_> = (0..this.calls.len()).collect();
         this.tell_calls(&all);
-        // A model that has spent its retries gets nothing of this response run.
+        // If the model has no retries left, no call of this response runs.
         let retries = turn.retries.as_ref();
         if let Some(kind) =
             retries.and_then(|it| it.exceeded(&this.calls, this.dispatcher.max_retries()))
@@ -53,14 +54,14 @@ impl<'a> TurnRun<'a> {
         this.fail_if_broken()
     }
 
-    /// Takes up a response where it was left.
+    /// Resumes a response from its stored state.
     pub(super) async fn from_suspended(
         turn: &'a Turn,
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
         let calls = suspended.call_states();
         let listed = boxed(|| Dispatcher::new(turn, None)).await.and_then(|dispatcher| {
-            // A history from elsewhere may have such ids.
+            // The turn accepts no such ids, but a trusted history from elsewhere may have them.
             if dispatcher.has_agents() {
                 checks::ids_of_agents(&calls)?;
             }
@@ -72,8 +73,8 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Asks the handler, once, about everything that waits (rule T2). What an agent behind a call waits for after that
-    /// is another response, which it is asked about in turn.
+    /// Asks the handler once about all pending calls (rule T2), then applies its answers. If an agent behind a call
+    /// makes another response after that, the handler is asked about the calls pending there, and so on.
     pub(super) async fn answer(mut self) -> Result<TurnReport, TurnError> {
         self = boxed(|| self.go_on()).await?;
         if self.answer_stands() {
@@ -101,7 +102,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Goes on with answers that were given elsewhere.
+    /// Applies answers that were given elsewhere, then asks the handler about calls that are pending after that.
     pub(super) async fn resume(
         mut self,
         answers: DeferredToolResults,
@@ -116,7 +117,7 @@ impl<'a> TurnRun<'a> {
         boxed(|| self.answer()).await
     }
 
-    /// Whether there is a final answer, and no call beside it has to be tried again first.
+    /// Whether the response has a final answer that is valid: a structured answer is void if a call has to be retried.
     fn answer_stands(&self) -> bool {
         let retried = |call: &CallState| matches!(call.state, State::Settled(Outcome::Retry(_)));
         match self.turn.final_answer {
@@ -147,7 +148,7 @@ impl<'a> TurnRun<'a> {
         })
     }
 
-    /// Dispatches the calls that are not decided about yet, and lets agents go on that need no answer.
+    /// Makes the planned passes, also those that resume agents which need no answer.
     async fn go_on(mut self) -> Result<Self, TurnError> {
         self.wake_agents();
         boxed(|| self.dispatch_planned()).await
@@ -162,13 +163,13 @@ impl<'a> TurnRun<'a> {
         self.dispatcher.refuse_unfit(&mut self.calls);
         let new = planned.into_iter().filter(|(_, new)| *new).map(|(at, _)| at);
         self.tell_calls(&new.collect::<Vec<_>>());
-        // Not even what is beside a call that has failed once too often.
+        // If a call has failed once too often, no other call of the response runs either.
         self = self.fail_if_broken()?;
         self.dispatch().await;
         self.fail_if_broken()
     }
 
-    /// Makes the planned passes, and denies what people are not asked about again, or not as well.
+    /// Makes the planned passes, and denies the calls that were deferred beyond a limit on questions (rule D11).
     pub(super) async fn dispatch(&mut self) {
         let planned =
             |(at, call): (usize, &CallState)| matches!(call.state, State::Planned(_)).then_some(at);
@@ -184,7 +185,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Agents that an error has stopped go on where they stopped.
+    /// Plans the passes that resume agents without pending calls, which an error has stopped.
     pub(super) fn wake_agents(&mut self) {
         for call in &mut self.calls {
             let idle = call.child.run.as_ref().is_some_and(|run| !run.waits());
@@ -196,15 +197,16 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// A final answer was given beside these calls: what waits is not executed, and nobody is asked.
+    /// Settles all open calls without executing them, because the response has a final answer.
     fn skip_open(&mut self) {
         self.close_open("a final answer was already given", true);
     }
 
-    /// Gives every call that is open its result: it was not executed.
+    /// Settles every open call with the result that it was not executed, or was stopped.
     fn close_open(&mut self, why: &str, skipped: bool) {
         for call in self.calls.iter_mut().filter(|call| call.is_open()) {
-            // A tool that defers itself beside a final answer is skipped like every other deferred call.
+            // A tool body that deferred its own call next to a final answer counts as not executed, like other
+            // skipped calls.
             let begun = call.child.run.is_some() || (call.execution.started() && !skipped);
             let what = if begun { "Stopped" } else { "Not executed" };
             if let (Some(asks), Some(_)) = (&self.turn.info.asks, call.pending()) {
@@ -216,7 +218,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Tells whoever watches of these calls, which are new.
+    /// Sends watchers the events of new calls, with the results of those that are settled already.
     fn tell_calls(&self, new: &[usize]) {
         let watchers = &self.turn.watchers;
         let new = || new.iter().filter_map(|at| self.calls.get(*at));
@@ -228,14 +230,14 @@ impl<'a> TurnRun<'a> {
         new().for_each(|call| call.tell_result(watchers));
     }
 
-    /// The batch of what waits.
+    /// The batch of pending calls.
     pub(super) fn requests(&self) -> DeferredToolRequests {
         let open = self.calls.iter().filter_map(CallState::open);
         batch::requests(&self.turn.info.run_id, self.turn.info.response, open)
     }
 
-    /// A fatal error of a call, or one failure too many: its siblings are done, the handler is not asked, and the
-    /// response ends (rule T8).
+    /// Ends the response if a call has a fatal error, or has failed once too often (rule T8). The other calls have
+    /// ended by then, and the handler is not asked.
     pub(super) fn fail_if_broken(mut self) -> Result<Self, TurnError> {
         let watchers = &self.turn.watchers;
         let errors = self.calls.iter_mut().filter_map(|call| {
@@ -257,7 +259,7 @@ impl<'a> TurnRun<'a> {
     }
 
     pub(super) fn fail(mut self, kind: ErrorKind) -> TurnError {
-        // In a ledger the asks stay open, and the run can be taken up (rule S8).
+        // With a ledger the asks stay open instead, and the run can be resumed (rule S8).
         if kind.is_stopped() && self.turn.durability.is_none() {
             self.close_open("a person stopped the run", false);
         }
@@ -265,7 +267,8 @@ impl<'a> TurnRun<'a> {
         TurnError::after(kind, suspended, self.report())
     }
 
-    /// The response is over, or suspended. A state that could not be read back is an error while it is still in memory.
+    /// Ends the turn with its report. A state that could not be read back is an error here, while it is still in
+    /// memory.
     async fn finish(self) -> Result<TurnReport, TurnError> {
         let (turn, closes) = (self.turn, !self.closed_asks().is_empty());
         let state = closes.then(|| self.state());
@@ -281,7 +284,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// The response as it stands.
+    /// The state of the response, to store or to resume from.
     fn state(&self) -> SuspendedTurn {
         SuspendedTurn::new(&self.turn.info, self.calls.iter().map(StoredCall::from).collect())
     }
@@ -295,7 +298,7 @@ impl<'a> TurnRun<'a> {
 }
 
 impl Turn {
-    /// Closes the asks of calls that have got their results, unless the one who saves the run does (rule L5).
+    /// Closes the asks of calls that have their results, unless the code that saves the run closes them (rule L5).
     async fn close_asks(&self, report: &mut TurnReport) -> Result<(), ErrorKind> {
         let Some(durability) = self.durability.as_ref().filter(|_| !self.closes_later) else {
             return Ok(());
@@ -306,7 +309,7 @@ impl Turn {
         }
     }
 
-    /// The same, where the response has ended with an error, which counts.
+    /// Closes asks after a turn has ended with an error. If that fails too, the first error is returned.
     pub(super) async fn closed(
         &self,
         ended: Result<TurnReport, TurnError>,
@@ -319,8 +322,8 @@ impl Turn {
     }
 }
 
-/// Settles a call that has failed with an error that is not for the model, and gives the error. An agent that has
-/// failed stays where it stopped.
+/// Settles a call that has failed with an error that is not for the model, and returns the error. A call whose agent
+/// has failed stays open, so that the agent can be resumed.
 fn broken(call: &mut CallState) -> Option<ErrorKind> {
     let id = call.call.id().to_owned();
     if let Some(kind) = call.failed.take() {
@@ -330,7 +333,7 @@ fn broken(call: &mut CallState) -> Option<ErrorKind> {
     let State::Broken(_) = call.state else { return None };
     let ended = State::Settled(match call.execution {
         Execution::NotStarted => Outcome::failed("The tool did not run: an error stopped it."),
-        // What a layer has made of the result is not known, and may have been to withhold it.
+        // The tool returned a value, but a layer ended the pass with an error, perhaps to withhold that value.
         Execution::Finished(Outcome::Returned(_)) => Outcome::failed(RESULT_WITHHELD),
         _ => Outcome::failed(INTERNAL_ERROR),
     });
@@ -338,7 +341,7 @@ fn broken(call: &mut CallState) -> Option<ErrorKind> {
     Some(kind_of(id, call.call.name(), error))
 }
 
-/// The first error counts. That a limit is reached is said once, about all of the calls.
+/// Combines the errors of two calls: the first one counts, but equal usage limit errors become one with all ids.
 fn first_of(first: ErrorKind, later: ErrorKind) -> ErrorKind {
     match (first, later) {
         (
