@@ -250,7 +250,7 @@ fn not_executed(
 }
 
 /// Runs a body under a claim of the journal: renews the claim's lease while the body runs, then settles the claim with
-/// the outcome.
+/// the outcome. An error that ends the run is recorded as a failure, without its text.
 async fn written_down(
     journal: &dyn Journal,
     token: &JournalToken,

@@ -1,4 +1,4 @@
-//! Running the code of users: a panic in it becomes a value.
+//! Runs the code of users, and turns a panic in it into a value.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,20 +7,20 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-/// What a hook did instead of answering.
+/// The error of a hook that panicked, as a verb for messages.
 pub(crate) struct Panicked(pub(crate) &'static str);
 
-/// Runs a hook, catching a panic while it is made and while it runs. The message of the panic is not kept: the panic
-/// hook has printed it, and it may quote arguments (rule S2).
+/// Runs a hook, and catches a panic while its future is made or polled. The message of the panic is dropped, as it may
+/// quote arguments (rule S2); Rust's panic hook has printed it.
 pub(crate) fn catch_panic<F: Future>(hook: impl FnOnce() -> F) -> Catching<F> {
     Catching { hook: catch_unwind(AssertUnwindSafe(hook)).ok() }
 }
 
 pin_project! {
-    /// A hook that runs. Written by hand, as every layer has several: an `async fn` would keep the hook twice, and
-    /// combinators would move its result several times.
+    /// The future of [`catch_panic`]. Written by hand because every layer has several of them: an `async fn` would
+    /// store the hook twice, and combinators would move the result several times.
     pub(crate) struct Catching<F> {
-        // Empty when it could not be made.
+        // `None` if making the future panicked.
         #[pin]
         hook: Option<F>,
     }

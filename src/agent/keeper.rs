@@ -1,4 +1,4 @@
-//! What a run and the caller that saves it know together: whether the lease on it was lost.
+//! State that a run shares with the caller that saves it: whether the lease on the run was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use crate::ledger::Saved;
 /// Connects a run with the caller that saves it and holds the lease on it.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper {
-    /// Another worker has taken it over.
+    /// Whether another worker has taken the run over.
     lost: Arc<AtomicBool>,
 }
 
 impl Keeper {
-    /// Renews a lease while `going` runs, and notes when the lease was lost to another worker.
+    /// Renews a lease while `going` runs, and records it when the lease was lost to another worker.
     pub(crate) async fn keeping<T, R: Future<Output = Option<Saved>>>(
         &self,
         lease: Duration,

@@ -1,5 +1,5 @@
 //! The agent loop around [`Turn`]: send the history to the model, run the calls of its response, send it their results,
-//! until a response is the final answer or the run has to wait.
+//! until a response is the final answer or the run is suspended.
 
 mod asking;
 mod blocking;
@@ -116,10 +116,10 @@ impl Agent {
 
     /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
     /// own](crate::Tool::max_retries); 1 by default. The failure after that ends the run with
-    /// [`ErrorKind::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of the
-    /// response runs, otherwise after the other calls of the response have settled and before anybody is asked. The
-    /// error carries the state of the run, as every error does (rule T9); resumed from it, the run has its whole budget
-    /// again.
+    /// [`ErrorKind::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
+    /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
+    /// handler is asked. The error has a snapshot of the run, as every error does (rule T9); resumed from it, the run
+    /// has its whole budget again.
     ///
     /// A failure is a call that the model is told to make differently: invalid arguments, an unknown tool, or a
     /// [`ModelRetry`](crate::ModelRetry) of the tool. Several failures in one response count once per tool, as none of

@@ -20,13 +20,13 @@ use crate::turn::{SuspendedRun, TurnReport};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TakeUp {
-    /// This worker has resumed the run, and the result is saved. A run that suspended again, or ended with an error, is
-    /// parked again.
+    /// This worker has resumed the run, and the result is saved. A run that was suspended again, or ended with an
+    /// error, is parked again.
     Resumed(Result<RunResult, RunError>),
     /// This worker has resumed the run, but the result could not be saved: the ledger does not have it. The executions
     /// are recorded there, and none of them runs again.
     NotKept {
-        /// The result in this process.
+        /// The result of the run, which only this process has.
         ended: Result<RunResult, RunError>,
         /// Why the ledger could not save the result; `None` when another worker has taken the run over.
         error: Option<ErrorKind>,
@@ -201,13 +201,14 @@ impl<S> Hold<'_, S> {
         keeper.keeping(lease, going, || self.renew(lease)).await
     }
 
-    /// Ends the lease at once, as nothing was resumed: the next worker need not wait for its end.
+    /// Ends the lease at once, so that the next worker need not wait until it expires. Used when nothing was resumed.
     async fn given_back(self, error: ErrorKind) -> ErrorKind {
         self.renew(Duration::ZERO).await;
         error
     }
 
-    /// Keeps what the run came to, for now or for good, and closes the asks of the calls that have got their results.
+    /// Saves the result or the snapshot of the run, and closes the asks of the calls that have their results, in one
+    /// transaction (rule L5).
     async fn keep(&self, ended: &Result<RunResult, RunError>) -> Result<Saved, LedgerError> {
         let (state, over) = match ended {
             Ok(result) => match result.output() {
@@ -236,7 +237,8 @@ impl<S> Hold<'_, S> {
 }
 
 impl Running<'_> {
-    /// Parks the run for another worker, and closes the asks of calls that have got their results with it.
+    /// Saves the snapshot of the run for other workers, and closes the asks of the calls that have their results, in
+    /// one transaction (rule L5).
     pub(super) async fn park(
         &self,
         state: &SuspendedRun,
@@ -248,7 +250,7 @@ impl Running<'_> {
         ledger.write_run(&self.state.run_id, begun).await.map(drop)
     }
 
-    /// Closes the asks of calls that have got their results, where the run is not saved with them.
+    /// Closes the asks of the calls that have their results, in a run that continues and is not saved now.
     pub(super) async fn close_asks(&self, report: Option<&TurnReport>) -> Result<(), LedgerError> {
         let Some(ledger) = self.saves_itself() else { return Ok(()) };
         match &closed_asks(report)[..] {
@@ -257,19 +259,20 @@ impl Running<'_> {
         }
     }
 
-    /// The same, where the run ends with another error.
+    /// Closes asks when the run ends with an error. A failure here is only logged, as that error counts.
     pub(super) async fn close_asks_if_possible(&self, report: Option<&TurnReport>) {
         if let Err(error) = self.close_asks(report).await {
             tracing::warn!(%error, "asks of calls that have their results could not be closed");
         }
     }
 
-    /// The ledger, where the run is parked by itself: it is no sub-agent's, and no worker has taken it.
+    /// The ledger in which the run saves itself; `None` for a sub-agent's run, and for one that a lease holder saves.
     fn saves_itself(&self) -> Option<&Ledger> {
         self.turn.get_ledger().filter(|_| self.turn.is_root() && self.keeper.is_none())
     }
 
-    /// Whether it may be a run that the ledger keeps, and nobody has taken it for this.
+    /// Whether the run may be parked in the ledger, so that resuming it takes a lease first. It may not be if the
+    /// caller has the lease already.
     pub(super) fn resumes_parked(&self) -> bool {
         let kept = self.turn.get_ledger().is_some() && self.turn.is_root();
         kept && self.resumes && self.keeper.is_none() && self.state.waits()
@@ -318,7 +321,7 @@ impl Running<'_> {
     }
 }
 
-/// The asks that are closed with the state that these reports led to.
+/// The ids of the asks to close when the run is saved after these turns, each once.
 pub(crate) fn closed_asks<'a>(reports: impl IntoIterator<Item = &'a TurnReport>) -> Vec<String> {
     let asks: BTreeSet<_> = reports.into_iter().flat_map(TurnReport::closed_asks).collect();
     asks.into_iter().cloned().collect()

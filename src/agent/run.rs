@@ -26,8 +26,9 @@ use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 /// |---|---|
 /// | `.await` | to its end |
 /// | [`sync`](Self::sync) | to its end, in a program without an async runtime |
-/// | [`stream`](Self::stream), [`stream_sync`](Self::stream_sync) | what happens, as it happens, up to the first streamed answer |
-/// | [`stream_events`](Self::stream_events) | what happens, as it happens, to the end of the run |
+/// | [`stream`](Self::stream), [`stream_sync`](Self::stream_sync) | as a stream of events, up to the first streamed
+/// answer |
+/// | [`stream_events`](Self::stream_events) | as a stream of events, to the end of the run |
 /// | [`iter`](Self::iter) | step by step |
 ///
 /// ```
@@ -47,7 +48,7 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
-    /// Saves the run in place of the run itself, if set.
+    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
     keeper: Option<Keeper>,
 }
 
@@ -168,8 +169,8 @@ impl<'a> Run<'a> {
     }
 
     /// Streams the events of the run up to the first answer: text ends the run as soon as its response is complete.
-    /// Ordinary calls of that response run; calls that would be deferred are not executed, nobody is asked about them,
-    /// and the report [names them](crate::CallReport::is_skipped). For the events of a whole run, use
+    /// Allowed calls of that response run. Calls that would be deferred are neither executed nor asked about, and the
+    /// report [marks them](crate::CallReport::is_skipped). For the events of a whole run, use
     /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
     ///
     /// ```
@@ -220,8 +221,8 @@ impl<'a> Run<'a> {
         RunStream::new(Box::pin(self.start().run_to_end()), events)
     }
 
-    /// As [`stream`](Self::stream), as an iterator that blocks this thread, for programs without an async runtime.
-    /// Iterate it outside of any runtime, too.
+    /// Like [`stream`](Self::stream), but returns an iterator that blocks this thread, for programs without an async
+    /// runtime. The iterator must not be used inside a runtime either.
     ///
     /// ```
     /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
@@ -250,7 +251,7 @@ impl<'a> Run<'a> {
         self.start_with(turn, None)
     }
 
-    /// Starts the run with this turn. What it uses also counts for `above`, the run that called this agent as a tool.
+    /// Starts the run with this turn. Its usage also counts for `above`, the run that called this agent as a tool.
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.

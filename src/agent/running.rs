@@ -35,7 +35,7 @@ pub(super) struct Running<'a> {
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Saves the run in place of the run itself, if set.
+    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
     pub(super) keeper: Option<Keeper>,
     pub(super) next: Next,
 }

@@ -102,8 +102,7 @@ impl Turn {
     /// All answers are checked before any of them takes effect.
     ///
     /// A state that is resumed twice, from a clone or from a stored copy, runs its approved calls twice, and so does
-    /// a state whose first resume was dropped in the middle. Only with a [`ledger`](Self::ledger) does each call run
-    /// once.
+    /// a state whose first resume was dropped in the middle. Only a [`ledger`](Self::ledger) detects the second resume.
     ///
     /// # Errors
     /// [`TurnError`] as [`run`](Self::run). Answers that do not fit change nothing: the error has the state to resume

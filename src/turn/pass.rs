@@ -72,8 +72,8 @@ impl PassRunner {
     pub(super) async fn run(&self, start: Start) -> PassResult {
         let span = self.span(&start);
         let passes = async {
-            // The question whether to repeat the call stays open in every pass, so that an approval which does not
-            // cover the arguments of this pass cannot answer it.
+            // An approved question whether to repeat the call is part of the approved pass, too: if the approval does
+            // not cover the call any more, the next batch asks it again.
             let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
             let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
             let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
@@ -150,7 +150,7 @@ impl PassRunner {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
         let end = match (&closed.skipped, &closed.execution) {
-            // A skipped layer is an error of the host's configuration, whatever the layers returned (rule D9).
+            // A skipped layer is an error for the host, whatever the layers returned (rule D9).
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             (None, Execution::NotStarted) => {

@@ -1,4 +1,4 @@
-//! The stored states of responses and runs that are suspended, and how they are read and written.
+//! The snapshots of suspended responses and runs, and their versioned stored form.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::outcome::Outcome;
 /// The version of the stored form of a turn (rule L7).
 pub(super) const TURN_VERSION: u32 = 1;
 
-/// A response of which calls wait: one versioned value to store and [resume](crate::Turn::resume) from, in this
-/// process or another. Settled calls are in it with their outcomes, and do not run again.
+/// A response with pending calls: one versioned value to store and to [resume](crate::Turn::resume), in this process or
+/// another. It has the outcomes of the settled calls, which do not run again.
 ///
-/// Reading it checks it: an unknown version, a missing or doubled call, or a question that does not match its
-/// fingerprint is an error. That finds accidents. Whoever can write the stored value can write another one that
-/// fits: keep it where only you can write.
+/// Deserializing checks the value: an unknown version, a call that appears twice, or a question that does not match its
+/// fingerprint is an error. These checks find accidents, not attacks: anyone who can write the stored value can write a
+/// consistent one. Keep it where only you can write.
 ///
-/// Writing it checks it too: what could not be read back is not written (rule L7).
+/// Serializing fails for a value that could not be read back (rule L7).
 #[derive(Clone, PartialEq)]
 pub struct SuspendedTurn(pub(super) StoredTurn);
 
-/// The stored form.
+/// The stored form of a [`SuspendedTurn`].
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredTurn {
     pub(super) version: u32,
@@ -37,7 +37,7 @@ pub(super) struct StoredTurn {
     pub(super) response: u32,
     pub(super) path: Vec<String>,
     pub(super) calls: Vec<StoredCall>,
-    /// What people have denied in the run, unless the run holds it.
+    /// The denials of the run; empty in the turn of a [`SuspendedRun`], which has them itself.
     #[serde(default, skip_serializing_if = "Denied::is_empty")]
     pub(super) denied: Denied,
 }
@@ -49,22 +49,22 @@ pub(super) struct StoredCall {
     pub(super) state: StoredState,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) asked: Vec<Question>,
-    /// The arguments that ran or would run, where they are not the model's.
+    /// The arguments with which the call ran or would run, if they are not the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<Args>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answered: Option<Answered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) denied_by: Option<String>,
-    /// Whether its tool was started.
+    /// Whether the tool of the call was started.
     #[serde(default)]
     pub(super) started: bool,
-    /// Where the agent behind its tool stopped.
+    /// The snapshot of the agent behind the tool, if it has begun.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "within")]
     pub(super) agent: Option<Box<SuspendedRun>>,
 }
 
-/// Writes the run of an agent as a part of its parent's, which is checked as a whole.
+/// Serializes the run of an agent without checking it again, as the parent's snapshot is checked as a whole.
 fn within<S: Serializer>(
     run: &Option<Box<SuspendedRun>>,
     serializer: S,
@@ -78,13 +78,13 @@ pub(super) enum StoredState {
     Settled(Outcome),
     #[serde(rename = "waiting")]
     Pending(PendingCall),
-    /// The agent behind its tool has begun.
+    /// The agent behind the tool has begun.
     Delegated(PlannedPass),
-    /// Nobody has decided about it yet.
+    /// The call has not passed the stack yet, or not since it was approved.
     Planned(PlannedPass),
 }
 
-/// A pass that is to be made: from where, and with which approval.
+/// A pass that is to be made: the arguments it begins with, and the approval, if there is one.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PlannedPass {
     pub(super) origin: Args,
@@ -96,11 +96,12 @@ pub(super) struct PlannedPass {
 /// The version of the stored form of a run (rule L7).
 const RUN_VERSION: u32 = 1;
 
-/// A run that waits for answers, or that an error stopped: one versioned value with the history and the calls of the
-/// last response. Store it, and [resume](crate::Agent::resume) it in this process or another.
+/// A run that is suspended with pending calls, or that an error stopped: one versioned value with the history and the
+/// calls of the last response. Store it, and [resume](crate::Agent::resume) it in this process or another.
 ///
-/// Whoever can write the stored value chooses what runs: keep it where only you can write. Writing it fails where it
-/// could not be read back (rule L7); a run that would wait with such a state ends with the error, and the state in it.
+/// Anyone who can write the stored value chooses what runs: keep it where only you can write. Serializing fails for a
+/// value that could not be read back (rule L7). A run that would be suspended with such a value ends with the error
+/// instead, which has the value.
 ///
 /// ```no_run
 /// use countersign::{Agent, SuspendedRun};
@@ -117,18 +118,19 @@ const RUN_VERSION: u32 = 1;
 pub struct SuspendedRun {
     pub(crate) run_id: String,
     pub(crate) responses: u32,
-    /// Behind the response of `turn` stand the results of those of its calls that are settled (rule T3).
+    /// The history. After the response of `turn` it has the results of the settled calls (rule T3).
     pub(crate) history: Arc<Vec<Message>>,
-    /// What is to be said, where an error came before it was.
+    /// Prompts that were not added to the history before an error stopped the run.
     pub(crate) prompts: Vec<String>,
     pub(crate) usage: Usage,
     /// The last response, if some of its calls have no result in the history yet.
     pub(crate) turn: Option<SuspendedTurn>,
-    /// What people have denied in the run; the root's holds that of its sub-agents.
+    /// The denials of the run; the root's include those of its sub-agents.
     pub(crate) denied: Denied,
 }
 
-/// The stored form. Its history ends with the response of `turn`, which has the results of the calls that are settled.
+/// The stored form of a [`SuspendedRun`]. If there is a `turn`, the history ends with its response: the results of
+/// settled calls are stored in the turn only.
 #[derive(Deserialize)]
 struct StoredRun {
     run_id: String,
@@ -143,7 +145,7 @@ struct StoredRun {
     denied: Denied,
 }
 
-/// The same, as it is written.
+/// The stored form of a [`SuspendedRun`] for writing, which borrows from the run.
 #[derive(Serialize)]
 pub(super) struct WrittenRun<'a> {
     pub(super) version: u32,

@@ -1,4 +1,4 @@
-//! Agents behind tools: how a turn runs them, outside of the stack (rule T7).
+//! The interface through which a turn runs the agent behind a tool, outside of the stack (rule T7).
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::outcome::Outcome;
 
 /// An agent behind a tool.
 pub(crate) trait SubAgent: Send + Sync {
-    /// Runs the agent until it is done, needs answers, or fails.
+    /// Runs the agent until it has ended, is suspended with pending calls, or fails.
     fn run(&self, task: SubAgentTask) -> BoxFuture<'_, SubAgentResult>;
 
-    /// Checks answers to the agent's pending calls, as far as its tools have a say in it.
+    /// Checks answers to the agent's pending calls against the agent's own tools, such as edited arguments.
     fn check<'a>(
         &'a self,
         info: RunInfo,
@@ -30,7 +30,7 @@ pub(crate) trait SubAgent: Send + Sync {
     ) -> BoxFuture<'a, Result<(), ErrorKind>>;
 }
 
-/// The agent, as it is kept at its leaf.
+/// Wraps an agent for the definition of its tool, which does not know the type.
 pub(crate) fn behind(agent: impl SubAgent + 'static) -> Behind {
     let agent: Arc<dyn SubAgent> = Arc::new(agent);
     Arc::new(agent)
@@ -41,38 +41,38 @@ pub(super) fn sub_agent(definition: &ToolDefinition) -> Option<Arc<dyn SubAgent>
     definition.leaf()?.behind.as_ref()?.downcast_ref().cloned()
 }
 
-/// What an agent is to do.
+/// The input of a sub-agent's run.
 pub(crate) struct SubAgentTask {
-    /// What is known about the parent's run. The path is the agent's own.
+    /// The data of the parent's run, with the path of the agent.
     pub(crate) info: RunInfo,
     /// The arguments of the parent's call.
     pub(crate) args: Args,
     /// The decisions of the layers around the agent, outermost first.
     pub(crate) inherited: Vec<Inherited>,
-    /// Where it stopped, and the answers to its pending calls.
+    /// The snapshot to resume from, and the answers to the agent's pending calls; `None` for a new run.
     pub(crate) resume: Option<(SuspendedRun, DeferredToolResults)>,
     pub(crate) watchers: Watchers,
     pub(crate) durability: Option<Arc<dyn Durability>>,
-    /// How often, and about how many calls, the parent may ask.
+    /// The parent's limits on questions to people.
     pub(crate) ask_limits: AskLimits,
-    /// Argument values may be put into spans.
+    /// Whether the parent puts argument values into spans.
     pub(crate) trace_args: bool,
-    /// How many levels of agents may be below it.
+    /// How many levels of agents may be below this one.
     pub(crate) max_nested_agents: u32,
 }
 
-/// How the work of an agent ended, for now or for good.
+/// The result of running a sub-agent until its end or its suspension.
 pub(crate) struct SubAgentResult {
     pub(crate) end: SubAgentEnd,
-    /// The reports on its calls, response by response.
+    /// The reports of the agent's turns, one for each response with calls.
     pub(crate) turns: Vec<TurnReport>,
 }
 
 pub(crate) enum SubAgentEnd {
-    /// It is done.
+    /// The agent has ended, with this outcome of the call.
     Done(Outcome),
-    /// It needs answers.
+    /// The agent is suspended with pending calls.
     Suspended(Box<SuspendedRun>),
-    /// It cannot go on now.
+    /// The agent was stopped by an error, and can be resumed from the snapshot.
     Failed(ErrorKind, Box<SuspendedRun>),
 }

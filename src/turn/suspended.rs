@@ -1,4 +1,4 @@
-//! A response that waits, as a value to store.
+//! The methods of [`SuspendedTurn`]: a response with pending calls, as a value to store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,18 +30,18 @@ impl SuspendedTurn {
         depth::check_state(&self.0)
     }
 
-    /// What people have denied in the run.
+    /// The denials of the run.
     pub(super) fn denied(&self) -> &Denied {
         &self.0.denied
     }
 
-    /// The run holds what people have denied.
+    /// Removes the denials, as the snapshot of the run has them.
     pub(crate) fn without_denied(mut self) -> Self {
         self.0.denied.clear();
         self
     }
 
-    /// The run that waits.
+    /// The id of the suspended run.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.0.run_id
@@ -53,7 +53,7 @@ impl SuspendedTurn {
         self.0.response
     }
 
-    /// Gives a call that waits this outcome.
+    /// Settles the call with this id, as one that was started.
     pub(crate) fn settle(&mut self, id: &str, outcome: Outcome) {
         if let Some(stored) = self.0.calls.iter_mut().find(|stored| stored.call.id() == id) {
             (stored.started, stored.state) = (true, StoredState::Settled(outcome));
@@ -64,8 +64,8 @@ impl SuspendedTurn {
         &self.0.path
     }
 
-    /// A context of the run that waits, for a handler that is asked outside of it. It has no dependencies; add them
-    /// with [`with_deps`](RunContext::with_deps).
+    /// A context of the run, for asking a handler outside of the run. It has no dependencies; add them with
+    /// [`with_deps`](RunContext::with_deps).
     #[must_use]
     pub fn context(&self) -> RunContext {
         let (run_id, response, path) =
@@ -73,7 +73,7 @@ impl SuspendedTurn {
         RunContext::of_run(Arc::new(RunInfo { run_id, response, path, ..RunInfo::default() }))
     }
 
-    /// Whether any call waits, here or in an agent behind one.
+    /// Whether any call is pending, of this response or of an agent behind one of its calls.
     pub(super) fn waits(&self) -> bool {
         self.0.calls.iter().any(|stored| match &stored.state {
             StoredState::Pending(_) => true,
@@ -82,7 +82,7 @@ impl SuspendedTurn {
         })
     }
 
-    /// The calls that wait, as the batch to answer.
+    /// The pending calls, as the batch to answer.
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
         requests(&self.0.run_id, self.0.response, self.open_calls())
@@ -96,7 +96,7 @@ impl SuspendedTurn {
         })
     }
 
-    /// What the model is told of the calls that are settled, as one message; `None` while none is.
+    /// The results of the settled calls, as one message for the model; `None` if no call is settled.
     pub(super) fn told(&self) -> Option<Message> {
         let settled =
             self.calls().filter_map(|(call, outcome)| RequestPart::results(call, outcome?));
@@ -104,7 +104,7 @@ impl SuspendedTurn {
         settled.peek().is_some().then(|| results(settled))
     }
 
-    /// Whether these are the calls of the last response of a history, with nothing behind it but their results.
+    /// Whether these are the calls of the last response of a history, and only their results follow that response.
     pub(crate) fn is_of(&self, history: &[Message]) -> bool {
         let (asked, behind) = history.split_at(behind_response(history));
         let last = asked.last().map(|message| message.tool_calls().collect::<Vec<_>>());
@@ -112,7 +112,8 @@ impl SuspendedTurn {
             && (behind.is_empty() || self.told().as_slice() == behind)
     }
 
-    /// The response was given up while its calls were at work: what has no outcome may have run.
+    /// Settles every call without an outcome as one that may have run, because the response was dropped while its calls
+    /// were running.
     pub(crate) fn interrupted(mut self) -> Self {
         for stored in &mut self.0.calls {
             if !matches!(stored.state, StoredState::Settled(_)) {
@@ -123,7 +124,7 @@ impl SuspendedTurn {
         self
     }
 
-    /// Gives every call without an outcome one: the response is over.
+    /// Settles every call without an outcome as not executed or stopped, to end the response.
     pub(crate) fn close(mut self, reason: &str) -> Self {
         for stored in &mut self.0.calls {
             let text = match stored.state {
@@ -143,13 +144,14 @@ impl SuspendedTurn {
     }
 }
 
-/// Where the messages behind the last response begin.
+/// The index of the first message after the last response.
 pub(super) fn behind_response(history: &[Message]) -> usize {
     let responds = |message: &Message| matches!(message, Message::Response { .. });
     history.iter().rposition(responds).map_or(0, |at| at + 1)
 }
 
-/// The message with the results of a response: all results first, then what tools added for the model to read.
+/// The message with the results of a response: all results first, then the additional content of the tools, as
+/// providers expect the results directly after the calls.
 pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
     let (mut results, mut beside) = (Vec::new(), Vec::new());
     for (result, content) in parts {
@@ -160,7 +162,7 @@ pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>
     Message::Request { parts: results }
 }
 
-/// What the model is told of a call that may have run, and was not run again.
+/// The outcome of a call that may have run, and was not run again for this reason.
 pub(super) fn not_repeated(why: &Outcome) -> Outcome {
     let why = why.content().unwrap_or_default();
     let why = why.as_str().unwrap_or_default();

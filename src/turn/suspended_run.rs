@@ -1,4 +1,4 @@
-//! A run that waits, as a value to store.
+//! The methods of [`SuspendedRun`]: a suspended run as a value to store.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,17 +15,18 @@ use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 
 impl SuspendedRun {
-    /// A run that has come as far as this history says, with a new run id. Calls of its last response that have no
-    /// result are taken up when it is resumed: ordinary ones run, and the others take the answers, or are asked about
-    /// ([`Agent::ask`](crate::Agent::ask)). Calls that have their result do not run again. [`requests`](Self::requests) is
-    /// empty until then. Where every call has its result, answers are refused, by their ids, and a prompt goes on with it.
+    /// A run that continues from this history, with a new run id. When it is resumed, the calls of its last response
+    /// that have no result are taken up: allowed ones run, and the others get the answers, or the handler is asked
+    /// about them ([`Agent::ask`](crate::Agent::ask)). Until then [`requests`](Self::requests) is empty. Calls that
+    /// have their result do not run again. If every call has its result, answers are an error that names their ids,
+    /// and the run continues with a prompt.
     ///
-    /// The [history](Self::history) of a run that waits can be given here, and resumed without the rest of its state. What
-    /// is only in that state is lost: approvals are bound to another run, edits and counts are forgotten, and an agent
-    /// behind a tool that has no result yet begins from the start.
+    /// The [history](Self::history) of another suspended run can be resumed this way without the rest of its snapshot.
+    /// Everything that is only in the snapshot is lost: approvals are bound to the other run, edits and counts are
+    /// forgotten, and an agent behind a tool that has no result yet begins from the start.
     ///
-    /// Whoever writes the history chooses what the model believes to have happened, and what runs: take it from
-    /// nowhere but your own store (rule A6).
+    /// Anyone who writes the history chooses what the model believes to have happened, and what runs: take the history
+    /// only from your own store (rule A6).
     ///
     /// ```no_run
     /// # use countersign::{Agent, DeferredToolResults, Message, RunError, SuspendedRun};
@@ -47,7 +48,7 @@ impl SuspendedRun {
         }
     }
 
-    /// What the run has used so far, with its sub-agents.
+    /// The requests and tool calls of the run so far, with those of its sub-agents.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
@@ -59,31 +60,30 @@ impl SuspendedRun {
         &self.run_id
     }
 
-    /// The calls that wait, as the batch to answer. Empty when an error stopped the run and nothing waits.
+    /// The pending calls, as the batch to answer. Empty if an error stopped the run and no call is pending.
     #[must_use]
     pub fn requests(&self) -> DeferredToolRequests {
         self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
     }
 
-    /// Whether any call waits.
+    /// Whether any call is pending.
     pub(crate) fn waits(&self) -> bool {
         self.turn.as_ref().is_some_and(SuspendedTurn::waits)
     }
 
-    /// A context of the run, for a handler that is asked outside of it.
+    /// A context of the run, for asking a handler outside of the run.
     #[must_use]
     pub fn context(&self) -> RunContext {
         self.turn.as_ref().map(SuspendedTurn::context).unwrap_or_default()
     }
 
-    /// The conversation, up to the response whose calls wait, with the results of those of its calls that are settled
-    /// (rule T3).
+    /// The conversation up to the response with the pending calls, and the results of its settled calls (rule T3).
     #[must_use]
     pub fn history(&self) -> &[Message] {
         &self.history
     }
 
-    /// The conversation up to and with the response whose calls wait.
+    /// The conversation up to the response with the pending calls, without the results of its settled calls.
     pub(super) fn asked(&self) -> &[Message] {
         match self.turn {
             Some(_) => self.history.get(..behind_response(&self.history)).unwrap_or_default(),
@@ -91,7 +91,7 @@ impl SuspendedRun {
         }
     }
 
-    /// Puts the results of the calls that are settled behind their response, in place of those that stand there.
+    /// Updates the history so that the results of the settled calls follow their response.
     pub(crate) fn tell_settled(&mut self) {
         let Some(told) = self.turn.as_ref().map(SuspendedTurn::told) else { return };
         let asked = self.asked().len();
@@ -102,7 +102,8 @@ impl SuspendedRun {
         }
     }
 
-    /// Takes the results of settled calls from behind their response: they come back with the others.
+    /// Removes the results of the settled calls from the history. They are appended again with the other results of
+    /// their response.
     pub(crate) fn untell_settled(&mut self) {
         let asked = self.asked().len();
         if asked < self.history.len() {
@@ -121,9 +122,9 @@ impl SuspendedRun {
         self.turn.as_ref()
     }
 
-    /// Gives up what waits: the history with one result for every call (rule T3), to go on with a new prompt. The
-    /// model is told that the calls were not executed, because of `reason`; also of those that have no result in a
-    /// [bare history](Self::from_trusted_history).
+    /// Gives up the pending calls, and returns the history with one result for every call (rule T3), to continue with a
+    /// new prompt. The results say that the calls were not executed because of `reason`. Calls without a result in a
+    /// [bare history](Self::from_trusted_history) get such a result too.
     #[must_use]
     pub fn close(mut self, reason: &str) -> Vec<Message> {
         self.untell_settled();
@@ -141,7 +142,7 @@ impl SuspendedRun {
     }
 }
 
-/// Gives the calls of the last response a result each, behind the results that some of them have.
+/// Adds a result for every call of the last response that has none, after the results that are there.
 fn close_bare(history: &mut Vec<Message>, reason: &str) {
     let at = behind_response(history);
     let (before, behind) = history.split_at_mut(at);
