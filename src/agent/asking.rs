@@ -105,7 +105,7 @@ impl Running<'_> {
         self.output.structured.as_ref().is_some_and(|structured| structured.name() == tool)
     }
 
-    /// Gives the calls of the output tool their outcomes. The first that fits becomes the answer.
+    /// Sets the outcomes of the calls of the output tool. The first call that fits becomes the answer.
     pub(super) fn decide_outputs(
         &self,
         calls: &mut [(ToolCall, Option<Outcome>)],

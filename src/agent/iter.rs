@@ -24,7 +24,7 @@ pub enum RunStep {
 pub struct RunIter<'a> {
     running: Running<'a>,
     over: bool,
-    /// The snapshot for the case that the step in progress is dropped: its calls may have run.
+    /// The snapshot to resume from if the step in progress is dropped: the calls of that step may have run.
     given_up: Option<SuspendedTurn>,
 }
 

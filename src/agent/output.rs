@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::call::ToolDefinition;
 use crate::deferred::DeferredToolRequests;
 
-/// The default name of the output tool, whose call gives a structured answer.
+/// The default name of the output tool, which the model calls with a structured answer.
 const FINAL_RESULT: &str = "final_result";
 
 /// The name of the argument that holds an answer that is no object, as the arguments of a call are always an object.

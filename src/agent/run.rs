@@ -26,9 +26,8 @@ use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 /// |---|---|
 /// | `.await` | to its end |
 /// | [`sync`](Self::sync) | to its end, in a program without an async runtime |
-/// | [`stream`](Self::stream), [`stream_sync`](Self::stream_sync) | as a stream of events, up to the first streamed
-/// answer |
-/// | [`stream_events`](Self::stream_events) | as a stream of events, to the end of the run |
+/// | [`stream`](Self::stream), [`stream_sync`](Self::stream_sync) | as events, up to the first streamed answer |
+/// | [`stream_events`](Self::stream_events) | as events, to the end of the run |
 /// | [`iter`](Self::iter) | step by step |
 ///
 /// ```

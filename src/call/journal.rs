@@ -93,9 +93,8 @@ pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
     about.filter_map(|question| question.pins().get(STARTED)).map(String::as_str)
 }
 
-/// Renews a lease while a future runs, every third of the lease's length by tokio's clock. The future is polled
-/// during a renewal, as the renewal may wait for it: a store may run one transaction at a time, and the future be in
-/// one.
+/// Renews a lease while a future runs, every third of the lease's length by tokio's clock. The future is also polled
+/// during a renewal: in a store that runs one transaction at a time, the renewal may wait for one of the future's own.
 pub(crate) async fn keeping<T, R: Future<Output = ()>>(
     lease: Duration,
     going: impl Future<Output = T>,
@@ -129,7 +128,7 @@ mod tests {
             sleep(Duration::from_secs(15)).await;
             "ended"
         };
-        // Asked for after 10 seconds, it waits for the one above.
+        // The renewal begins after 10 seconds, and waits for the notification that the future sends after 15.
         let ended = keeping(Duration::from_secs(30), going, || store.notified());
         assert_eq!(timeout(Duration::from_secs(60), ended).await, Ok("ended"));
     }

@@ -161,8 +161,8 @@ impl ToolCall {
         self.head.unreadable.as_ref().map(|(_, error)| error)
     }
 
-    /// The record of this pass. A call that a layer has built instead of received has none. A tool body may not send
-    /// the call it was given through the stack: it would wait for its own end.
+    /// The record of this pass, or an error. A call that a layer has built instead of received has none. A tool body
+    /// may not send the call it was given through the stack: it would wait for its own end.
     #[inline]
     pub(crate) fn record(&self) -> Result<&Arc<CallRecord>, UserError> {
         match &self.head.record {

@@ -43,7 +43,7 @@ impl<'a> Answers<'a> {
         self.approval(id, ToolApproved::with_args(args))
     }
 
-    /// Denies a call; the model is told the message verbatim.
+    /// Denies a call; the model gets the message verbatim.
     pub fn deny(self, id: impl Into<String>, message: impl Into<String>) -> Self {
         self.approval(id, ToolDenied::new(message))
     }

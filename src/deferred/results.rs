@@ -89,7 +89,7 @@ impl DeferredToolResults {
         self.approval(id, true)
     }
 
-    /// Denies a call; the model is told the message verbatim.
+    /// Denies a call; the model gets the message verbatim.
     #[must_use]
     pub fn deny(self, id: impl Into<String>, message: impl Into<String>) -> Self {
         self.approval(id, ToolDenied::new(message))

@@ -58,19 +58,20 @@ impl Turn {
         Some(format!("handler `{}`", handler.name().escape_debug()))
     }
 
-    /// Sets whether the run may end with pending calls. If it may not, a set of answers that leaves a call is refused
-    /// as a whole.
+    /// Sets whether every call has to be answered, as the run may not end with pending calls. If so, the handler's
+    /// answers are refused as a whole when they leave a call.
     pub(crate) fn answering_all(mut self, answers_all: bool) -> Self {
         self.answers_all = answers_all;
         self
     }
 
-    /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call that
-    /// would go deeper ends the response with [`ErrorKind::AgentsTooDeep`](crate::ErrorKind::AgentsTooDeep), when its siblings have settled; resumed under a
-    /// higher limit, it goes on. An agent cannot raise the limit of the agents above it.
+    /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call
+    /// that would go deeper ends the response with [`ErrorKind::AgentsTooDeep`](crate::ErrorKind::AgentsTooDeep),
+    /// after the other calls have settled. The response can be resumed under a higher limit. An agent cannot raise
+    /// the limit of the agents above it.
     ///
-    /// 16 levels fit on the stack of a thread of 2 MiB, as tokio's are, without optimisations too. Give the threads more
-    /// before you allow many more levels.
+    /// 16 levels fit on a thread's stack of 2 MiB, the default of tokio, also without optimisations. Give the threads
+    /// larger stacks before you allow many more levels.
     pub fn max_nested_agents(mut self, max: u32) -> Self {
         self.max_nested_agents = max;
         self

@@ -46,7 +46,7 @@ pub(crate) enum FinalAnswer {
 /// let tools = FunctionToolset::new().tool(tool_fn("delete_file", "Deletes a file", delete_file)).approval_required();
 /// let calls = || vec![ToolCall::new("c1", "delete_file", json!({"path": "a.log"}))];
 ///
-/// // Nobody answers: the call waits, as a value that can be stored and answered later, anywhere.
+/// // Without a handler the call is deferred, as a value that can be stored and answered later, anywhere.
 /// let turn = Turn::new(tools);
 /// let report = turn.run(calls()).await?;
 /// let suspended = report.into_suspended().unwrap();

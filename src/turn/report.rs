@@ -72,7 +72,7 @@ impl TurnReport {
         &self.calls
     }
 
-    /// Replaces the outcomes for which the function gives another one.
+    /// Replaces the outcomes of the calls for which the function returns one.
     pub(crate) fn replace_outcomes(&mut self, other: impl Fn(&CallReport) -> Option<Outcome>) {
         for call in &mut self.calls {
             if let Some(outcome) = other(call) {
