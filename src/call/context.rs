@@ -25,10 +25,10 @@ pub enum Phase {
     Approved,
 }
 
-/// The run, and the call of it that is being decided or executed. Cheap to clone.
+/// The run, and the call that is being decided about or executed. Cheap to clone.
 ///
-/// Every middleware hook, predicate, handler and tool body gets one. In a handler there is no single call, so that
-/// the accessors about a call give `None` or `false`.
+/// Every middleware hook, predicate, handler and tool body gets a context. A handler is asked about several calls, so
+/// that in its context the accessors about a call return `None` or `false`.
 #[derive(Clone, Default)]
 pub struct RunContext {
     run: Arc<RunInfo>,

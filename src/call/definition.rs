@@ -21,8 +21,7 @@ pub enum ToolKind {
     Function,
     /// By the toolset, and only after an approval.
     Unapproved,
-    /// Elsewhere: the call is handed out, and the result comes back as an answer. Its arguments are not validated
-    /// here.
+    /// Elsewhere: the call is deferred, and the result is given as an answer. The arguments are not validated here.
     External,
 }
 

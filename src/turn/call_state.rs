@@ -32,7 +32,7 @@ pub(super) struct CallState {
     pub(super) said: Vec<Said>,
     pub(super) answered: Option<Answered>,
     pub(super) execution: Execution,
-    /// The layer that denied the call, if one did.
+    /// The layer or the limit that denied the call, if one did.
     pub(super) denied_by: Option<String>,
     /// The error of the tool body, if the model got its text.
     pub(super) error: Option<SharedError>,

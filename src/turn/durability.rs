@@ -55,7 +55,7 @@ pub(crate) struct Parking<'a> {
     pub(crate) tool: &'a str,
     pub(crate) pending: &'a PendingCall,
     pub(crate) idempotent: bool,
-    /// Whether the call was deferred just now. Only then it may be refused because its requester has too many.
+    /// Whether the call was deferred just now. Only a new call can be refused because its requester has too many.
     pub(crate) is_new: bool,
 }
 

@@ -31,7 +31,7 @@ pub enum RunEvent {
     ResponseRestarted,
     /// The model has responded.
     Response {
-        /// The parts of the response (text and calls), in the model's order.
+        /// The parts of the response, in the model's order.
         parts: Vec<ResponsePart>,
     },
     /// The turn takes up a call: it is new, or was answered and the run resumed.

@@ -168,7 +168,8 @@ impl CallReport {
         &self.turns
     }
 
-    /// The layer that denied the call; `None` if it was not denied, or by a person.
+    /// The layer, or the limit (`max_pending`, `max_repeats`), that denied the call; `None` if the call was not denied,
+    /// or by a person.
     #[must_use]
     pub fn denied_by(&self) -> Option<&str> {
         self.denied_by.as_deref()
