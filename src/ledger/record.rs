@@ -96,9 +96,9 @@ pub struct Vote {
     pub answer: Answer,
     /// When the vote was given, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
-    }
+}
 
-    /// The claim of one worker on an ask or a run, for as long as its lease.
+/// The claim of one worker on an ask or a run, for as long as its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRecord {
     /// The name of the worker.

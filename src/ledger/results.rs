@@ -32,17 +32,17 @@ impl Winner {
 pub enum Decided {
     /// The answer is the decision on the ask.
     Won {
-    /// Whether the same person had given the same answer before.
-    again: bool,
+        /// Whether the same person had given the same answer before.
+        again: bool,
     },
     /// The approval is recorded as a vote; the quorum needs more of them.
     Recorded {
-    /// How many people have approved the same arguments.
-    approvals: u32,
-    /// How many people must approve them.
-    needed: u32,
-    /// Whether the same person had given the same answer before.
-    again: bool,
+        /// How many people have approved the same arguments.
+        approvals: u32,
+        /// How many people must approve them.
+        needed: u32,
+        /// Whether the same person had given the same answer before.
+        again: bool,
     },
     /// Another decision was recorded first, and remains in force.
     Lost(Winner),
@@ -53,8 +53,8 @@ pub enum Decided {
     /// The answer has another fingerprint than the ask: it was given for another call, other arguments or other
     /// questions.
     Mismatch {
-    /// The fingerprint of the ask.
-    fingerprint: String,
+        /// The fingerprint of the ask.
+        fingerprint: String,
     },
     /// The requester may not approve the call ([`Quorum::not_the_requester`](super::Quorum)). An ask without a
     /// requester's name can be approved by no one, as any approver might be the requester.
@@ -63,69 +63,69 @@ pub enum Decided {
     BlankName,
     /// There is no ask with this id.
     UnknownAsk,
-    }
+}
 
-    /// The result of claiming the execution of an ask.
+/// The result of claiming the execution of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Claimed {
     /// The worker has the claim: it may execute the call, and settles it with this token.
     Claimed {
-    /// The token of this claim, higher than those of all earlier claims of the ask.
-    token: u64,
+        /// The token of this claim, higher than those of all earlier claims of the ask.
+        token: u64,
     },
     /// A worker has a claim on the ask whose lease is not over.
     Held {
-    /// The name of that worker.
-    by: String,
-    /// When its lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
-    until: Millis,
+        /// The name of that worker.
+        by: String,
+        /// When its lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
+        until: Millis,
     },
     /// The call has been executed, or was answered with a result in place of an execution.
     Settled {
-    /// The recorded outcome, or the result that was given as the answer.
-    outcome: Value,
+        /// The recorded outcome, or the result that was given as the answer.
+        outcome: Value,
     },
     /// There is no decision on the ask yet.
     NotDecided,
     /// The call must not run.
     Denied {
-    /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case another
-    /// ask follows.
-    state: AskState,
+        /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case another
+        /// ask follows.
+        state: AskState,
     },
     /// The approval is too old to execute the call now: the call has to be asked about again (rule A8).
     Aged {
-    /// The time of the oldest vote for the approval, in milliseconds since 1970 by the store's clock.
-    since: Millis,
-    /// Whether an earlier execution was started and its end is unknown.
-    may_have_run: bool,
+        /// The time of the oldest vote for the approval, in milliseconds since 1970 by the store's clock.
+        since: Millis,
+        /// Whether an earlier execution was started and its end is unknown.
+        may_have_run: bool,
     },
     /// An execution was started, its end is unknown, and the call may not be started again.
     #[serde(rename = "unknown_outcome")]
     Unknown,
     /// There is no ask with this id.
     UnknownAsk,
-    }
+}
 
-    /// The result of renewing the lease of a claim.
+/// The result of renewing the lease of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Renewed {
     /// The lease has been extended.
     Renewed {
-    /// When the lease ends now, in milliseconds since 1970 by the store's clock.
-    until: Millis,
+        /// When the lease ends now, in milliseconds since 1970 by the store's clock.
+        until: Millis,
     },
     /// A later claim has superseded this one, or the ask is not being executed any more.
     StaleToken,
     /// There is no ask with this id.
     UnknownAsk,
-    }
+}
 
-    /// The result of settling a claim.
+/// The result of settling a claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -136,27 +136,27 @@ pub enum Settled {
         outcome: Value,
         /// Whether an outcome had been recorded before.
         again: bool,
-        },
-        /// A later claim has superseded this one.
-        StaleToken,
-        /// There is no ask with this id.
-        UnknownAsk,
-        }
+    },
+    /// A later claim has superseded this one.
+    StaleToken,
+    /// There is no ask with this id.
+    UnknownAsk,
+}
 
-        /// The result of cancelling an ask.
+/// The result of cancelling an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cancelled {
     /// The ask is cancelled, and its call will not run.
     Cancelled {
-    /// Whether the ask had been cancelled before.
-    again: bool,
+        /// Whether the ask had been cancelled before.
+        again: bool,
     },
     /// There is nothing to cancel: the call is in execution, has been executed, or will not run anyway.
     TooLate {
-    /// The state that the ask is in.
-    state: AskState,
+        /// The state that the ask is in.
+        state: AskState,
     },
     /// There is no ask with this id.
     UnknownAsk,

@@ -94,24 +94,24 @@ impl RunRecord {
 pub enum Taken {
     /// The worker has the lease on the run, and saves the run with this token.
     Taken {
-    /// The token of this claim, higher than those of all earlier claims of the run.
-    token: u64,
-    /// The snapshot that was saved last.
-    state: Value,
+        /// The token of this claim, higher than those of all earlier claims of the run.
+        token: u64,
+        /// The snapshot that was saved last.
+        state: Value,
     },
     /// A worker has a lease on the run that is not over.
     Held {
-    /// The name of that worker.
-    by: String,
-    /// When it took the run, by the store's clock; `None` in claims that earlier versions wrote.
-    since: Option<Millis>,
-    /// When its lease ends unless it is renewed, by the store's clock.
-    until: Millis,
+        /// The name of that worker.
+        by: String,
+        /// When it took the run, by the store's clock; `None` in claims that earlier versions wrote.
+        since: Option<Millis>,
+        /// When its lease ends unless it is renewed, by the store's clock.
+        until: Millis,
     },
     /// The run has ended.
     Over {
-    /// The result that [`Ledger::end_run`] recorded.
-    result: Value,
+        /// The result that [`Ledger::end_run`] recorded.
+        result: Value,
     },
     /// There is no run with this id.
     UnknownRun,

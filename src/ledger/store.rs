@@ -34,9 +34,9 @@ pub struct Row {
     pub requester: String,
     /// The complete ask or run, as JSON text. A store keeps it byte for byte.
     pub doc: String,
-    }
+}
 
-    /// A row, with the last log entry about it.
+/// A row, with the last log entry about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The row as it is stored.
@@ -55,7 +55,7 @@ pub enum Lookup {
     /// entries ([`Dropped`]), so something else has removed this row, and the ledger refuses to create it anew (rule
     /// L8).
     Removed {
-    /// The id that was looked up.
+        /// The id that was looked up.
         id: String,
     },
     /// There is neither a row nor a log entry about one.
@@ -149,11 +149,11 @@ pub struct Dropped {
     pub end: (i64, String),
     /// The ids of the rows to remove.
     pub rows: Vec<String>,
-    }
+}
 
-    /// The logic of a transaction: gets the store's time and a [`Lookup`] for each id of the transaction, in their
-    /// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
-    /// earlier call are then discarded.
+/// The logic of a transaction: gets the store's time and a [`Lookup`] for each id of the transaction, in their
+/// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
+/// earlier call are then discarded.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
