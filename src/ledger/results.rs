@@ -91,8 +91,8 @@ pub enum Claimed {
     NotDecided,
     /// The call must not run.
     Denied {
-        /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case another
-        /// ask follows.
+        /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case
+        /// another ask follows.
         state: AskState,
     },
     /// The approval is too old to execute the call now: the call has to be asked about again (rule A8).
