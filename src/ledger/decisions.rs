@@ -111,8 +111,8 @@ async fn decide(
 fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), record: &Record) {
     let mut set = |answer: &Answer, by: &str| answers.set_answer(id, kind, answer, by);
     match (&record.decision, record.state) {
-        // No decision: the deadline has passed. An ask that has one expired when its too old approval was claimed. Its
-        // decision is given below, and the next claim finds it too old again and asks anew (rule A8).
+        // The deadline has passed. An expired ask with a decision is another case: its approval was too old when it was
+        // claimed. That approval is given below, so that the next claim asks about the call anew (rule A8).
         (None, AskState::Expired) => set(&expired(), POLICY),
         (_, AskState::Cancelled) => set(&withdrawn(), POLICY),
         // Another worker executes the call, and settles it.

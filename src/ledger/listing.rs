@@ -1,5 +1,5 @@
-//! Lists of asks and runs. A row that was changed outside of the ledger is refused, and does not keep the others from being
-//! listed (rule L8).
+//! Lists of asks and runs. A row that was changed outside of the ledger is refused, and the others are still listed
+//! (rule L8).
 
 use super::record::{AskState, Record};
 use super::runs::{self, RunRecord};

@@ -1,5 +1,4 @@
-//! The ledger: asks are parked, decided once, claimed and settled in a store, across processes and crashes (rules L0 to
-//! L4).
+//! The ledger: asks are parked, decided once, claimed and settled, across processes and crashes (rules L0 to L4).
 //!
 //! ```text
 //!  park ──► pending ──► decide ──► decided ──► claim ──► claimed ──► settle ──► executed

@@ -125,8 +125,8 @@ pub struct Record {
     /// When a pending ask expires, by the store's clock; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
-    /// How long an approval is valid, in milliseconds from its oldest vote to the claim; `None` means for ever (rule
-    /// A8).
+    /// How long an approval is valid, in milliseconds from its oldest vote to the claim (rule A8); `None` means for
+    /// ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<Millis>,
     /// The approvals and results so far, at most one for each person.

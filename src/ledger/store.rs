@@ -52,8 +52,7 @@ pub enum Lookup {
     /// There is a row with this id.
     Found(Found),
     /// There is no row, but the log has an entry about it ([`Draft::row`]). A ledger removes rows together with their
-    /// entries ([`Dropped`]), so something else has removed this row, and the ledger refuses to create it anew (rule
-    /// L8).
+    /// entries ([`Dropped`]), so something else has removed this row. The ledger does not create it anew (rule L8).
     Removed {
         /// The id that was looked up.
         id: String,
