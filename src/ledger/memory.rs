@@ -88,7 +88,7 @@ impl MemoryStore {
         Self::with_clock(now)
     }
 
-    /// An empty store with another clock, for tests.
+    /// An empty store with a clock of its own, in milliseconds since 1970, for tests of deadlines and leases.
     #[must_use]
     pub fn with_clock(clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
         Self { rows: Arc::default(), clock: Arc::new(clock), changes: Arc::default() }

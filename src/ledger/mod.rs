@@ -159,7 +159,7 @@ impl LedgerError {
 }
 
 impl Ledger {
-    /// A ledger over this store.
+    /// A ledger over this store, with the default settings.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Names this process in claims, for people; by default each ledger value has a name of its own.
+    /// Sets the name of this process in claims, which people are shown; by default a random one for each ledger value.
     #[must_use]
     pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
         self.worker = name.into();
@@ -226,7 +226,8 @@ impl Ledger {
         (self.policy)(cx, ask)
     }
 
-    /// Chains the log by HMAC with this key, in place of a plain hash.
+    /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
+    /// log that [verifies](Self::verify). All processes over one store need the same key.
     #[must_use]
     pub fn audit_key(mut self, key: &[u8]) -> Self {
         self.linker = Linker::with_key(key);

@@ -74,7 +74,7 @@ impl AskState {
 /// The decision on an ask: the answer, who gave it, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDecision {
-    /// The answer that was decided.
+    /// The answer that is the decision.
     #[serde(rename = "verdict")]
     pub answer: Answer,
     /// The people who decided: several, where the quorum needs several.
@@ -187,9 +187,9 @@ impl Record {
         }
     }
 
-    /// The votes that count towards a quorum at this time, by the store's clock ([`Ledger::now`](super::Ledger::now)):
-    /// one that is too old does not (rule A8). What shows how far a quorum has come counts these, as
-    /// [`votes`](Self::votes) keeps the others until the next person votes.
+    /// The votes that count towards the quorum at the time `now` of the store's clock
+    /// ([`Ledger::now`](super::Ledger::now)): those that are not too old (rule A8). A surface that shows the progress
+    /// of a quorum has to count these, as [`votes`](Self::votes) contains the others until the next person votes.
     ///
     /// ```
     /// use std::time::Duration;

@@ -38,6 +38,8 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
     Some(event)
 }
 
+/// Decides an ask, or adds a vote where the quorum needs more. The first decision counts, with one exception: where
+/// several people have to agree, a denial overrides their approval or result until the call is claimed.
 pub(super) fn decide(
     record: &mut Record,
     deciding: &Deciding,
@@ -146,6 +148,8 @@ fn count(people: &[String]) -> u32 {
     u32::try_from(people.len()).unwrap_or(u32::MAX)
 }
 
+/// Claims the execution of an approved ask, or of an unknown one that is idempotent. An approval that is too old is not
+/// used: a decided ask expires by that, and an unknown one stays unknown, as its call may have run.
 pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Millis) -> Claimed {
     match record.state {
         AskState::Pending => return Claimed::NotDecided,
