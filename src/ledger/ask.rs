@@ -1,4 +1,4 @@
-//! One ask: a call that somebody has to decide about, and everything that has become of it.
+//! One ask: a pending call as it is parked in the ledger, and what its answers are bound to.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::outcome::DeferralKind;
 /// A point of the store's time: milliseconds since 1970 (rule L4).
 pub type Millis = i64;
 
-/// A call that waits, as it is parked.
+/// A pending call, as it is parked in a ledger.
 ///
 /// ```
 /// use countersign::{Args, ledger::Ask};
@@ -29,42 +29,43 @@ pub struct Ask {
     id: String,
     pub(crate) run: String,
     pub(crate) response: u32,
-    /// The agents that lead to the call, and its id.
+    /// The path of agents that leads to the call, and the id of the call: `root/cleaner/call_1`.
     pub(crate) path: String,
-    /// The tool, by the name that people know.
+    /// The name of the tool that people are shown.
     pub(crate) tool: String,
-    /// The tool at its gate.
+    /// The identity of the tool at its gate, which the fingerprint covers.
     pub(crate) identity: String,
     pub(crate) args: Args,
     pub(crate) questions: Vec<Question>,
     pub(crate) kind: DeferralKind,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) metadata: Map<String, Value>,
-    /// Who wants the call.
+    /// The requester: the person that the call is made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
     pub(crate) idempotent: bool,
     pub(crate) quorum: Quorum,
-    /// How long it may wait.
+    /// How long the ask may be pending, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_in: Option<Millis>,
-    /// How long an approval holds; the longest time means for ever, and none what the ledger says.
+    /// How long an approval is valid, in milliseconds; `Millis::MAX` means for ever, and `None` the ledger's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) valid_for: Option<Millis>,
-    /// Why the call waits again after it was approved.
+    /// Why the call is asked about again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
-    /// A person has denied the same call before in its run.
+    /// Set when a person has denied the same call earlier in this run (rule D11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
 }
 
-/// How many people must approve. One, by default, and then the first answer counts.
+/// How many people must approve an ask, and whether the requester may be one of them. By default one approval is
+/// enough, and the first answer is the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// So many distinct people.
+    /// The number of distinct people who must approve.
     pub approvals: u32,
-    /// Whoever wants the call may not approve it.
+    /// Whether the requester is excluded from approving.
     #[serde(default)]
     pub not_the_requester: bool,
 }
@@ -76,12 +77,14 @@ impl Default for Quorum {
 }
 
 impl Quorum {
-    /// Whether one no ends it until the call is claimed: several have to agree.
+    /// Whether a denial still overrides an approval that is not claimed yet: where several have to agree, any of them
+    /// can stop the call.
     pub(super) fn has_veto(self) -> bool {
         self.approvals > 1
     }
 
-    /// Whether this person may not approve. Nothing fails open (rule D4): without the requester's name, it may be any.
+    /// Whether this person may not approve. Where the requester is excluded and has no name, everyone is refused, as
+    /// anyone might be the requester: nothing fails open (rule D4).
     pub(super) fn refuses(self, requester: Option<&str>, who: &str, names: &Names) -> bool {
         let requester = requester.filter(|requester| !names.is_blank(requester));
         self.not_the_requester && requester.is_none_or(|requester| names.are_one(requester, who))
@@ -89,7 +92,8 @@ impl Quorum {
 }
 
 impl Ask {
-    /// A call of a run that waits for an approval. The same run, path and deferral give the same ask.
+    /// An ask for the approval of a call. The id follows from the run and the path, so that parking the same call again
+    /// gives the same ask.
     #[must_use]
     pub fn new(run: impl Into<String>, path: impl Into<String>, tool: impl Into<String>) -> Self {
         let (run, path, tool) = (run.into(), path.into(), tool.into());
@@ -114,7 +118,7 @@ impl Ask {
         }
     }
 
-    /// The ask of a pending call, with the name of its tool that people know.
+    /// The ask of a pending call of a turn. `tool` is the name that people are shown.
     pub(crate) fn of_call(
         address: CallAddress<'_>,
         tool: &str,
@@ -136,50 +140,52 @@ impl Ask {
         }
     }
 
-    /// The arguments it will run with.
+    /// Sets the arguments that the call will run with.
     #[must_use]
     pub fn args(mut self, args: impl IntoArgs) -> Self {
         self.args = args.into_args();
         self
     }
 
-    /// What is asked.
+    /// Sets the questions that people are asked about the call.
     #[must_use]
     pub fn questions(mut self, questions: impl IntoIterator<Item = Question>) -> Self {
         self.questions = questions.into_iter().collect();
         self
     }
 
-    /// Who wants the call.
+    /// Sets the requester: the person that the call is made for.
     #[must_use]
     pub fn principal(mut self, who: impl Into<String>) -> Self {
         self.principal = Some(who.into());
         self
     }
 
-    /// Running it twice does the same as running it once.
+    /// Sets whether running the call twice has the same effect as running it once; `false` by default. An idempotent
+    /// call whose worker died may be claimed again.
     #[must_use]
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
 
-    /// How many people must approve.
+    /// Sets how many people must approve; one by default.
     #[must_use]
     pub fn quorum(mut self, quorum: Quorum) -> Self {
         self.quorum = quorum;
         self
     }
 
-    /// How long it may wait for its decision; after that it is denied, by nobody (rule L4).
+    /// Sets how long the ask may be pending; by default for ever. An ask without a decision by then expires: its call
+    /// is denied, and no person is recorded as having denied it (rule L4).
     #[must_use]
     pub fn expires_in(mut self, time: std::time::Duration) -> Self {
         self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
         self
     }
 
-    /// How long an approval of it holds, from its oldest vote to the claim; `None` means for ever. Without this, the
-    /// ledger's own time holds: [`Ledger::approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
+    /// Sets how long an approval is valid, from its oldest vote to the claim; `None` means for ever. The default is the
+    /// ledger's [`approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
     #[must_use]
     pub fn valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
@@ -187,55 +193,55 @@ impl Ask {
         self
     }
 
-    /// Its id: 32 hexadecimal digits, the same whenever the same call is parked.
+    /// The id of the ask: 32 hexadecimal digits, the same whenever the same call is parked.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The run.
+    /// The id of the run that the call belongs to.
     #[must_use]
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// The tool, by the name that people know.
+    /// The name of the tool that people are shown.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The arguments it will run with.
+    /// The arguments that the call will run with, unless an approval edits them.
     #[must_use]
     pub fn get_args(&self) -> &Args {
         &self.args
     }
 
-    /// What is asked.
+    /// The questions that people are asked about the call.
     #[must_use]
     pub fn get_questions(&self) -> &[Question] {
         &self.questions
     }
 
-    /// Who wants the call.
+    /// The requester: the person that the call is made for.
     #[must_use]
     pub fn get_principal(&self) -> Option<&str> {
         self.principal.as_deref()
     }
 
-    /// How many people must approve.
+    /// How many people must approve the call, and whether the requester may.
     #[must_use]
     pub fn get_quorum(&self) -> Quorum {
         self.quorum
     }
 
-    /// The agents that lead to the call, and its id: `root/cleaner/call_1`.
+    /// The path of agents that leads to the call, and the id of the call: `root/cleaner/call_1`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How often a person has denied the same call before in its run (rule D11).
+    /// How often a person has denied the same call earlier in this run (rule D11); `None` when no one has.
     #[must_use]
     pub fn denied_before(&self) -> Option<&DeniedBefore> {
         self.denied_before.as_ref()
@@ -267,20 +273,21 @@ impl Ask {
         };
         let entry = BatchEntry {
             call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),
-            // As in a turn: whose agent is the only one needs no name.
+            // As in a turn, an agent is only named where there is more than one on the path.
             agent: agents.contains('/').then(|| agents.to_owned()),
             pending,
         };
         DeferredToolRequests::of(self.id.clone(), [entry])
     }
 
-    /// What an answer is bound to (rule L0).
+    /// The fingerprint of the call, the tool, the arguments and the questions: an answer with another one is refused
+    /// (rule L0).
     #[must_use]
     pub fn fingerprint(&self) -> String {
         self.fingerprint_with(&self.args)
     }
 
-    /// What an answer is bound to that has other arguments run.
+    /// The fingerprint of this ask with other arguments, which identifies an edited approval.
     pub(super) fn fingerprint_with(&self, args: &Args) -> String {
         let (run_id, response, path) = (&*self.run, self.response, self.path.clone());
         let address = CallAddress { run_id, response, path };
@@ -288,7 +295,7 @@ impl Ask {
     }
 }
 
-/// The id of an ask: a call, deferred for the n-th time.
+/// The id of the ask of a call that is deferred for the n-th time: each deferral of a call is another ask.
 pub(super) fn id(run: &str, response: u32, path: &str, deferral: u32) -> String {
     let key = serde_json::json!(["ask", 1, run, response, path, deferral]);
     let mut digest = crate::args::digest(&key);

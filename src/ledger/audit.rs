@@ -1,4 +1,4 @@
-//! Checking the log, and handing it out.
+//! Verifying the log against the rows, and exporting it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,36 +10,38 @@ use super::runs::row_id;
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
 use super::{Ledger, LedgerError, runs, stored};
 
-/// How many entries, or runs, are read at once.
+/// How many entries, or runs, one read of the store returns at most.
 pub(super) const PAGE: u32 = 512;
 
-/// How often a run is read again that changes while it is read.
+/// How often verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
 
-/// A log that was read.
+/// The log of one run, read from its first entry to its last.
 #[derive(Default)]
 struct Replayed {
-    /// How many entries it has.
+    /// The number of entries.
     entries: u64,
-    /// Its last entry.
+    /// The place and the hash of the last entry.
     head: (i64, String),
     /// The body of the last entry about each row.
     about: BTreeMap<String, String>,
 }
 
-/// The log is whole: every entry is linked to the one before it, and every ask stands where its last entry says.
+/// The result of a verification that found nothing wrong: every entry is linked to the one before it, and every ask and
+/// run matches the last entry about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// How many entries there are, without those that [`Ledger::prune`] has removed.
+    /// The number of entries in all logs, without those that [`Ledger::prune`] has removed.
     pub entries: u64,
-    /// The last hash of each run's log, and its place. Keep them elsewhere: a log that was cut, or written anew, no
-    /// longer goes through them.
+    /// The place and the hash of the last entry of each run's log. Keep them outside of the store and pass them to the
+    /// next [`Ledger::verify`]: a log that was cut or rewritten does not contain them any more.
     pub heads: BTreeMap<String, (i64, String)>,
 }
 
 impl Verified {
-    /// Whether there was nothing to verify. A ledger that was emptied looks like one that was never used, unless an
-    /// earlier check, or a [`Checkpoint`](super::Checkpoint), was kept elsewhere.
+    /// Whether the ledger has no entries. An emptied ledger looks like one that was never used; only the heads of an
+    /// earlier verification, or a [`Checkpoint`](super::Checkpoint), that are kept outside of the store show the
+    /// difference.
     ///
     /// ```
     /// # use countersign::ledger::{Ledger, MemoryStore};
@@ -54,14 +56,14 @@ impl Verified {
     }
 }
 
-/// Where the log and the asks do not fit.
+/// The first place where verification found that a log, or a row beside it, is not as the ledger wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
-    /// The run whose log it is.
+    /// The run that the log belongs to.
     pub run: String,
-    /// The place of the entry, if it is one.
+    /// The place of the entry that is wrong; `None` when a row or a whole log is wrong.
     pub seq: Option<i64>,
-    /// What does not fit.
+    /// What is wrong there, for people to read.
     pub problem: String,
 }
 
@@ -76,27 +78,29 @@ impl fmt::Display for Broken {
 }
 
 impl Ledger {
-    /// Replays the whole log, and compares it with the asks, the runs and their leases, with the
-    /// [checkpoints](Self::checkpoint), and with heads that an earlier check gave.
+    /// Replays all logs, and compares them with the asks, the runs and their leases, with the
+    /// [checkpoints](Self::checkpoint), and with `earlier`, the [heads](Verified::heads) of an earlier verification.
     ///
-    /// What is whole in itself passes: a store that was taken back to an earlier copy as a whole, a run that was removed
-    /// with the checkpoints that note it, an emptied store ([`Verified::is_empty`]). These show only beside something kept
-    /// elsewhere: the heads of an earlier check, or a [`Checkpoint`](super::Checkpoint). A service that wants to notice
-    /// them writes a checkpoint to another machine from time to time, and verifies with it.
+    /// Changes that leave a consistent store pass: a store that was restored as a whole from an earlier copy, a run
+    /// that was removed together with the checkpoints that note it, an emptied store ([`Verified::is_empty`]). Only
+    /// values kept outside of the store show these: the heads of an earlier verification, or a
+    /// [`Checkpoint`](super::Checkpoint). A service that wants to notice them copies a checkpoint to another machine
+    /// from time to time, and verifies with it.
     ///
-    /// Without an [audit key](Self::audit_key), what can write to the store can also write a log that verifies. So it can
-    /// put an entry that says that a run was dropped ([`prune`](Self::prune)) in the place of the entries of its asks: the
-    /// ends that were noted are then compared with it as far as one is right before it, and those further back are of
-    /// entries that are gone. With a key, nobody else can make such an entry.
+    /// Without an [audit key](Self::audit_key), any program that can write to the store can also write a log that
+    /// verifies. Such a program can, for example, replace the entries of a run by one that says that the run was
+    /// dropped ([`prune`](Self::prune)). Of the noted heads of this run, one directly before that entry is then still
+    /// compared; those further back are of entries that are gone, and are skipped. With a key, only its holder can make
+    /// such an entry.
     ///
     /// # Errors
-    /// [`LedgerError`] when the store cannot be read. What does not fit is not an error of this method: it is the
+    /// [`LedgerError`] when the store cannot be read. A log or row that is wrong is no error of this method: it is the
     /// inner `Err`.
     pub async fn verify(
         &self,
         earlier: &BTreeMap<String, (i64, String)>,
     ) -> Result<Result<Verified, Broken>, LedgerError> {
-        // Read first: what was noted by now is in the logs that are read from now on.
+        // Read before the logs, so that each end that a checkpoint notes is in the log that is read after it.
         let mut ends = match self.checkpoints().await? {
             Ok(ends) => ends,
             Err(broken) => return Ok(Err(broken)),
@@ -113,7 +117,7 @@ impl Ledger {
             after.clone_from(last);
             for run in runs {
                 match self.verify_run(&run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
-                    // A run may have rows that no log is about.
+                    // A run that has rows and no log entries yet.
                     Ok((0, _)) => {}
                     Ok((entries, head)) => {
                         verified.entries += entries;
@@ -133,8 +137,8 @@ impl Ledger {
         Ok(Ok(verified))
     }
 
-    /// Reads a run's log and its asks. They are not one snapshot: what looks broken while the log grows is looked at
-    /// again.
+    /// Verifies one run. Its rows and its log are not read in one snapshot, so a mismatch counts only if neither of
+    /// them has changed since; otherwise both are read again.
     async fn verify_run(
         &self,
         run: &str,
@@ -162,7 +166,8 @@ impl Ledger {
         self.store.list(&Filter { run: Some(run.to_owned()), ..Filter::default() }).await
     }
 
-    /// Reads a run's log. It goes through these ends, which it had earlier, in the order of their places.
+    /// Reads and checks a run's log. `earlier` are ends that the log had before, sorted by their places: the log must
+    /// contain each of them.
     async fn replay(
         &self,
         run: &str,
@@ -180,7 +185,8 @@ impl Ledger {
             for entry in page {
                 let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
                 if read.head.0 == 0 && is_dropped(&body) {
-                    // What came before it was removed with its asks, and its hash is all that is left to compare.
+                    // The entries before this one were dropped with the run's asks. Only the hash of the last of them
+                    // is left, in `prev`, so ends further back cannot be compared.
                     read.head = (entry.seq.saturating_sub(1), entry.prev.clone());
                     while let [end, rest @ ..] = earlier
                         && end.0 < entry.seq
@@ -203,7 +209,7 @@ impl Ledger {
                     earlier = rest;
                 }
                 let row = about(run, &body);
-                // An ask is parked once: it is made anew only where its row was removed.
+                // An ask is parked once. A second `parked` entry means that its row was removed and created anew.
                 let parked = event(&body) == Some("parked");
                 if let Some(row) = row
                     && read.about.insert(row, entry.body).is_some()
@@ -239,10 +245,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Hands the log out, run by run and in order. Entries hold digests of arguments, not their values.
+    /// Calls `entry` with each log entry, run by run and in order, and returns the number of entries. Entries contain
+    /// digests of arguments, not their values.
     ///
     /// # Errors
-    /// [`LedgerError`] when the store cannot be read, after whatever was handed out.
+    /// [`LedgerError`] when the store cannot be read; `entry` may have been called with some of the entries before.
     pub async fn export(&self, mut entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
         let (mut count, mut after) = (0, String::new());
         loop {
@@ -265,7 +272,7 @@ impl Ledger {
     }
 }
 
-/// The row that an entry of a run's log is about.
+/// The id of the row that an entry of a run's log is about.
 fn about(run: &str, body: &Value) -> Option<String> {
     match body.get("ask").and_then(Value::as_str) {
         Some(ask) => Some(ask.to_owned()),
@@ -277,15 +284,15 @@ fn event(body: &Value) -> Option<&str> {
     body.get("event").and_then(Value::as_str)
 }
 
-/// Whether an entry says that everything before it was removed.
+/// Whether an entry says that the run's asks, and the entries before this one, were dropped.
 pub(super) fn is_dropped(body: &Value) -> bool {
     event(body) == Some(DROPPED)
 }
 
-/// The event of an entry behind which a run's asks and the log before it are gone.
+/// The event of the entry that remains of a run's log after its asks and earlier entries were dropped.
 pub(super) const DROPPED: &str = "run_dropped";
 
-/// Where rows and log differ.
+/// The first difference between the rows of a run and the last entries about them.
 fn compare(
     rows: &[Found],
     mut logged: BTreeMap<String, String>,

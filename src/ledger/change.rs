@@ -1,4 +1,5 @@
-//! One change of one ask, in one transaction: time first, then the change, the row and the log together.
+//! One state transition of one ask in one transaction: expiry is applied first, then the transition; row and log
+//! entries are written together.
 
 use super::ask::{Ask, Millis};
 use super::record::Record;
@@ -7,7 +8,7 @@ use super::store::{Lookup, RowKind, Writes};
 use super::stored::{Writing, check_run, read, there};
 use super::{Ledger, LedgerError, rules, runs};
 
-/// Who changes, and what to begin with where there is nothing.
+/// The person or worker that a change is logged for, and the ask to create where there is none with this id.
 #[derive(Default)]
 pub(super) struct Change<'c> {
     pub(super) by: Option<&'c str>,
@@ -21,8 +22,9 @@ impl<'c> Change<'c> {
 }
 
 impl Ledger {
-    /// Changes an ask, after the time that has passed has taken effect. Gives what the change gives, and whether time
-    /// had an effect; `None` when there is no such ask.
+    /// Runs one state transition on an ask in a store transaction. Expiry is applied first. Returns the transition's
+    /// result and whether the ask had expired or lost its lease, or `None` if it does not exist. `event` names the log
+    /// entry for the result; without an event, a changed record is written without an entry, as for a renewed lease.
     pub(super) async fn change<T: Send>(
         &self,
         id: &str,
@@ -48,7 +50,7 @@ impl Ledger {
                 let before = record.clone();
                 let made = change(&mut record, now);
                 if let Some(event) = event(&made) {
-                    // A token says whose claim it is.
+                    // Settling and renewing name no one: the token has shown that the worker of the claim does it.
                     let worker = record.claim.as_ref().map(|claim| &*claim.worker);
                     writing.note(&record, event, how.by.or(worker))?;
                 } else if record != before {
@@ -68,7 +70,8 @@ impl Ledger {
     }
 }
 
-/// The ask in the store, or a new one.
+/// The ask in the store, or a new one where there is none; the flag says whether it is new. A new ask of a dropped run
+/// is refused, as its call may have run before.
 fn found(
     rows: Vec<Lookup>,
     how: &Change<'_>,

@@ -1,4 +1,4 @@
-//! Checkpoints: how far every log had come, in a log of their own.
+//! Checkpoints: the ends of all logs at a point of time, noted in a log of their own.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,29 @@ use super::audit::{Broken, PAGE};
 use super::store::{Draft, Entry, Writes};
 use super::{Ledger, LedgerError};
 
-/// The log of the checkpoints. No run is kept under this name.
+/// The name of the log of the checkpoints, which no run may have as its id.
 pub(super) const CHECKPOINTS: &str = "countersign/checkpoints";
 
-/// How many logs one entry is about, at most.
+/// How many logs one entry notes the ends of, at most.
 const AT_ONCE: usize = 512;
 
-/// Ends that logs had come to: places, and the hashes that were there.
+/// Earlier ends of logs, by run: the place and the hash of the entry that was the last one then.
 pub(super) type Ends = BTreeMap<String, Vec<(i64, String)>>;
 
-/// A checkpoint that was made.
+/// A checkpoint that [`Ledger::checkpoint`] has written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The place of its last entry in the log of the checkpoints.
+    /// The place of the last entry in the log of the checkpoints.
     pub entries: i64,
-    /// The hash of that entry. Kept elsewhere, it shows when the log of the checkpoints is cut or written anew.
+    /// The hash of that entry. Kept outside of the store, it shows whether the log of the checkpoints was cut or
+    /// rewritten.
     pub head: String,
-    /// How many logs had gone on since the checkpoint before.
+    /// How many logs have new entries since the previous checkpoint.
     pub changed: u64,
 }
 
 impl Checkpoint {
-    /// The checkpoint, as [`Ledger::verify`] takes it: the log of the checkpoints must go through it.
+    /// The checkpoint in the form that [`Ledger::verify`] takes: the log of the checkpoints must contain its entry.
     #[must_use]
     pub fn to_heads(&self) -> BTreeMap<String, (i64, String)> {
         BTreeMap::from([(CHECKPOINTS.to_owned(), (self.entries, self.head.clone()))])
@@ -38,13 +39,14 @@ impl Checkpoint {
 }
 
 impl Ledger {
-    /// Notes how far the log of each run has come, in a log of its own that is chained and keyed like the others. From
-    /// then on [`verify`](Self::verify) shows it when such a log was cut, written anew, or removed with everything about
-    /// its run. Whoever can write the store can remove the checkpoints as well, or, where the log has no key, write them
-    /// anew: keep [`Checkpoint::head`] elsewhere.
+    /// Notes the end of each run's log, in a log of its own that is chained and keyed like the others. From then on
+    /// [`verify`](Self::verify) detects when one of these logs was cut, rewritten, or removed with all rows of its run.
+    /// A program that can write to the store can remove the checkpoints as well, or rewrite them where the log has no
+    /// key: keep [`Checkpoint::head`] outside of the store.
     ///
-    /// Nobody waits for it: it reads, and appends to its own log. Of each log that has gone on since the checkpoint before
-    /// it notes the last entry, up to 512 logs an entry; it reads the earlier checkpoints, and the end of every log.
+    /// A checkpoint blocks no other operation: it only reads, and appends to its own log. It reads the earlier
+    /// checkpoints and the end of every log, and notes the end of each log with new entries since the previous
+    /// checkpoint, up to 512 logs in one entry.
     ///
     /// ```
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
@@ -59,8 +61,8 @@ impl Ledger {
     /// ```
     ///
     /// # Errors
-    /// [`LedgerError`]; what was noted by then stays. The inner `Err` says what does not fit in the log of the
-    /// checkpoints, as when it has another key: nothing was noted.
+    /// [`LedgerError`]; entries that were written before the error stay. The inner `Err` says what is wrong with the
+    /// log of the checkpoints, for example that it was written with another key; nothing was written then.
     pub async fn checkpoint(&self) -> Result<Result<Checkpoint, Broken>, LedgerError> {
         let known = match self.checkpoints().await? {
             Ok(known) => known,
@@ -85,7 +87,7 @@ impl Ledger {
                 }
             }
         }
-        // One that notes nothing says that nothing has happened.
+        // An entry without ends is written too: it records that no log has changed.
         if !noted || !ends.is_empty() {
             self.note(&ends).await?;
         }
@@ -111,7 +113,7 @@ impl Ledger {
         Ok(last)
     }
 
-    /// All ends that were noted, in the order in which they were.
+    /// All ends that checkpoints have noted, in the order in which they were noted.
     pub(super) async fn checkpoints(&self) -> Result<Result<Ends, Broken>, LedgerError> {
         let (mut ends, mut last) = (Ends::new(), (0, String::new()));
         loop {
@@ -141,7 +143,8 @@ impl Ledger {
     }
 }
 
-/// Refuses the name of the log of the checkpoints, and none: whoever goes through the logs begins behind it.
+/// Refuses two ids of runs: the name of the log of the checkpoints, and the empty id, as paging through the logs begins
+/// behind the empty id and would never list it.
 pub(super) fn refuse_name(run: &str, id: &str) -> Result<(), LedgerError> {
     let problem = match run {
         "" => "its run has no id: give it one".to_owned(),

@@ -1,4 +1,4 @@
-//! Closing the asks of calls that have got their results (rule L5).
+//! Closing the asks of calls that have a result (rule L5).
 
 use super::ask::Millis;
 use super::store::{Lookup, RowKind, Writes};
@@ -6,15 +6,16 @@ use super::stored::{Writing, read, there};
 use super::{Ledger, LedgerError, rules};
 
 impl Ledger {
-    /// Notes that the call of an ask has got its result without running. An ask that is executed, or was, stands.
+    /// Closes an ask whose call got its result without running. Only a pending or decided ask is closed; one in any
+    /// other state, such as a claimed or executed one, is left unchanged.
     ///
     /// # Errors
-    /// [`LedgerError`]; the ask stands as it was.
+    /// [`LedgerError`]; the ask is unchanged.
     pub async fn close(&self, id: &str) -> Result<(), LedgerError> {
         self.close_all(&[id.to_owned()]).await
     }
 
-    /// Closes these asks, all or none.
+    /// Closes these asks in one transaction.
     pub(crate) async fn close_all(&self, asks: &[String]) -> Result<(), LedgerError> {
         let mut result = Ok(());
         let mut work = |now: Millis, rows: Vec<Lookup>| {
@@ -31,7 +32,7 @@ impl Ledger {
     }
 }
 
-/// Closes these asks, after the time that has passed has taken effect.
+/// Closes the asks among these rows, after expiry was applied to each.
 pub(super) fn closed(
     writing: &mut Writing<'_>,
     rows: impl IntoIterator<Item = Lookup>,

@@ -1,4 +1,4 @@
-//! Deciding about an ask, where more than its fingerprint has to fit.
+//! Deciding asks: with a further check, by a policy, and which names count as one person.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Ledger, LedgerError, millis};
 use crate::deferred::Answer;
 
 impl Ledger {
-    /// Decides about an ask that passes a check within the same transaction. `None` where there is no such ask.
+    /// Decides an ask if `check` passes, which is called within the same transaction. `None` when there is no such ask.
     pub(crate) async fn decide_if<E: Send>(
         &self,
         id: &str,
@@ -27,8 +27,8 @@ impl Ledger {
         self.decide_as(id, deciding, check).await
     }
 
-    /// Decides as a rule does, and no person: its name is the library's own, so that
-    /// [`canonical_names`](Self::canonical_names) has no say about it.
+    /// Decides for a policy of the library and not for a person. The name in `by` is the library's own, so the function
+    /// of [`canonical_names`](Self::canonical_names), which is about people, cannot refuse it as blank.
     pub(crate) async fn decide_by_policy(
         &self,
         id: &str,
@@ -65,13 +65,13 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// When two names are of one person, for quorums and for "not the requester" (rule L1): when this gives the same text
-    /// for both. A name for which it gives an empty text cannot decide. Without this, names are compared without the
-    /// space around them, and without differences of case or of Unicode composition.
+    /// Sets the function that gives the canonical form of a name. Two names with equal forms are of one person, for
+    /// quorums and for [`Quorum::not_the_requester`](super::Quorum) (rule L1). A name with an empty form cannot decide.
+    /// By default names are trimmed, and compared without differences of case or of Unicode composition.
     ///
-    /// What is recorded is the name as it was said. All processes over one store need the same function. It is asked about
-    /// people: not about the names under which the library decides by itself (`policy`), but about `unnamed`, where an
-    /// answer does not say whose it is.
+    /// Names are recorded as they were given. All processes over one store need the same function. It is not called to
+    /// accept or refuse the names under which the library itself decides (`policy`), but it is for `unnamed`, the name
+    /// of an answer that does not say whose it is.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -89,9 +89,9 @@ impl Ledger {
         self
     }
 
-    /// The form of a name in which this ledger compares people: two names are of one person when their forms are equal
-    /// ([`canonical_names`](Self::canonical_names), rule L1). What shows who has voted, or counts by requester, compares
-    /// this, and not names as they are written.
+    /// The canonical form of a name: two names are of one person when their forms are equal
+    /// ([`canonical_names`](Self::canonical_names), rule L1). A surface that shows who has voted, or counts by
+    /// requester, has to compare these forms and not the names as they are written.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -105,18 +105,18 @@ impl Ledger {
         self.names.canonical(name)
     }
 
-    /// Whether this person may approve an ask: [`decide`](Self::decide) refuses an approval of anybody else with
-    /// [`Decided::NotAllowed`], or [`Decided::BlankName`] (rule L1).
+    /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
+    /// approval with [`Decided::NotAllowed`] or [`Decided::BlankName`] (rule L1).
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);
         !names.is_blank(who) && !ask.quorum.refuses(ask.get_principal(), who, names)
     }
 
-    /// How long an approval holds, from its oldest vote to the claim, for asks that do not say so themselves
-    /// ([`Ask::valid_for`](super::Ask::valid_for)); 24 hours by default, and `None` means for ever. An approval that is
-    /// older is not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of
-    /// its response run (rule A8). It is fixed when an ask is parked, and compared with the store's clock.
+    /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an
+    /// [`Ask::valid_for`](super::Ask::valid_for); 24 hours by default, and `None` means for ever. An older approval is
+    /// not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of its
+    /// response run (rule A8). The time is fixed when an ask is parked, and compared with the store's clock.
     ///
     /// ```
     /// use std::time::Duration;

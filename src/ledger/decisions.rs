@@ -1,4 +1,4 @@
-//! What a ledger says about the calls of a response that is suspended (rules L1 to L5).
+//! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
 
 use super::durability::{expired, withdrawn};
 use super::record::{AskState, Record};
@@ -13,11 +13,12 @@ use crate::turn::record_answer;
 use crate::turn::{OpenAsk, SuspendedTurn, Turn};
 
 impl Turn {
-    /// What the ledger says about a response that waits, as answers to [resume](Self::resume) it with: what was decided
-    /// since, here or elsewhere. What nobody has decided about is left. Without a ledger everything is left.
+    /// The decisions that the ledger has recorded on the pending calls of a suspended turn, by this process or another,
+    /// as answers to [resume](Self::resume) it with. Calls without a decision are left pending; without a ledger all
+    /// calls are.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`].
+    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
     pub async fn decisions(
         &self,
         suspended: &SuspendedTurn,
@@ -28,7 +29,7 @@ impl Turn {
         }
     }
 
-    /// Makes answers decisions, and applies none of them.
+    /// Records answers as decisions in the ledger, without resuming the turn.
     #[cfg(feature = "ai-sdk")]
     pub(crate) async fn decide(
         &self,
@@ -41,11 +42,11 @@ impl Turn {
         }
     }
 
-    /// The asks in the ledger of the calls that wait, those of sub-agents too, by the ids of the calls in
-    /// [`requests`](SuspendedTurn::requests). None without a ledger.
+    /// The ledger's records of the pending calls, those of sub-agents too, each with the id of the call in
+    /// [`requests`](SuspendedTurn::requests). Empty without a ledger.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`].
+    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
     pub async fn asks(
         &self,
         suspended: &SuspendedTurn,
@@ -57,7 +58,7 @@ impl Turn {
     }
 }
 
-/// The asks of the calls that wait, and of those of the agents behind them, by the ids of the calls.
+/// The records of the pending calls, and of those of the agents behind them, each with the id of its call.
 async fn asks(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
@@ -72,7 +73,8 @@ async fn asks(
     Ok(found)
 }
 
-/// What was decided about the calls that wait, and those of the agents behind them; the others are left.
+/// The recorded decisions on the pending calls, and on those of the agents behind them; the other calls are left
+/// pending.
 async fn decisions(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
@@ -89,7 +91,7 @@ async fn decisions(
     Ok(rest.iter().fold(answers, |answers, call| answers.leave(call.id())))
 }
 
-/// Makes answers decisions, and applies none of them: other calls of the response still wait (rule L3).
+/// Records answers as decisions without resuming the turn, as other calls of the response are still pending (rule L3).
 #[cfg(feature = "ai-sdk")]
 async fn decide(
     ledger: &Ledger,
@@ -105,14 +107,15 @@ async fn decide(
     Ok(())
 }
 
-/// What is decided about an ask, as an answer to the call; nothing while it waits.
+/// Sets the answer of a call to the decision on its ask; a call without a decision gets none.
 fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), record: &Record) {
     let mut set = |answer: &Answer, by: &str| answers.set_answer(id, kind, answer, by);
     match (&record.decision, record.state) {
-        // One that was decided has expired at its claim, which says so again: it is asked about anew (rule A8).
+        // The deadline has passed. An expired ask with a decision is another case: its approval was too old when it was
+        // claimed. That approval is given below, so that the next claim asks about the call anew (rule A8).
         (None, AskState::Expired) => set(&expired(), POLICY),
         (_, AskState::Cancelled) => set(&withdrawn(), POLICY),
-        // Another worker executes it: it is the one to say what came of it.
+        // Another worker executes the call, and settles it.
         (_, AskState::Claimed) => {}
         (Some(decision), _) => set(&decision.answer, &decision.by.join(", ")),
         (None, AskState::Closed) => set(&closed(), POLICY),
@@ -120,12 +123,13 @@ fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), 
     }
 }
 
-/// Its call has got its result in another account of the run.
+/// The denial of a call that got its result from another copy of the run's snapshot.
 fn closed() -> Answer {
     Answer::deny("The request was closed before anybody decided.")
 }
 
-/// A response that is given up, with what the ledger knows of executions, and all the asks that are to be closed.
+/// A suspended turn that is given up: its calls with an execution in the ledger are settled with what the ledger knows
+/// of it. Also returns the ids of all asks to close.
 pub(crate) async fn recorded(
     ledger: &Ledger,
     mut suspended: SuspendedTurn,
@@ -144,7 +148,7 @@ pub(crate) async fn recorded(
     Ok((suspended, asks))
 }
 
-/// What is known of the execution of an ask, if it was started.
+/// The outcome of an execution that was started, which is unknown where none is recorded; `None` when none was started.
 fn came_of(record: &Record) -> Option<Outcome> {
     let unknown = || Outcome::unknown(MAY_HAVE_RUN);
     match record.state {
@@ -157,7 +161,7 @@ fn came_of(record: &Record) -> Option<Outcome> {
     }
 }
 
-/// The ledger could not answer.
+/// Makes an error of the ledger an error of the turn.
 fn failed(error: LedgerError) -> ErrorKind {
     ErrorKind::Ledger(error.into())
 }

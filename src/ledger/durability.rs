@@ -1,5 +1,5 @@
-//! A turn with a ledger: pending calls are written down before people are asked, answers are decisions, and executions are
-//! claimed and settled (rules L2, L3).
+//! A turn with a ledger: pending calls are parked before people are asked, answers are recorded as decisions, and
+//! executions are claimed and settled (rules L2, L3).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,19 +21,20 @@ use crate::handler::{POLICY, is_policy};
 use crate::outcome::{Deferral, Outcome};
 use crate::turn::{Durability, ParkResult, Parking, Recorded, Shares, Turn};
 
-/// Who decided, where answers do not say.
+/// The name that is recorded for an answer that does not say whose it is.
 const UNNAMED: &str = "unnamed";
 
-/// Why a call is asked about again whose end was not seen.
+/// Why a call is asked about again whose earlier execution has an unknown end.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 
 impl Turn {
-    /// Writes every ask down before anybody is asked, makes every answer a decision that counts once, and claims and
-    /// settles every approved execution, over all processes and crashes (rules L1 to L3). See [`ledger`](crate::ledger).
+    /// Makes the turn durable: every ask is parked before a person is asked, every answer is recorded as a decision
+    /// that counts once, and every execution is claimed and settled, across processes and crashes (rules L1 to L3). See
+    /// [`ledger`](crate::ledger).
     ///
-    /// An answer that comes after somebody else's does not count: the decision that was recorded takes its place. A
-    /// call that was executed gives its recorded outcome, and one whose end was not seen is reported as *may have run*.
-    /// Claims are renewed while a body runs, by tokio's clock.
+    /// The first answer to a call is its decision; an answer that comes later is replaced by the recorded one. A call
+    /// that has been executed gives its recorded outcome, and one whose execution has an unknown end is reported as
+    /// *may have run*. While a tool body runs, the lease of its claim is renewed, at intervals of tokio's clock.
     pub fn ledger(self, ledger: Ledger) -> Self {
         self.durable(Arc::new(ledger))
     }
@@ -116,7 +117,7 @@ impl Durability for Ledger {
     }
 }
 
-/// The answer of the time that has passed.
+/// The answer to a call whose ask has expired.
 pub(super) fn expired() -> Answer {
     Answer::deny("Nobody decided in time.")
 }
@@ -126,7 +127,8 @@ pub(super) fn withdrawn() -> Answer {
 }
 
 impl Ledger {
-    /// The ask of a call that nobody was asked about, decided by the stack that has allowed it.
+    /// Parks the ask of a call that the stack has allowed without asking a person, approves it as a policy, and returns
+    /// its id. The inner error is the claim's result where the call must not run.
     async fn allowed(
         &self,
         call: &Journaled<'_>,
@@ -139,7 +141,7 @@ impl Ledger {
         let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
         let name = cx.tool_name().unwrap_or_default();
         let ask = Ask::of_call(address, name, &pending, call.idempotent);
-        // The stack allows it anew in each pass.
+        // An approval by the stack does not age: each pass allows the call anew.
         let ask = ask.valid_for(None);
         let fingerprint = ask.fingerprint();
         let record = self.park(ask).await?;
@@ -156,7 +158,7 @@ impl Ledger {
         let id = record.ask.id().to_owned();
         let yes = Answer::Approve { args: None };
         match self.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
-            // Whatever came of it, claiming says so.
+            // The ask has a decision or is over already: the claim that follows finds out whether the call may run.
             Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
             other => {
                 let decided = format!("{other:?}");
@@ -168,7 +170,7 @@ impl Ledger {
         Ok(Ok(id))
     }
 
-    /// The question whether to run a call again whose end was not seen.
+    /// The question whether to run a call again whose earlier execution has an unknown end.
     async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
         let claim = self.get(ask).await?.and_then(|record| record.claim);
         let claimed = claim.map_or_else(String::new, |claim| {
@@ -179,7 +181,8 @@ impl Ledger {
         Ok(ask_to_repeat(ask, reason))
     }
 
-    /// The question whether an approval still holds that was given then.
+    /// The question whether to run a call now whose approval, given at `since`, is too old. `ran` says whether an
+    /// earlier execution was started.
     async fn aged(&self, ask: &str, since: Millis, ran: bool) -> Result<Question, LedgerError> {
         let approved = format!("It was approved at {}, which is too long ago.", utc(since));
         if ran {
@@ -234,8 +237,8 @@ impl Ledger {
         })
     }
 
-    /// Whether a new ask is one too many of its requester; otherwise it is counted. What another worker has parked
-    /// already is no new one.
+    /// Whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask that
+    /// another worker has parked already is not new.
     async fn is_full(&self, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
         let Some(requester) = ask.get_principal() else { return Ok(false) };
         let pending = match shares.pending.get(requester) {
@@ -295,7 +298,7 @@ impl Journal for Ledger {
     }
 }
 
-/// A point of the store's time, for people.
+/// A time of the store's clock, in the form that people are shown.
 fn utc(at: Millis) -> String {
     match jiff::Timestamp::from_millisecond(at) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),

@@ -1,4 +1,4 @@
-//! Claiming what is approved, and settling what became of it.
+//! Claiming an approved call, renewing the lease, and settling the outcome.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use super::results::{Claimed, Renewed, Settled};
 use super::{Ledger, LedgerError, millis, rules};
 
 impl Ledger {
-    /// Claims the execution of an approved ask, for as long as the lease, which can be [renewed](Self::renew).
+    /// Claims the execution of an approved ask for `worker`. The claim lasts as long as its lease, which can be
+    /// [renewed](Self::renew).
     ///
     /// # Errors
-    /// [`LedgerError`]; nothing is claimed.
+    /// [`LedgerError`]; the ask is unchanged.
     pub async fn claim(
         &self,
         id: &str,
@@ -41,10 +42,10 @@ impl Ledger {
         }
     }
 
-    /// Makes a claim last longer from now on.
+    /// Extends the lease of a claim, to this long from now.
     ///
     /// # Errors
-    /// [`LedgerError`]; the claim lasts as long as before.
+    /// [`LedgerError`]; the lease ends when it did before.
     pub async fn renew(
         &self,
         id: &str,
@@ -58,11 +59,11 @@ impl Ledger {
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
     }
 
-    /// Records what came of an execution. Of several settlements of one claim the first counts; a worker whose claim
-    /// another one has taken over cannot record over it (rule L2).
+    /// Records the outcome of an execution. Of several settlements of one claim the first counts. A worker whose claim
+    /// was superseded by a later one cannot settle any more (rule L2).
     ///
     /// # Errors
-    /// [`LedgerError`]; nothing is recorded.
+    /// [`LedgerError`]; the outcome is not recorded.
     pub async fn settle(
         &self,
         id: &str,
@@ -72,10 +73,11 @@ impl Ledger {
         self.settle_as(id, token, outcome, false).await
     }
 
-    /// Records that the body has deferred: it did not run to its end, and is asked about anew.
+    /// Records that the tool body has deferred: it did not run to its end, and the call is asked about anew, as another
+    /// ask.
     ///
     /// # Errors
-    /// [`LedgerError`]; nothing is recorded.
+    /// [`LedgerError`]; the claim is unchanged.
     pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
         self.settle_as(id, token, Value::Null, true).await
     }

@@ -1,4 +1,4 @@
-//! What time makes of asks, where nobody looks at them.
+//! Expiring asks and claims whose time is over and that no operation has touched since.
 
 use std::collections::HashSet;
 
@@ -6,29 +6,30 @@ use super::change::Change;
 use super::listing::RefusedRow;
 use super::{Ledger, LedgerError};
 
-/// How many asks are worked through in one go.
+/// The limit of one read of due asks, apart from those that stay due.
 const AT_ONCE: u32 = 256;
 
-/// What the time that has passed has come to.
+/// The result of [`Ledger::expire`].
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Expired {
-    /// The ids of the asks that have changed.
+    /// The ids of the asks that are expired or unknown now.
     pub changed: Vec<String>,
-    /// The asks whose time is over and that are refused, so that they stay as they are (rule L8).
+    /// The asks whose time is over, but whose rows are refused (rule L8). They are unchanged.
     pub refused: Vec<RefusedRow>,
 }
 
 impl Ledger {
-    /// Lets the time take effect that has passed: asks that nobody decided expire, claims whose lease is over become
-    /// unknown. Deciding and claiming look at the time by themselves. An ask that cannot be read keeps no other from
-    /// expiring.
+    /// Applies all deadlines and leases that are over: pending asks expire, and claimed asks become unknown. Deciding
+    /// and claiming do this for their ask by themselves; a service calls this so that lists show it too. An ask that
+    /// cannot be read does not keep others from expiring.
     ///
     /// # Errors
-    /// [`LedgerError::Store`]; some may have changed.
+    /// [`LedgerError::Store`]; some asks may have changed before the error.
     pub async fn expire(&self) -> Result<Expired, LedgerError> {
         let mut expired = Expired::default();
-        // What stays due is due first, each time.
+        // Asks that stay due, as their rows are refused, come first in each read: the reads grow so that others follow
+        // them.
         let mut stays = HashSet::new();
         loop {
             let more = u32::try_from(stays.len()).unwrap_or(u32::MAX).saturating_mul(2);

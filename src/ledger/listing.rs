@@ -1,5 +1,5 @@
-//! Lists of asks and runs. A row that was changed outside of the ledger is refused, and does not keep the others from being
-//! listed (rule L8).
+//! Lists of asks and runs. A row that was changed outside of the ledger is refused, and the others are still listed
+//! (rule L8).
 
 use super::record::{AskState, Record};
 use super::runs::{self, RunRecord};
@@ -7,23 +7,23 @@ use super::store::{Filter, Found, RowKind};
 use super::stored::read;
 use super::{Ledger, LedgerError};
 
-/// What a list has found.
+/// A list of asks or runs, with the rows that were refused.
 #[derive(Debug)]
 #[must_use]
 pub struct Listed<T> {
-    /// What can be read, newest first.
+    /// The asks or runs that can be read, newest first.
     pub records: Vec<T>,
-    /// What is refused: it was changed outside of the ledger, or another version wrote it. Each counts towards the limit of
-    /// the list. People should be told of it, as nothing of it is decided, executed or resumed.
+    /// The rows that are refused: they were changed outside of the ledger, or another version wrote them. They count
+    /// towards the limit of the list. Show them to people, as refused rows are not decided, executed or resumed.
     pub refused: Vec<RefusedRow>,
 }
 
 /// A row that is refused, and why.
 #[derive(Debug)]
 pub struct RefusedRow {
-    /// The row: an ask by its id, a run as `run:` and its id.
+    /// The id of the row: the id of an ask, or `run:` and the id of a run.
     pub id: String,
-    /// Why: [`LedgerError::Changed`] or [`LedgerError::Unreadable`].
+    /// The reason: [`LedgerError::Changed`] or [`LedgerError::Unreadable`].
     pub error: LedgerError,
 }
 
@@ -41,7 +41,7 @@ impl<T> Listed<T> {
 }
 
 impl Ledger {
-    /// The asks in this state, or all, newest first.
+    /// Lists the asks in one state, or in all states, newest first.
     ///
     /// ```
     /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
@@ -67,7 +67,7 @@ impl Ledger {
         Ok(Listed::of(&self.store.list(&filter).await?, read))
     }
 
-    /// The asks of a run, newest first.
+    /// Lists the asks of a run, newest first.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -77,7 +77,7 @@ impl Ledger {
         Ok(Listed::of(&self.store.list(&filter).await?, read))
     }
 
-    /// The runs that are not over, newest first.
+    /// Lists the runs that are not over, newest first, without chats.
     ///
     /// # Errors
     /// As [`list`](Self::list).

@@ -15,7 +15,7 @@ use super::store::{
     Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work, Writes,
 };
 
-/// Rows and logs in memory.
+/// A store of rows and logs in memory. Cheap to clone; all clones are one store.
 #[derive(Clone)]
 pub struct MemoryStore {
     rows: Arc<Mutex<Rows>>,
@@ -45,7 +45,7 @@ impl Rows {
         Found { row, entry }
     }
 
-    /// Whether a log ends where it should for its entries to be removed.
+    /// Whether a log still ends with the entry that it ended with when the drop was prepared.
     fn ends_at(&self, drop: &Dropped) -> bool {
         let last = self.logs.get(&drop.run).and_then(|log| log.last());
         last.is_some_and(|last| (last.seq, &last.hash) == (drop.end.0, &drop.end.1))
@@ -88,7 +88,7 @@ impl MemoryStore {
         Self::with_clock(now)
     }
 
-    /// An empty store with another clock, for tests.
+    /// An empty store with a clock of its own, in milliseconds since 1970, for tests of deadlines and leases.
     #[must_use]
     pub fn with_clock(clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
         Self { rows: Arc::default(), clock: Arc::new(clock), changes: Arc::default() }
@@ -99,7 +99,7 @@ impl MemoryStore {
     }
 }
 
-/// The system's time.
+/// The time of the system's clock, in milliseconds since 1970.
 pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
@@ -206,7 +206,7 @@ impl Store for MemoryStore {
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(async move {
             loop {
-                // Before looking, so that nothing comes between.
+                // Registered before the log is read, so that no entry between reading and waiting is missed.
                 let mut changed = pin!(self.changes.notified());
                 changed.as_mut().enable();
                 let last = self.lock().logs.get(run).and_then(|log| log.last()).map(|it| it.seq);

@@ -1,4 +1,4 @@
-//! The ledger: where asks are parked, decided once, claimed and settled, across processes and crashes (rules L0 to L4).
+//! The ledger: asks are parked, decided once, claimed and settled, across processes and crashes (rules L0 to L4).
 //!
 //! ```text
 //!  park ──► pending ──► decide ──► decided ──► claim ──► claimed ──► settle ──► executed
@@ -7,11 +7,11 @@
 //!              └── cancel ──► cancelled
 //! ```
 //!
-//! Of any number of processes that decide or claim one wins, and each of the others is told who won, and what. What may
-//! become of an ask is the same for every store: a [`Store`] only runs transactions over rows, and appends to a log in
-//! which each entry is chained to the one before it.
+//! Of any number of processes that decide or claim an ask one wins, and the results of the others name the decision or
+//! the worker that won. The state transitions of an ask are the same for every store: a [`Store`] only runs
+//! transactions over rows, and appends to a log in which each entry is chained to the one before it.
 //!
-//! `cargo run --example approvals` is a service around one: an inbox in the browser, an API, and workers.
+//! `cargo run --example approvals` is a service around a ledger: an inbox in the browser, an API, and workers.
 
 mod ask;
 mod audit;
@@ -65,13 +65,14 @@ pub use store::{
 };
 use stored::{read, there};
 
-/// How long a claim of a turn lasts when its worker dies.
+/// The default lease of a turn's claims: how long a claim lasts after its worker has died.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// How long an approval holds.
+/// How long an approval is valid by default.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// Where asks live. Cheap to clone; all clones, in all processes, over one store are one ledger.
+/// A handle on the asks and runs in a store. Cheap to clone; all handles over one store, in all processes, are one
+/// ledger.
 ///
 /// ```
 /// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Answer};
@@ -106,42 +107,43 @@ pub struct Ledger {
     valid_for: Option<Millis>,
 }
 
-/// Sets what an ask needs: who wants it, how long it waits, who must agree.
+/// Sets the requester, the deadline and the quorum of an ask before it is parked.
 type Policy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
 
-/// Why the ledger could not answer.
+/// An error of the ledger or of its store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// The store could not be reached, read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something in the store cannot be read: another version of this crate wrote it.
+    /// A row cannot be read, as when another version of this crate wrote it.
     #[error("row `{}` of the store cannot be read: {problem}", id.escape_debug())]
     Unreadable {
-        /// The row.
+        /// The id of the row.
         id: String,
-        /// What is wrong with it.
+        /// Why the row cannot be read.
         problem: String,
     },
-    /// A row is not what its log says: something else than a ledger has written or removed it, or taken an older copy
-    /// back. Nothing is decided, claimed or resumed from it, and it is not made anew (rule L8).
+    /// A row does not match its log: something else than a ledger has written it, removed it, or restored an older copy
+    /// of it. It is not decided, claimed or resumed, and a removed one is not created anew (rule L8).
     #[error(
         "row `{}` was changed outside of the ledger: {problem}. Restore the store from a backup; `Ledger::verify` says what else differs",
         id.escape_debug()
     )]
     Changed {
-        /// The row.
+        /// The id of the row.
         id: String,
-        /// How it differs.
+        /// How the row differs from its log.
         problem: String,
     },
-    /// It would not be read again as it is: nothing has changed.
+    /// The ask or run is refused because it could not be stored so that every store can read it again, or because its
+    /// id is reserved or its run was dropped. Nothing has changed.
     #[error("`{}` cannot be kept: {problem}", id.escape_debug())]
     Unkeepable {
-        /// The ask, or the run.
+        /// The id of the ask or the run.
         id: String,
-        /// What is wrong with it, and what to do.
+        /// Why it cannot be stored, and what to do about that.
         problem: String,
     },
 }
@@ -157,7 +159,7 @@ impl LedgerError {
 }
 
 impl Ledger {
-    /// A ledger over this store.
+    /// A ledger over this store, with the default settings.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self {
@@ -172,22 +174,23 @@ impl Ledger {
         }
     }
 
-    /// Names this process in claims, for people; by default each ledger value has a name of its own.
+    /// Sets the name of this process in claims, which people are shown; by default a random one for each ledger value.
     #[must_use]
     pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
         self.worker = name.into();
         self
     }
 
-    /// How long a claim of a turn lasts when its worker dies; 30 seconds by default. While a body runs, its claim is
-    /// renewed.
+    /// Sets the lease of a turn's claims, which is how long a claim lasts after its worker has died; 30 seconds by
+    /// default. While a tool body runs, its lease is renewed.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Sets what each ask of a turn needs before it is parked: its principal, deadline, quorum.
+    /// Sets a function that is called with each ask of a turn before it is parked, to set its principal, deadline and
+    /// quorum.
     ///
     /// ```
     /// use std::time::Duration;
@@ -206,7 +209,7 @@ impl Ledger {
         self
     }
 
-    /// Whether both write to the same store.
+    /// Whether both ledgers write to the same store value.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.store, &other.store)
     }
@@ -223,21 +226,24 @@ impl Ledger {
         (self.policy)(cx, ask)
     }
 
-    /// Chains the log by HMAC with this key, in place of a plain hash.
+    /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
+    /// log that [verifies](Self::verify). All processes over one store need the same key.
     #[must_use]
     pub fn audit_key(mut self, key: &[u8]) -> Self {
         self.linker = Linker::with_key(key);
         self
     }
 
-    /// Writes an ask down, before anybody is asked (rule L3). One that is there already stays as it is.
+    /// Parks an ask: records it in the store, before any person is asked (rule L3). An ask that is parked already is
+    /// returned as it is.
     ///
     /// # Errors
     /// [`LedgerError`]; nothing has changed.
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
         checkpoint::refuse_name(ask.run(), &id)?;
-        // Before its run is looked at: most asks that are parked again are there.
+        // Without a transaction, which would also read the row of the run: most asks that are parked again exist
+        // already.
         if let Some(record) = self.get_now(&id).await? {
             return Ok(record);
         }
@@ -247,11 +253,11 @@ impl Ledger {
         parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
     }
 
-    /// Decides about an ask, for exactly what was shown. An edit is an approval with other arguments; where several have
-    /// to agree, they have to agree on the same arguments.
+    /// Decides an ask. The fingerprint is the one of the ask that was shown to the person; an ask with another one is
+    /// not decided. An edit is an approval with other arguments; a quorum has to agree on the same arguments.
     ///
     /// # Errors
-    /// [`LedgerError`]; what waits waits.
+    /// [`LedgerError`]; the ask is unchanged.
     pub async fn decide(
         &self,
         id: &str,
@@ -266,10 +272,10 @@ impl Ledger {
         })
     }
 
-    /// Withdraws an ask that nobody executes yet.
+    /// Cancels an ask that is pending, or approved and not claimed yet. Its call will not run.
     ///
     /// # Errors
-    /// [`LedgerError`]; the ask stands as it was.
+    /// [`LedgerError`]; the ask is unchanged.
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
         let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
         let event = |result: &Cancelled| {
@@ -279,7 +285,8 @@ impl Ledger {
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
-    /// An ask, and what has become of it.
+    /// The stored record of an ask; `None` when there is no ask with this id. A deadline that has passed may not be
+    /// recorded yet: see [`expire`](Self::expire).
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -289,7 +296,7 @@ impl Ledger {
         found.map(|found| read(&found)).transpose()
     }
 
-    /// An ask as it is now: after the time that has passed has taken effect.
+    /// The stored record of an ask, after a deadline or lease that has passed was recorded.
     pub(crate) async fn get_now(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         match self.get(id).await? {
             Some(record) if record.due_at().is_some() => {

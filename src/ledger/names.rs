@@ -1,10 +1,11 @@
-//! When two names are of one person (rule L1).
+//! Comparing the names of people: two names with one canonical form are of one person (rule L1).
 
 use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The canonical form of a name. Two names with one canonical form are of one person; an empty one is no name.
+/// The function that gives the canonical form of a name. Two names with equal forms are of one person; a name with an
+/// empty form is blank.
 #[derive(Clone)]
 pub(super) struct Names(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
@@ -32,7 +33,8 @@ impl Default for Names {
     }
 }
 
-/// Without the space around it, and with no difference of case or of composition: Unicode's canonical caseless matching.
+/// The default form: trimmed, then folded for Unicode's canonical caseless matching, without differences of case or of
+/// composition.
 fn canonical(name: &str) -> String {
     let decomposed: String = name.trim().nfd().collect();
     unicase::UniCase::new(decomposed).to_folded_case().nfc().collect()

@@ -1,4 +1,4 @@
-//! An ask in the ledger: its state, and how it came to it (rule L1).
+//! An ask in the ledger: its state, and the votes, decision and claim that led to it (rule L1).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::ask::{Ask, Millis};
 use crate::args::Args;
 use crate::deferred::Answer;
 
-/// Where an ask stands.
+/// The state of an ask, and the transitions between states.
 ///
 /// ```text
 ///  pending ──► decided ──► claimed ──► executed
@@ -20,28 +20,28 @@ use crate::deferred::Answer;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AskState {
-    /// It waits for its decision.
+    /// The ask has no decision yet.
     Pending,
-    /// There is a decision about it.
+    /// A decision is recorded. An approval can now be claimed.
     Decided,
-    /// A worker executes it.
+    /// A worker has claimed the call and executes it.
     Claimed,
-    /// It was executed, and this is what came of it.
+    /// The call has been executed, and its outcome is recorded.
     Executed,
-    /// It was started, and its end was not seen.
+    /// The call was started, and its end is unknown: the worker's lease ran out before it settled.
     Unknown,
-    /// Its body has deferred: it did not run to its end, and is asked about anew.
+    /// The tool body has deferred: it did not run to its end, and the call is asked about anew, as another ask.
     Released,
-    /// No decision came in time, or its approval was too old when it was claimed. Nothing runs.
+    /// No decision came in time, or the approval was too old when it was claimed. The call does not run.
     Expired,
-    /// It was withdrawn. Nothing runs.
+    /// The ask was cancelled. The call does not run.
     Cancelled,
-    /// Its call got its result without running.
+    /// The call got its result without running.
     Closed,
 }
 
 impl AskState {
-    /// As it is written.
+    /// The name of the state in rows, in the log and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl AskState {
         }
     }
 
-    /// All states of an ask.
+    /// All states, in the order of their declaration.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Decided,
@@ -71,84 +71,87 @@ impl AskState {
     ];
 }
 
-/// What was decided, by whom, and when.
+/// The decision on an ask: the answer, who gave it, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDecision {
-    /// The answer that was decided.
+    /// The answer that is the decision.
     #[serde(rename = "verdict")]
     pub answer: Answer,
-    /// Who; several, where several had to agree.
+    /// The people who decided: several, where the quorum needs several.
     pub by: Vec<String>,
-    /// When, by the store's clock.
+    /// When the decision was made, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
 }
 
-/// One approval of several that are needed.
+/// One person's approval, or external result, which counts towards the quorum of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
-    /// Who.
+    /// The name of the person, as it was given.
     pub by: String,
-    /// What would run: an edit is a proposal of its own.
+    /// What the vote is for: the fingerprint of the call with the approved arguments, or a digest of the result. Only
+    /// votes with equal fingerprints are counted together.
     pub fingerprint: String,
     /// The answer that this person gave.
     #[serde(rename = "verdict")]
     pub answer: Answer,
-    /// When.
+    /// When the vote was given, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
 }
 
-/// Who executes an ask.
+/// The claim of one worker on an ask or a run, for as long as its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRecord {
-    /// The worker.
+    /// The name of the worker.
     pub worker: String,
-    /// Since when, by the store's clock; earlier versions did not write it down.
+    /// When the claim was made, by the store's clock; `None` in claims that earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Until when, unless it renews.
+    /// When the lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
     pub until: Millis,
 }
 
-/// An ask, and what has become of it.
+/// An ask as the ledger stores it: the parked call, its state, votes, decision, claim and outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
-    /// The ask.
+    /// The ask as it was parked.
     pub ask: Ask,
-    /// What answers are bound to.
+    /// The fingerprint of the ask: an answer with another one is refused (rule L0).
     pub fingerprint: String,
-    /// Where it stands.
+    /// The state of the ask.
     pub state: AskState,
-    /// When it was parked.
+    /// When the ask was parked, by the store's clock.
     pub parked_at: Millis,
-    /// When it expires.
+    /// When a pending ask expires, by the store's clock; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
-    /// How long an approval holds, from its oldest vote to the claim (rule A8).
+    /// How long an approval is valid, in milliseconds from its oldest vote to the claim (rule A8); `None` means for
+    /// ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<Millis>,
-    /// The approvals so far, where several are needed.
+    /// The approvals and results so far, at most one for each person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<Vote>,
-    /// What was decided.
+    /// The decision, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<LedgerDecision>,
-    /// Who withdrew it.
+    /// Who cancelled the ask, if it was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<String>,
-    /// Who executes it, or did last.
+    /// The latest claim on the call; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimRecord>,
-    /// The token of the latest claim; 0 when there was none.
+    /// The token of the latest claim, 0 before the first. It is also raised when another ask of the same call is
+    /// claimed, so that the latest claim of this one becomes stale.
     pub token: u64,
-    /// What came of it; `null` is an outcome too.
+    /// The outcome of the execution, once it is settled; `Some(Value::Null)` is an outcome too.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Value>,
-    /// When it came to where it stands.
+    /// When the record last changed, apart from renewed leases, by the store's clock.
     pub changed_at: Millis,
 }
 
-/// A value that is there, whatever it is.
+/// Reads a field that is present, so that `null` becomes `Some(Value::Null)` and only a missing field is `None`.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -173,7 +176,8 @@ impl Record {
         }
     }
 
-    /// The next time at which something becomes of it by itself.
+    /// When time alone changes the state next, by the store's clock: a pending ask expires, or the lease of a claim
+    /// ends. `None` when neither can happen.
     #[must_use]
     pub fn due_at(&self) -> Option<Millis> {
         match self.state {
@@ -183,9 +187,9 @@ impl Record {
         }
     }
 
-    /// The votes that count towards a quorum at this time, by the store's clock ([`Ledger::now`](super::Ledger::now)):
-    /// one that is too old does not (rule A8). What shows how far a quorum has come counts these, as
-    /// [`votes`](Self::votes) keeps the others until the next person votes.
+    /// The votes that count towards the quorum at the time `now` of the store's clock
+    /// ([`Ledger::now`](super::Ledger::now)): those that are not too old (rule A8). A surface that shows the progress
+    /// of a quorum has to count these, as [`votes`](Self::votes) contains the others until the next person votes.
     ///
     /// ```
     /// use std::time::Duration;
@@ -207,12 +211,12 @@ impl Record {
         self.votes.iter().filter(move |vote| !self.is_over(vote.at, now))
     }
 
-    /// Whether what was said then has become too old (rule A8).
+    /// Whether a vote that was given at `at` is too old at `now` (rule A8).
     pub(super) fn is_over(&self, at: Millis, now: Millis) -> bool {
         self.valid_for.is_some_and(|time| now >= at.saturating_add(time))
     }
 
-    /// The arguments that run, as far as it is decided.
+    /// The arguments that the call runs with: the edited ones of the approval, or else those that were parked.
     #[must_use]
     pub fn args_to_run(&self) -> &Args {
         match self.decision.as_ref().map(|decision| &decision.answer) {

@@ -1,4 +1,4 @@
-//! Running a call again whose end was not seen, once somebody has said so (rule L2).
+//! Running a call again whose execution has an unknown end, after a person has approved that (rule L2).
 
 use super::ask::{Ask, Millis};
 use super::record::{AskState, Record};
@@ -9,11 +9,12 @@ use super::{Ledger, LedgerError, rules};
 use crate::call::repeated;
 
 impl Ledger {
-    /// Has a call whose end was not seen asked about anew, as a question of its own that no earlier approval covers
-    /// (rule A1): that it may have run, when it was claimed and by which worker. Approved, it runs once more; denied, the
-    /// model is told that it may have run and was not run again. Without this the model is told so at once.
+    /// Has people asked before a call is run again whose execution has an unknown end. The question says that the call
+    /// may have run, when it was claimed and by which worker, and no earlier approval covers it (rule A1). An approved
+    /// call runs once more; for a denied one the model gets the result that the call may have run and was not run
+    /// again. Without this setting the model gets that result at once.
     ///
-    /// Idempotent tools run again without being asked about.
+    /// Calls of idempotent tools run again without a question.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -31,8 +32,9 @@ impl Ledger {
         self.asks_before_repeating
     }
 
-    /// Claims an ask that others were executed before. Their claims end with it, so that none of them is settled late;
-    /// when one was settled since, that is what came of the call.
+    /// Claims an ask that repeats earlier asks of the same call. The claims of the earlier ones become stale in the
+    /// same transaction, so that none of them is settled later; if one has been settled meanwhile, its outcome is the
+    /// call's.
     pub(super) async fn claim_again(
         &self,
         id: &str,
@@ -57,7 +59,7 @@ impl Ledger {
 }
 
 impl Ask {
-    /// The asks of the same call whose ends were not seen.
+    /// The ids of the earlier asks of the same call whose executions have unknown ends, as named by the questions.
     pub(super) fn repeats(&self) -> Vec<String> {
         let mut asks: Vec<_> = repeated(&self.questions).map(str::to_owned).collect();
         asks.retain(|ask| ask != self.id());
@@ -71,7 +73,7 @@ impl Ask {
     }
 }
 
-/// Claims the first of these asks, which repeats the others.
+/// Claims the first of these asks, which repeats the others, unless one of the others is settled or claimed again.
 fn again(
     writing: &mut Writing<'_>,
     rows: Vec<Lookup>,
@@ -118,14 +120,14 @@ fn again(
     Ok(claimed)
 }
 
-/// What came of an earlier execution after all.
+/// The result of an earlier execution that was settled late, or whose worker has renewed its lease late.
 fn came_of(record: &Record) -> Option<Claimed> {
     match (record.state, &record.claim) {
         (AskState::Executed, _) => {
             let outcome = record.outcome.clone().unwrap_or_default();
             Some(Claimed::Settled { outcome })
         }
-        // It was slow, and not dead.
+        // The worker was slow and not dead: it has renewed its lease.
         (AskState::Claimed, Some(claim)) => {
             Some(Claimed::Held { by: claim.worker.clone(), until: claim.until })
         }

@@ -1,11 +1,13 @@
-//! How many asks of one requester are pending (rule D11).
+//! Counting the pending asks of one requester (rule D11).
 
 use super::{Ledger, LedgerError};
 
-/// How much of a name rows are counted by, in bytes: it is in an index, of which PostgreSQL has the strictest.
+/// The longest requester in a row, in bytes. The column is in an index, and PostgreSQL has the strictest limit on the
+/// size of index entries.
 const LONGEST: usize = 512;
 
-/// A requester, as rows are counted by it: whoever's names begin alike for so long counts as one.
+/// The requester as it is in the column of a row: at most the first 512 bytes of the name. Longer names with the same
+/// beginning are counted together.
 pub(super) fn counted(requester: Option<&str>) -> &str {
     let name = requester.unwrap_or_default();
     let fits =
@@ -13,8 +15,8 @@ pub(super) fn counted(requester: Option<&str>) -> &str {
     fits.last().and_then(|end| name.get(..end)).unwrap_or_default()
 }
 
-/// The requester in the document of an ask, for stores that had no column for it. Empty where it has none, and where it
-/// cannot be read: such a row is refused when it is read.
+/// The requester in the document of an ask, for migrations that add the column. Empty for an ask without a requester,
+/// and for a document that cannot be read, as its row is refused when it is read.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn requester_of(doc: &str) -> String {
     use serde::Deserialize;
@@ -43,7 +45,7 @@ pub(crate) fn requester_of(doc: &str) -> String {
 }
 
 impl Ledger {
-    /// How many asks of this requester are pending.
+    /// How many asks of this requester are pending and not expired.
     pub(crate) async fn pending_of(&self, requester: &str) -> Result<usize, LedgerError> {
         let requester = counted(Some(requester));
         let counts = self.store.requesters().await?;

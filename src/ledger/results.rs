@@ -1,4 +1,4 @@
-//! What a ledger answers.
+//! The results of the ledger's operations: of a decision, a claim, a renewal, a settlement, and a cancellation.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::ask::Millis;
 use super::record::{AskState, LedgerDecision};
 use crate::deferred::Answer;
 
-/// Whoever decided first.
+/// The decision that was recorded first, and that a later answer lost against.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Winner {
-    /// Who.
+    /// The people who decided: one, or several where the quorum needs several.
     pub by: Vec<String>,
-    /// What.
+    /// The answer that they gave.
     pub decision: Answer,
-    /// When, by the store's clock.
+    /// When the decision was made, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
 }
 
@@ -25,136 +25,139 @@ impl Winner {
     }
 }
 
-/// What became of a decision.
+/// The result of deciding an ask.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decided {
-    /// It counts.
+    /// The answer is the decision on the ask.
     Won {
-        /// The same person had said the same before.
+        /// Whether the same person had given the same answer before.
         again: bool,
     },
-    /// It counts, and others have to agree.
+    /// The approval is recorded as a vote; the quorum needs more of them.
     Recorded {
-        /// How many have approved the same.
+        /// How many people have approved the same arguments.
         approvals: u32,
-        /// How many have to.
+        /// How many people must approve them.
         needed: u32,
-        /// The same person had said the same before.
+        /// Whether the same person had given the same answer before.
         again: bool,
     },
-    /// Somebody else was first.
+    /// Another decision was recorded first, and remains in force.
     Lost(Winner),
-    /// It came too late.
+    /// The ask had expired before this answer came.
     Expired,
-    /// The ask was withdrawn, or its call got its result otherwise.
+    /// The ask was cancelled, or was closed because its call has a result.
     Cancelled,
-    /// It was made for something else than what waits.
+    /// The answer has another fingerprint than the ask: it was given for another call, other arguments or other
+    /// questions.
     Mismatch {
-        /// What waits.
+        /// The fingerprint of the ask.
         fingerprint: String,
     },
-    /// Whoever wants the call may not approve it; where nobody knows who that is, nobody may.
+    /// The requester may not approve the call ([`Quorum::not_the_requester`](super::Quorum)). An ask without a
+    /// requester's name can be approved by no one, as any approver might be the requester.
     NotAllowed,
     /// The name of the decider is blank: a decision is by a person who can be named.
     BlankName,
-    /// There is no such ask.
+    /// There is no ask with this id.
     UnknownAsk,
 }
 
-/// What became of a claim.
+/// The result of claiming the execution of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Claimed {
-    /// The worker may execute it, and settles it with this token.
+    /// The worker has the claim: it may execute the call, and settles it with this token.
     Claimed {
-        /// Each claim of an ask has a higher one.
+        /// The token of this claim, higher than those of all earlier claims of the ask.
         token: u64,
     },
-    /// Another worker executes it.
+    /// A worker has a claim on the ask whose lease is not over.
     Held {
-        /// Which.
+        /// The name of that worker.
         by: String,
-        /// Until when, unless it renews.
+        /// When its lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
-    /// It was executed, and this came of it.
+    /// The call has been executed, or was answered with a result in place of an execution.
     Settled {
-        /// The recorded outcome.
+        /// The recorded outcome, or the result that was given as the answer.
         outcome: Value,
     },
-    /// Nobody has decided yet.
+    /// There is no decision on the ask yet.
     NotDecided,
-    /// It does not run.
+    /// The call must not run.
     Denied {
-        /// Denied by somebody (`decided`), expired, cancelled, closed, or released: another ask follows.
+        /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case
+        /// another ask follows.
         state: AskState,
     },
-    /// Its approval was given too long ago to run it now: it has to be asked about again (rule A8).
+    /// The approval is too old to execute the call now: the call has to be asked about again (rule A8).
     Aged {
-        /// Since when the oldest vote that counted was there.
+        /// The time of the oldest vote for the approval, in milliseconds since 1970 by the store's clock.
         since: Millis,
-        /// Whether it was started before, and its end was not seen.
+        /// Whether an earlier execution was started and its end is unknown.
         may_have_run: bool,
     },
-    /// It was started, its end was not seen, and it may not be started again.
+    /// An execution was started, its end is unknown, and the call may not be started again.
     #[serde(rename = "unknown_outcome")]
     Unknown,
-    /// There is no such ask.
+    /// There is no ask with this id.
     UnknownAsk,
 }
 
-/// What became of a renewal.
+/// The result of renewing the lease of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Renewed {
-    /// The worker has it for longer.
+    /// The lease has been extended.
     Renewed {
-        /// Until when.
+        /// When the lease ends now, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
-    /// Another claim came after this one, or it is settled.
+    /// A later claim has superseded this one, or the ask is not being executed any more.
     StaleToken,
-    /// There is no such ask.
+    /// There is no ask with this id.
     UnknownAsk,
 }
 
-/// What became of a settlement.
+/// The result of settling a claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Settled {
     /// The outcome is recorded.
     Settled {
-        /// The recorded one: the first, where several came.
+        /// The recorded outcome: the first one, where a claim is settled several times.
         outcome: Value,
-        /// It was recorded before.
+        /// Whether an outcome had been recorded before.
         again: bool,
     },
-    /// Another claim came after this one.
+    /// A later claim has superseded this one.
     StaleToken,
-    /// There is no such ask.
+    /// There is no ask with this id.
     UnknownAsk,
 }
 
-/// What became of a withdrawal.
+/// The result of cancelling an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cancelled {
-    /// Nothing will run.
+    /// The ask is cancelled, and its call will not run.
     Cancelled {
-        /// It was withdrawn before.
+        /// Whether the ask had been cancelled before.
         again: bool,
     },
-    /// It is executed, or was, or will not run anyway.
+    /// There is nothing to cancel: the call is in execution, has been executed, or will not run anyway.
     TooLate {
-        /// Where it stands.
+        /// The state that the ask is in.
         state: AskState,
     },
-    /// There is no such ask.
+    /// There is no ask with this id.
     UnknownAsk,
 }

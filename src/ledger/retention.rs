@@ -1,4 +1,4 @@
-//! Dropping what is over: the asks of finished runs, and their logs.
+//! Dropping the asks and the logs of runs that are over.
 
 use std::time::Duration;
 
@@ -15,17 +15,18 @@ use super::{Ledger, LedgerError, millis};
 use crate::deferred::Answer;
 
 impl Ledger {
-    /// Drops the asks, and the logs, of runs that are over and of which nothing has been heard for so long. Gives how many
-    /// runs that were. Nothing is dropped without this; a service calls it from time to time, as once a day.
+    /// Drops the asks and the logs of runs that are over and whose last log entry is at least this old, and returns the
+    /// number of these runs. The ledger drops nothing by itself; a service calls this from time to time, such as once a
+    /// day.
     ///
-    /// A run is over when it has ended ([`end_run`](Self::end_run), an agent's `take_up`), or when the ledger keeps no state
-    /// of it, as of a turn of its own, and all of its asks are settled. What is pending, approved and not yet executed, or
-    /// executed at the moment stays, with its whole run; so do chats.
+    /// A run is over when it has ended ([`end_run`](Self::end_run), an agent's `take_up`). A run without a row, as of a
+    /// turn that is used without an agent, is over when all of its asks are final. A run with an ask that is pending,
+    /// approved and not claimed yet, or claimed is left out as a whole; so are chats.
     ///
-    /// Of each run two things stay: its row with what it came to, and one entry of its log. So a call of it that is parked
-    /// again, by a state that somebody has kept elsewhere, is refused, and nothing runs twice. The log goes on from that
-    /// entry: [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) hold as before, except that heads from before
-    /// it can no longer be compared. To keep the history, [`export`](Self::export) it first. Every store does the same.
+    /// Two things stay of each run: its row with the result, and one log entry. So a call of the run that is parked
+    /// again, from a snapshot kept elsewhere, is refused, and nothing runs twice. The log continues from that entry:
+    /// [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) work as before, except that earlier heads can no
+    /// longer be compared. To keep the history, [`export`](Self::export) it first.
     ///
     /// ```
     /// use std::time::Duration;
@@ -43,7 +44,8 @@ impl Ledger {
     /// ```
     ///
     /// # Errors
-    /// [`LedgerError`]; what was dropped by then is. A run with a row that cannot be read, or was changed, is left out.
+    /// [`LedgerError`]; runs that were dropped before the error stay dropped. A run with a row that cannot be read, or
+    /// was changed outside of the ledger, is left out.
     pub async fn prune(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let before = self.now().await?.saturating_sub(millis(older_than));
         let (mut count, mut after) = (0, String::new());
@@ -57,11 +59,11 @@ impl Ledger {
         }
     }
 
-    /// The time by the store's clock, in milliseconds since 1970: what deadlines, leases and the age of approvals are
-    /// compared with (rule L4).
+    /// The time of the store's clock, in milliseconds since 1970. Deadlines, leases and the age of approvals are
+    /// compared with this clock (rule L4).
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`] when the store cannot be reached.
     pub async fn now(&self) -> Result<Millis, LedgerError> {
         let mut time = 0;
         let mut look = |now, _| {
@@ -72,7 +74,7 @@ impl Ledger {
         Ok(time)
     }
 
-    /// Drops a run whose log ends there, if it is over.
+    /// Drops a run if it is over and its log still ends with this entry. Returns whether it was dropped.
     async fn drop_run(&self, end: Entry) -> Result<bool, LedgerError> {
         let rows = self.rows_of(&end.run).await?;
         let Some((record, asks)) = finished(&end.run, &rows) else { return Ok(false) };
@@ -84,7 +86,7 @@ impl Ledger {
                 Writes::default()
             })
         };
-        // When the run has gone on meanwhile, nothing is written.
+        // The store writes nothing if the log has a newer entry by then.
         self.store.transact(&[], &self.linker, &mut work).await?;
         refused?;
         Ok(self.store.log(&end.run, 0, 1).await?.iter().all(|first| first.seq > end.seq))
@@ -104,14 +106,15 @@ impl Ledger {
     }
 }
 
-/// Whether nothing has happened since then, and it was not dropped before.
+/// Whether the last entry of a log is old enough, and does not say that the run was dropped before.
 fn is_older(end: &Entry, before: Millis) -> bool {
     let body: Value = serde_json::from_str(&end.body).unwrap_or_default();
     let at = body.get("at").and_then(Value::as_i64);
     end.run != CHECKPOINTS && !is_dropped(&body) && at.is_some_and(|at| at <= before)
 }
 
-/// The row of a run that is over, if it has one, and the ids of its asks. `None` when it is not over.
+/// The record of a run that is over, if there is one, and the ids of the run's asks. `None` when the run is not over,
+/// or has a row that is refused.
 fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>)> {
     let (mut record, mut asks) = (None, Vec::new());
     for found in rows {
@@ -123,7 +126,7 @@ fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>
     let ended = record.is_some();
     let is_settled = |ask: &Record| match (ask.state, &ask.decision) {
         (AskState::Pending | AskState::Claimed, _) => false,
-        // It may have run. Once its run is over, its end is not waited for.
+        // The call may have run, and its worker may still settle it; once the run has ended, no one needs the outcome.
         (AskState::Unknown, _) => ended,
         (AskState::Decided, Some(decision)) => !matches!(decision.answer, Answer::Approve { .. }),
         (AskState::Decided, None) => false,

@@ -1,7 +1,7 @@
-//! What may become of an ask: the whole of the ledger's logic, without a store (rules L1 to L4).
+//! The state transitions of an ask: the whole of the ledger's logic, without a store (rules L1 to L4).
 //!
-//! Each function is given the record and the store's time, and says what becomes of it. A store runs it within a
-//! transaction, so that of any number of processes one wins, and each loser is told.
+//! Each function takes the record and the store's time, changes the record, and returns the result. The ledger calls it
+//! within a store transaction, so that of any number of processes one wins, and each of the others gets the winner.
 
 use serde_json::{Value, json};
 
@@ -11,24 +11,25 @@ use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Vote};
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 use crate::deferred::Answer;
 
-/// What somebody decides.
+/// An answer to an ask, with the name and the fingerprint that it was given under.
 #[derive(Debug, Clone)]
 pub(super) struct Deciding {
     pub(super) fingerprint: String,
     pub(super) by: String,
     pub(super) answer: Answer,
-    /// A rule decides, and no person.
+    /// The answer is given by a policy of the library and not by a person, so its name is not checked for being blank.
     pub(super) is_policy: bool,
 }
 
-/// What time has made of an ask.
+/// Applies expiry: a pending ask whose deadline has passed expires, and a claimed one whose lease is over becomes
+/// unknown. Returns the event to log, if there was a change.
 pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str> {
     if record.due_at().is_none_or(|due| now < due) {
         return None;
     }
     let (state, event) = match record.state {
         AskState::Pending => (AskState::Expired, "expired"),
-        // The next claim takes an idempotent call over.
+        // Not executed again by itself: only an idempotent call can be claimed in this state.
         AskState::Claimed => (AskState::Unknown, "lost"),
         _ => return None,
     };
@@ -37,6 +38,8 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
     Some(event)
 }
 
+/// Decides an ask, or adds a vote where the quorum needs more. The first decision counts, with one exception: where
+/// several people have to agree, a denial overrides their approval or result until the call is claimed.
 pub(super) fn decide(
     record: &mut Record,
     deciding: &Deciding,
@@ -91,8 +94,7 @@ pub(super) fn decide(
     Decided::Won { again: false }
 }
 
-/// What somebody wants the ask to become, so that votes for the same can be counted; `None` for a no, which needs no
-/// second.
+/// A digest of what an answer proposes, by which equal votes are counted. `None` for a denial, as one denial is enough.
 fn proposal(record: &Record, answer: &Answer) -> Option<String> {
     match answer {
         Answer::Approve { args: None } => Some(record.fingerprint.clone()),
@@ -104,8 +106,8 @@ fn proposal(record: &Record, answer: &Answer) -> Option<String> {
     }
 }
 
-/// Counts a vote, once for each person: a person who proposes something else takes the earlier one back, and a vote that
-/// is too old to be claimed with no longer counts. Says whether it is a new one.
+/// Adds a vote and returns whether it is new. Each person has one vote: a vote for another proposal replaces the
+/// earlier one. Votes that are too old for a claim are removed.
 fn vote(
     record: &mut Record,
     deciding: &Deciding,
@@ -125,7 +127,7 @@ fn vote(
     true
 }
 
-/// Since when an ask is approved: since the oldest vote that counted. `None` when it is not approved.
+/// The time of the oldest vote for the approval, from which its age is counted. `None` when the ask is not approved.
 fn approved_since(record: &Record) -> Option<Millis> {
     let decision = record.decision.as_ref()?;
     let proposal = match &decision.answer {
@@ -136,7 +138,8 @@ fn approved_since(record: &Record) -> Option<Millis> {
     counted.map(|vote| vote.at).chain([decision.at]).min()
 }
 
-/// When an approval may still be claimed.
+/// The last time at which an approval may be claimed; `None` when the ask is not approved, or the approval does not
+/// age.
 pub(super) fn approved_until(record: &Record) -> Option<Millis> {
     Some(approved_since(record)?.saturating_add(record.valid_for?).saturating_sub(1))
 }
@@ -145,11 +148,13 @@ fn count(people: &[String]) -> u32 {
     u32::try_from(people.len()).unwrap_or(u32::MAX)
 }
 
+/// Claims the execution of an approved ask, or of an unknown one that is idempotent. An approval that is too old is not
+/// used: a decided ask expires by that, and an unknown one stays unknown, as its call may have run.
 pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Millis) -> Claimed {
     match record.state {
         AskState::Pending => return Claimed::NotDecided,
         AskState::Expired | AskState::Cancelled | AskState::Closed | AskState::Released => {
-            // An approval that was found to be too old is what a decided ask expires by.
+            // A decided ask expires only because a claim found its approval too old; later claims get the same result.
             return match approved_since(record).filter(|_| record.state == AskState::Expired) {
                 Some(since) => Claimed::Aged { since, may_have_run: false },
                 None => Claimed::Denied { state: record.state },
@@ -160,7 +165,7 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
         }
         AskState::Unknown if !record.ask.idempotent => return Claimed::Unknown,
         AskState::Claimed => {
-            // Time has passed before: a claim that is over is unknown.
+            // Expiry was applied before, so the lease of this claim is not over.
             if let Some(claim) = record.claim.clone() {
                 return Claimed::Held { by: claim.worker, until: claim.until };
             }
@@ -191,7 +196,8 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
     Claimed::Claimed { token: record.token }
 }
 
-/// The latest claim goes on, also late. Says whether the ask was given up before.
+/// Renews the lease of the latest claim, also after the lease was over. The flag says whether the ask was unknown
+/// before and is claimed again.
 pub(super) fn renew(
     record: &mut Record,
     token: u64,
@@ -215,7 +221,7 @@ pub(super) fn renew(
     }
 }
 
-/// The latest claim settles, also late; only a superseded one is stale (rule L2).
+/// Settles the latest claim, also after its lease was over; only a superseded claim is stale (rule L2).
 pub(super) fn settle(
     record: &mut Record,
     token: u64,
@@ -240,7 +246,7 @@ pub(super) fn settle(
     }
 }
 
-/// Another ask of the call is claimed: nothing of this one counts any more (rule L2).
+/// Makes the latest claim of an unknown ask stale, as another ask of the same call is claimed (rule L2).
 pub(super) fn supersede(record: &mut Record, now: Millis) -> bool {
     if record.state != AskState::Unknown {
         return false;
@@ -250,7 +256,8 @@ pub(super) fn supersede(record: &mut Record, now: Millis) -> bool {
     true
 }
 
-/// What somebody has decided stays on record; a no and an answer are final, so that there is nothing to withdraw.
+/// Cancels an ask that is pending, or approved and not claimed. A denial or a result is final: its call will not run,
+/// so there is nothing to cancel. A recorded decision stays in the record.
 pub(super) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
     let answer = record.decision.as_ref().map(|decision| &decision.answer);
     match (record.state, answer) {
@@ -265,7 +272,7 @@ pub(super) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
     }
 }
 
-/// The call has got its result without running.
+/// Closes a pending or decided ask whose call got its result without running. Returns whether the state has changed.
 pub(super) fn close(record: &mut Record, now: Millis) -> bool {
     let open = matches!(record.state, AskState::Pending | AskState::Decided);
     if open {

@@ -1,4 +1,4 @@
-//! Suspended runs: kept until they are over, and resumed by one worker at a time (rule L5).
+//! Suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
 
 use std::time::Duration;
 
@@ -17,34 +17,35 @@ use super::{Ledger, LedgerError, checkpoint, closing, millis};
 #[cfg(feature = "ai-sdk")]
 mod chats;
 
-/// The claim of a run in its document.
+/// The JSON pointer to the claim in the document of a run.
 const CLAIM: &str = "/claim";
 
-/// A run in the ledger.
+/// A run as the ledger stores it: its snapshot or its result, and the claim of the worker that resumes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunRecord {
     version: u64,
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// How often it was saved.
+    /// How often the run was saved.
     pub saved: u64,
-    /// Where it stands: a [`SuspendedRun`](crate::SuspendedRun) as JSON, or what it came to.
+    /// The snapshot of the run, a [`SuspendedRun`](crate::SuspendedRun) as JSON, or its result once it is over.
     pub state: Value,
-    /// Whether it is over.
+    /// Whether the run has ended.
     pub over: bool,
-    /// Whether it is a chat, and no run.
+    /// Whether the row is a chat: `waiting_runs` does not list it, and it is never dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chat: bool,
-    /// Whether its asks and its log were dropped.
+    /// Whether the asks and the log of the run were dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dropped: bool,
-    /// Who resumes it, or did last.
+    /// The claim of the worker that resumes the run, or did last; `None` when no worker has taken the run since its
+    /// last save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimRecord>,
-    /// The token of the latest claim; 0 when there was none.
+    /// The token of the latest claim; 0 before the first.
     pub token: u64,
-    /// When it was first saved.
+    /// When the run was first saved, by the store's clock.
     pub saved_at: Millis,
 }
 
@@ -64,17 +65,17 @@ impl RunRecord {
         }
     }
 
-    /// Whether its asks and its log were dropped, as it was over.
+    /// Whether the asks and the log of this run were dropped after it had ended.
     pub(super) fn is_dropped(&self) -> bool {
         self.dropped
     }
 
-    /// Whether it is this run, and over.
+    /// Whether the record is of this run, is no chat, and has ended.
     pub(super) fn is_over_as(&self, run: &str) -> bool {
         self.over && !self.chat && self.run == run
     }
 
-    /// Gives it to a worker, unless another one has it.
+    /// Claims the run for a worker, unless an earlier claim has a lease that is not over.
     fn take(&mut self, worker: &str, lease: Millis, now: Millis) -> Taken {
         if let Some(claim) = self.claim.as_ref().filter(|claim| now < claim.until) {
             let by = claim.worker.clone();
@@ -87,51 +88,52 @@ impl RunRecord {
     }
 }
 
-/// Whether a worker may resume a run.
+/// The result of taking a run to resume it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Taken {
-    /// It may, and saves it with this token.
+    /// The worker has the lease on the run, and saves the run with this token.
     Taken {
-        /// Each claim of a run has a higher one.
+        /// The token of this claim, higher than those of all earlier claims of the run.
         token: u64,
-        /// Where it stands.
+        /// The snapshot that was saved last.
         state: Value,
     },
-    /// Another worker resumes it.
+    /// A worker has a lease on the run that is not over.
     Held {
-        /// Which.
+        /// The name of that worker.
         by: String,
-        /// Since when.
+        /// When it took the run, by the store's clock; `None` in claims that earlier versions wrote.
         since: Option<Millis>,
-        /// Until when, unless it renews.
+        /// When its lease ends unless it is renewed, by the store's clock.
         until: Millis,
     },
-    /// It is over, and came to this.
+    /// The run has ended.
     Over {
-        /// What.
+        /// The result that [`Ledger::end_run`] recorded.
         result: Value,
     },
-    /// There is no such run.
+    /// There is no run with this id.
     UnknownRun,
 }
 
-/// Whether a run was saved.
+/// The result of saving, ending or renewing a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Saved {
-    /// It was.
+    /// The change is recorded, or there was nothing to change.
     Saved,
-    /// Another worker has taken it over since, or it is over.
+    /// The token is not the one of the latest claim, as another worker has taken the run since, or the run has ended.
+    /// Nothing was recorded.
     StaleToken,
 }
 
 impl Ledger {
-    /// Keeps a run that waits, for whoever resumes it. With the token of a claim it gives the claim up; without one it
-    /// only begins: a run that is there already stays as it is.
+    /// Saves the snapshot of a suspended run, for the worker that resumes it. With the token of a claim the claim is
+    /// given up as well. Without a token the run is only created: one that is in the ledger already is left unchanged.
     ///
     /// # Errors
-    /// [`LedgerError`]; the run stands as it was.
+    /// [`LedgerError`]; the run is unchanged.
     pub async fn save_run(
         &self,
         run: &str,
@@ -141,10 +143,10 @@ impl Ledger {
         self.write_run(run, RunWrite { state, token, over: false, closes: &[] }).await
     }
 
-    /// Notes what a run came to.
+    /// Records the result of a run, which is over with it.
     ///
     /// # Errors
-    /// [`LedgerError`]; the run stands as it was.
+    /// [`LedgerError`]; the run is unchanged.
     pub async fn end_run(
         &self,
         run: &str,
@@ -155,10 +157,11 @@ impl Ledger {
         self.write_run(run, RunWrite { state, token: Some(token), over: true, closes: &[] }).await
     }
 
-    /// Takes a run to resume it. Of any number of workers one gets it, and keeps it as long as its lease.
+    /// Takes a run to resume it. Of any number of workers one gets the lease; the others get [`Taken::Held`] until the
+    /// lease is over or the run is saved.
     ///
     /// # Errors
-    /// [`LedgerError`]; nothing is taken.
+    /// [`LedgerError`]; the run is not taken.
     pub async fn take_run(
         &self,
         run: &str,
@@ -179,10 +182,10 @@ impl Ledger {
         .await
     }
 
-    /// Keeps a run for longer.
+    /// Extends the lease on a run, to this long from now.
     ///
     /// # Errors
-    /// [`LedgerError`]; the claim lasts as long as before.
+    /// [`LedgerError`]; the lease ends when it did before.
     pub async fn renew_run(
         &self,
         run: &str,
@@ -201,17 +204,17 @@ impl Ledger {
         .await
     }
 
-    /// A run, as it stands.
+    /// The stored record of a run; `None` when there is no run with this id.
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
     pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
         let found = there(self.store.get(&row_id(run)).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Run);
         found.map(|found| read(&found)).transpose()
     }
 
-    /// Saves a run, and closes the asks of the calls that have got their results, in one transaction.
+    /// Saves a run and closes the asks of the calls that have their results now, in one transaction.
     pub(crate) async fn write_run(
         &self,
         run: &str,
@@ -279,17 +282,17 @@ impl Ledger {
     }
 }
 
-/// What a run comes to, for now or for good.
+/// A new state of a run: a snapshot, or its result where the run is over.
 pub(crate) struct RunWrite<'w> {
     pub(crate) state: Value,
-    /// The claim; `None` only begins.
+    /// The token of the claim; without one the run is only created, and an existing one is left unchanged.
     pub(crate) token: Option<u64>,
     pub(crate) over: bool,
-    /// The asks of calls that have got their results.
+    /// The asks of the calls that have their results now.
     pub(crate) closes: &'w [String],
 }
 
-/// Asks that are closed when a change comes to this.
+/// Asks that are closed in the transaction of a change, if the change has the result `if_made`.
 struct Closing<'c, T> {
     asks: &'c [String],
     by: &'c str,
@@ -300,7 +303,7 @@ pub(super) fn row_id(run: &str) -> String {
     format!("run:{run}")
 }
 
-/// What lists go by.
+/// The state column of a run's row, which lists filter by.
 fn standing(record: &RunRecord) -> &'static str {
     match record {
         RunRecord { chat: true, .. } => "chat",
@@ -323,7 +326,7 @@ fn row_of(record: &RunRecord, linker: &Linker) -> Row {
     }
 }
 
-/// A run as it was stored.
+/// Reads a run from its row, after the row was compared with the last log entry about it (rule L8).
 pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
     let row = &found.row;
     let earlier = as_logged(found)?;
@@ -333,7 +336,7 @@ pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
         return Err(LedgerError::changed(&row.id, "it holds another run"));
     }
     let Some(body) = earlier else { return Ok(record) };
-    // Of a chat that was begun and not saved the first version said nothing.
+    // The first version logged no digest of a chat that was created and not saved yet.
     let is_empty_chat = record.chat && record.saved == 0 && record.state.is_null();
     let beside = (&*row.run, &*row.state, row.created_at);
     let within = (&*record.run, standing(&record), record.saved_at);
@@ -351,7 +354,8 @@ pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
     }
 }
 
-/// Something has become of a run: its row, and an entry where it is more than a longer lease.
+/// Writes the row of a run, and a log entry for the event. A renewed lease has no event, and is written without an
+/// entry.
 fn note(
     writing: &mut Writing<'_>,
     mut record: RunRecord,
@@ -376,7 +380,7 @@ fn note(
     Ok(())
 }
 
-/// A run is over, and everything about it but its row is dropped.
+/// Marks a run as over and dropped: its row stays, and the entry of this event is the first of what is left of its log.
 pub(super) fn note_dropped(
     writing: &mut Writing<'_>,
     run: &str,

@@ -1,4 +1,4 @@
-//! What a ledger needs of a store: rows by id, transactions over a few of them, and an appended log.
+//! The [`Store`] trait: rows by id, transactions over a few rows, and an append-only log for each run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,50 +14,50 @@ use super::ask::Millis;
 use super::record::AskState;
 use crate::error::BoxError;
 
-/// One row: an ask or a run, as JSON, and what lists go by.
+/// One row: an ask or a run as a JSON document, with the columns that lists filter and sort by.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its key.
+    /// The unique key of the row.
     pub id: String,
     /// Whether it is an ask or a run.
     pub kind: RowKind,
     /// The run it belongs to.
     pub run: String,
-    /// Where it stands.
+    /// The state of the ask ([`AskState::as_str`]), or of the run: `waiting`, `over` or `chat`.
     pub state: String,
     /// When it was first written, by the store's clock.
     pub created_at: Millis,
-    /// When something becomes of it by itself.
+    /// When time alone changes the state of an ask ([`Record::due_at`](super::Record::due_at)); `None` for runs.
     pub due_at: Option<Millis>,
-    /// Who wants an ask: its [`principal`](super::Ask::principal), or the first 512 bytes of it. Empty where it does not
-    /// say, and for runs.
+    /// The requester of an ask: at most the first 512 bytes of its [`principal`](super::Ask::principal). Empty for asks
+    /// without a principal, and for runs.
     pub requester: String,
-    /// The whole of it, as JSON.
+    /// The complete ask or run, as JSON text. A store keeps it byte for byte.
     pub doc: String,
 }
 
-/// A row as it was read.
+/// A row, with the last log entry about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The row.
+    /// The row as it is stored.
     pub row: Row,
-    /// The body of the last entry about it ([`Draft::row`]), read in the same snapshot. The ledger refuses a row that is
-    /// not what this entry says (rule L8).
+    /// The body of the last log entry about the row ([`Draft::row`]), read in the same snapshot. The ledger refuses a
+    /// row that does not match the digest in this entry (rule L8).
     pub entry: Option<String>,
 }
 
-/// What there is under an id, read in one snapshot.
+/// The result of looking an id up, read in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// A row.
+    /// There is a row with this id.
     Found(Found),
-    /// No row, though the log has an entry about it ([`Draft::row`]). A ledger removes rows with their entries
-    /// ([`Dropped`]), so that something else has removed this one: the ledger refuses to make it anew (rule L8).
+    /// There is no row, but the log has an entry about it ([`Draft::row`]). A ledger removes rows together with their
+    /// entries ([`Dropped`]), so something else has removed this row. The ledger does not create it anew (rule L8).
     Removed {
-        /// The id.
+        /// The id that was looked up.
         id: String,
     },
-    /// Neither a row nor an entry.
+    /// There is neither a row nor a log entry about one.
     Nothing,
 }
 
@@ -72,17 +72,17 @@ impl Lookup {
     }
 }
 
-/// What a row holds.
+/// Whether a row is an ask or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
-    /// An ask.
+    /// The row is an ask.
     Ask,
-    /// A suspended run.
+    /// The row is a run or a chat.
     Run,
 }
 
 impl RowKind {
-    /// As it is written.
+    /// The name of the kind, as stores write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,89 +91,90 @@ impl RowKind {
         }
     }
 
-    /// As it was written.
+    /// Reads a name that [`as_str`](Self::as_str) gave; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Ask, Self::Run].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// What happened to a row, before it is linked into the log of its run.
+/// A log entry before it is linked into the log of its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// Whose log.
+    /// The run to whose log the entry is appended.
     pub run: String,
-    /// The id of the row that it is about; none when it is about no row, as in a checkpoint.
+    /// The id of the row that the entry is about; `None` for an entry about no row, such as a checkpoint.
     pub row: Option<String>,
-    /// What happened, as JSON.
+    /// The event and its data, as JSON.
     pub body: Value,
 }
 
-/// One link of the log of a run.
+/// One entry of the log of a run, linked to the entry before it by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Whose log.
+    /// The run that the log belongs to.
     pub run: String,
-    /// Its place, from 1.
+    /// The place of the entry in the log, counted from 1.
     pub seq: i64,
     /// The hash of the entry before it; empty for the first.
     pub prev: String,
-    /// The hash of run, place, the hash before, and the body.
+    /// The hash over `run`, `seq`, `prev` and `body` ([`Linker::hash`]).
     pub hash: String,
-    /// What happened, as canonical JSON text.
+    /// The event and its data, as canonical JSON text.
     pub body: String,
 }
 
-/// What a transaction writes.
+/// The writes of one transaction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
-    /// Rows, new or in place of the ones that were read.
+    /// Rows to insert, or to replace by their ids.
     pub rows: Vec<Row>,
-    /// What is appended to logs, in this order.
+    /// Entries to append to logs, in this order.
     pub log: Vec<Draft>,
-    /// What is removed after that.
+    /// Rows and entries to remove, after the other writes.
     pub drop: Option<Dropped>,
-    /// When this may still be written, by the store's clock; at any time when there is none. A store that writes some time
-    /// after it has read does not write later than that: it runs the work again.
+    /// The last time, by the store's clock, at which these writes may be made; `None` means any time. A store that can
+    /// write only later than that runs the work again with the new time.
     pub until: Option<Millis>,
 }
 
 /// Rows that are removed, with the part of their run's log that is about them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
-    /// The run.
+    /// The run that the rows belong to.
     pub run: String,
-    /// The last entry of its log, by its place and hash: this one and the ones before it are removed. When the log no
-    /// longer ends there, the whole transaction writes nothing.
+    /// The place and the hash of the entry that the log ended with when it was read: this entry and all before it are
+    /// removed. If the log ends elsewhere when the transaction begins, the whole transaction writes nothing.
     pub end: (i64, String),
-    /// The ids of the rows.
+    /// The ids of the rows to remove.
     pub rows: Vec<String>,
 }
 
-/// What a transaction does: given the store's time and what there is under each of its ids, in order, it says what to
-/// write. It may be run again, when the store has to repeat the transaction; nothing of a run that is repeated stays.
+/// The logic of a transaction: gets the store's time and a [`Lookup`] for each id of the transaction, in their
+/// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
+/// earlier call are then discarded.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this kind.
+    /// Only rows of this kind; `None` means both.
     pub kind: Option<RowKind>,
-    /// In one of these states; all when empty.
+    /// Only rows in one of these states; empty means all.
     pub states: Vec<String>,
-    /// Of this run.
+    /// Only rows of this run; `None` means all.
     pub run: Option<String>,
-    /// So many at most.
+    /// The largest number of rows to list; `None` means no limit.
     pub limit: Option<u32>,
 }
 
 /// Where a ledger keeps its rows and its log.
 ///
-/// Two transactions over the same row never interleave: the later one reads what the earlier one wrote. What a
-/// transaction writes is there as a whole or not at all, and stays there when the process is killed. Logs have no gaps:
-/// entry `n + 1` of a run is written after entry `n`, linked to it by [`Linker`].
+/// Transactions over the same row are serialized: the later one reads what the earlier one wrote. Transactions are
+/// atomic, and their writes are durable when the process is killed. Logs have no gaps: entry `n + 1` of a run is
+/// written after entry `n`, linked to it by [`Linker`].
 pub trait Store: Send + Sync + 'static {
-    /// Reads the rows of these ids and writes what `work` says, in one transaction.
+    /// Looks these ids up, calls `work`, and makes the writes that it returns, in one transaction.
     fn transact<'a>(
         &'a self,
         ids: &'a [String],
@@ -181,17 +182,17 @@ pub trait Store: Send + Sync + 'static {
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// What there is under this id.
+    /// Looks one id up, without a transaction.
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>>;
 
-    /// The rows that fit, newest first.
+    /// The rows that match the filter, newest first.
     fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>>;
 
-    /// The ids of asks whose time is over by the store's clock, the longest over first, so many at most.
+    /// The ids of at most `limit` asks whose [`due_at`](Row::due_at) has passed by the store's clock, earliest first.
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
-    /// Each requester of pending asks, and how many of theirs there are whose time is not over by the store's clock, in
-    /// any order. Without this method, the pending asks are read.
+    /// The requesters of pending asks, in any order, each with the number of their asks that have not expired by the
+    /// store's clock. The default implementation reads all pending asks.
     fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
         Box::pin(async move {
             let mut time = Millis::MIN;
@@ -212,7 +213,7 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
-    /// The log of a run behind this place, in order, so many at most.
+    /// At most `limit` entries of the log of a run, in order, from the first one behind the place `after`.
     fn log<'a>(
         &'a self,
         run: &'a str,
@@ -220,16 +221,17 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>>;
 
-    /// The runs that have a log or rows, in the order of their bytes, behind this one, so many at most. A run with rows
-    /// and no log is what somebody has smuggled in.
+    /// At most `limit` ids of runs that have a log or rows, in the order of their bytes, from the first one behind
+    /// `after`. Runs with rows and without a log are included, so that [`Ledger::verify`](super::Ledger::verify) finds
+    /// rows that something else than a ledger has inserted.
     fn logs<'a>(
         &'a self,
         after: &'a str,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 
-    /// The last entry of each log of the runs behind this one, in the order of the bytes of their runs, so many at most;
-    /// none when there is no log behind it. Without this method, the logs are read.
+    /// The last entries of at most `limit` logs, in the order of the bytes of their runs, from the first run behind
+    /// `after`; empty when no log is left. The default implementation reads the logs.
     fn heads<'a>(
         &'a self,
         after: &'a str,
@@ -252,9 +254,9 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
-    /// Waits until the log of a run goes on behind this place, and gives its last place. `-1` is behind no log at all,
-    /// and so never waits. A store that is told of changes wakes at once; without this method, the log is looked at ten
-    /// times a second.
+    /// Waits until the log of a run has an entry behind the place `after`, and returns the place of its last entry.
+    /// With `-1` it returns at once, with 0 for a run without a log. A store that gets notifications wakes at once; the
+    /// default implementation polls the log ten times a second.
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(async move {
             let mut last = after.max(0);
@@ -327,7 +329,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
 }
 
-/// The store could not be reached, read or written.
+/// The error of a store that could not be reached, read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the store could not {what}")]
 pub struct StoreError {
@@ -337,26 +339,27 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// What could not be done, and why.
+    /// An error that reads "the store could not {what}", with its source.
     pub fn new(what: impl Into<String>, source: impl Into<BoxError>) -> Self {
         Self { what: what.into(), source: source.into() }
     }
 }
 
-/// Links entries of a log: by SHA-256, or with a key by HMAC.
+/// Links the entries of a log by SHA-256, or by HMAC-SHA256 where there is a key.
 #[derive(Clone, Default)]
 pub struct Linker {
     key: Option<Arc<[u8]>>,
 }
 
 impl Linker {
-    /// With a key: whoever does not have it cannot make a log that verifies.
+    /// A linker with a key: without the key, no one can make a log that verifies.
     #[must_use]
     pub fn with_key(key: &[u8]) -> Self {
         Self { key: Some(key.into()) }
     }
 
-    /// The next entry of a log.
+    /// The entry that a draft becomes behind the last entry of a log, given by its place and hash; `None` for an empty
+    /// log.
     #[must_use]
     pub fn link(&self, last: Option<(i64, &str)>, draft: &Draft) -> Entry {
         let (seq, prev) = last.map_or((1, ""), |(seq, hash)| (seq + 1, hash));
@@ -365,12 +368,13 @@ impl Linker {
         Entry { run: draft.run.clone(), seq, prev: prev.to_owned(), hash, body }
     }
 
-    /// The seal of a lease, which is renewed without an entry of its own.
+    /// The seal over the end of a lease. A lease is renewed without a log entry, so no digest in the log covers its
+    /// end.
     pub(super) fn lease(&self, row: &str, token: u64, until: Millis) -> String {
         self.digest(&serde_json::json!(["lease", 1, row, token, until]))
     }
 
-    /// The hash that an entry must have.
+    /// The hash that an entry with these values must have.
     #[must_use]
     pub fn hash(&self, run: &str, seq: i64, prev: &str, body: &str) -> String {
         self.digest(&serde_json::json!([1, run, seq, prev, body]))
@@ -407,7 +411,7 @@ fn keyed_digest(key: &[u8], value: &Value) -> String {
         Ok(mac) => crate::args::hex(
             &mac.chain_update(crate::args::canonical(value).as_bytes()).finalize().into_bytes(),
         ),
-        // A key may have any length.
+        // Unreachable: HMAC takes keys of any length.
         Err(_) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! How asks and runs are stored, and whether what is read is what the log says (rules L7, L8).
+//! The stored form of asks and runs, and the comparison of a row with the log (rules L7, L8).
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -11,32 +11,33 @@ use super::store::{Draft, Found, Linker, Lookup, Row, RowKind, Writes};
 use super::{LedgerError, rules};
 use crate::args::depth;
 
-/// The version of the stored form that is written.
+/// The version of the stored form that this build writes.
 pub(super) const VERSION: u64 = 2;
 
-/// The versions that are read. In the first one a lease ended in its claim, and an entry held the digest of an ask, or of
-/// the state of a run, in the place of the row's.
+/// The versions that this build reads. In version 1 the end of a lease was part of the claim, and an entry contained a
+/// digest of the ask, or of the state of the run, in place of the digest of the row.
 const KNOWN: [u64; 2] = [1, VERSION];
 
-/// What stands between a document and its lease. The end of a lease is renewed without an entry in the log, so that it is
-/// behind everything that the digest of a row is over, with a seal of its own.
+/// The text between a document and its lease. The end of a lease is renewed without a log entry, so it cannot be
+/// covered by the digest of the row, which the last entry contains: it comes last in the document, with a seal of its
+/// own.
 const LEASE: &str = ",\"lease\":";
 
-/// How many bytes an ask or a run may have, with everything that has become of it: what every store can keep.
+/// The largest document of an ask or a run, in bytes: a size that every store can keep.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How deep its values may be nested. serde_json reads 128 levels, so that whatever was read from a text fits, in here
-/// too.
+/// How deep the values of a document may be nested. serde_json reads at most 128 levels, so any value that was read
+/// from text fits, also inside of the levels that the document adds.
 pub(super) const MAX_DEPTH: usize = 160;
 
-/// How many bytes the id of a run may have. It is in indexes, of which PostgreSQL has the strictest: 2704 bytes for all
-/// columns, and a byte that it cannot keep takes two.
+/// The longest id of a run, in bytes. It is in indexes, and PostgreSQL has the strictest limit: 2704 bytes for all
+/// columns of an index entry, where a byte that has to be escaped takes two.
 const MAX_ID: usize = 1 << 10;
 
-/// The claim of an ask in its document.
+/// The JSON pointer to the claim in the document of an ask.
 const CLAIM: &str = "/ask/claim";
 
-/// What a change writes: a row for each record, and an entry for each event.
+/// Collects the writes of one change: a row for each record, and a log entry for each event.
 pub(super) struct Writing<'l> {
     linker: &'l Linker,
     pub(super) now: Millis,
@@ -48,7 +49,7 @@ impl<'l> Writing<'l> {
         Self { linker, now, writes: Writes::default() }
     }
 
-    /// Something has happened to an ask: its row, and an entry with the digest of the row.
+    /// Adds the row of an ask, and an entry for an event, with the digest of the row.
     pub(super) fn note(
         &mut self,
         record: &Record,
@@ -74,19 +75,19 @@ impl<'l> Writing<'l> {
         Ok(())
     }
 
-    /// A row, and an entry about it.
+    /// Adds a row, and an entry about it.
     pub(super) fn append(&mut self, row: Row, body: Value) {
         self.writes.log.push(Draft { run: row.run.clone(), row: Some(row.id.clone()), body });
         self.replace(row);
     }
 
-    /// An ask of which nothing but the end of its lease has changed.
+    /// Adds the row of an ask without an entry, as only the end of its lease has changed.
     pub(super) fn renew(&mut self, record: &Record) -> Result<(), LedgerError> {
         self.replace(keepable(row_of(record, self.linker))?);
         Ok(())
     }
 
-    /// A row, in the place of an earlier one of this change.
+    /// Adds a row, in place of an earlier write of the same row.
     pub(super) fn replace(&mut self, row: Row) {
         self.writes.rows.retain(|earlier| earlier.id != row.id);
         self.writes.rows.push(row);
@@ -101,7 +102,7 @@ impl<'l> Writing<'l> {
     }
 }
 
-/// The row of an ask, as it is written.
+/// The row of an ask in the version that this build writes.
 fn row_of(record: &Record, linker: &Linker) -> Row {
     let doc = json!({"version": VERSION, "ask": record});
     Row {
@@ -116,7 +117,7 @@ fn row_of(record: &Record, linker: &Linker) -> Row {
     }
 }
 
-/// A document as it is stored, with the lease of its claim at its end.
+/// The text of a document: the end of the lease is moved from the claim to the end of the text, with a seal.
 pub(super) fn document(
     mut doc: Value,
     claim: &str,
@@ -134,7 +135,7 @@ pub(super) fn document(
     text
 }
 
-/// A document without its lease, and the end and the seal of the lease.
+/// Splits a document into the text before its lease, and the end and the seal of the lease.
 fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
     let split = || {
         let (body, lease) = doc.rsplit_once(LEASE)?;
@@ -146,7 +147,7 @@ fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
     split().map_or((doc, None), |(body, lease)| (body, Some(lease)))
 }
 
-/// A digest of a row: of everything but the end of its lease, and what follows from the rest.
+/// The digest of a row: of everything but the end of its lease, and the two columns that follow from the document.
 pub(super) fn digest(row: &Row) -> String {
     let Row { id, kind, run, state, created_at, due_at: _, requester: _, doc } = row;
     let (created_at, doc) = (created_at.to_string(), without_lease(doc).0);
@@ -158,8 +159,8 @@ pub(super) fn digest(row: &Row) -> String {
     crate::args::hex(&hash.finalize())
 }
 
-/// The row under an id, if there is one. One that was removed while entries about it are left is not made anew: what was
-/// denied or executed would be asked about or run again (rule L8).
+/// The row of a lookup, if there is one. A row that was removed while the log has entries about it is an error: created
+/// anew, a denied call would be asked about again, or an executed one run again (rule L8).
 pub(super) fn there(lookup: Lookup) -> Result<Option<Found>, LedgerError> {
     match lookup {
         Lookup::Found(found) => Ok(Some(found)),
@@ -170,8 +171,8 @@ pub(super) fn there(lookup: Lookup) -> Result<Option<Found>, LedgerError> {
     }
 }
 
-/// Compares a row with the last entry about it (rule L8). Gives the entry when an earlier version wrote it, and what is in
-/// the row has to be compared with it.
+/// Compares a row with the last entry about it (rule L8). Returns the entry when version 1 wrote it, which contains no
+/// digest of the row, so that the caller has to compare the record with it; `Null` when there is no entry.
 pub(super) fn as_logged(found: &Found) -> Result<Option<Value>, LedgerError> {
     let Some(entry) = &found.entry else { return Ok(Some(Value::Null)) };
     let body: Value = serde_json::from_str(entry)
@@ -183,22 +184,22 @@ pub(super) fn as_logged(found: &Found) -> Result<Option<Value>, LedgerError> {
     }
 }
 
-/// How a row and its log differ.
+/// The problem of a row that does not match the last entry about it.
 pub(super) const DIFFERS: &str = "it is not what the last entry about it in the log says";
 
-/// Whether the lease of a row is the one that the ledger has written.
+/// Whether the lease of a row has a valid seal, and is there exactly when the record has a claim.
 pub(super) fn lease_fits(row: &Row, claim: Option<&ClaimRecord>, token: u64, by: &Linker) -> bool {
     match (claim, without_lease(&row.doc).1) {
         (Some(claim), Some((until, seal))) => {
             until == claim.until && seal == by.lease(&row.id, token, until)
         }
-        // As the first version wrote it: its end is part of the claim.
+        // Version 1 wrote the end of the lease as a part of the claim, without a seal.
         (Some(_), None) => true,
         (None, lease) => lease.is_none(),
     }
 }
 
-/// A row, if it can be read again.
+/// Refuses a row that is too large, or nested too deep, to be read again.
 pub(super) fn keepable(row: Row) -> Result<Row, LedgerError> {
     let problem = if row.doc.len() > MAX_BYTES {
         let bytes = row.doc.len();
@@ -211,7 +212,7 @@ pub(super) fn keepable(row: Row) -> Result<Row, LedgerError> {
     Err(LedgerError::Unkeepable { id: row.id, problem })
 }
 
-/// Refuses the id of a run that not every store can find again.
+/// Refuses the id of a run that is too long for the indexes of some store.
 pub(super) fn check_run(run: &str) -> Result<(), LedgerError> {
     if run.len() <= MAX_ID {
         return Ok(());
@@ -224,7 +225,7 @@ pub(super) fn check_run(run: &str) -> Result<(), LedgerError> {
     Err(LedgerError::Unkeepable { id, problem })
 }
 
-/// An ask as it was stored.
+/// Reads an ask from its row, after the row was compared with the last log entry about it (rule L8).
 pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
     let row = &found.row;
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
@@ -235,7 +236,7 @@ pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
     if record.ask.id() != row.id {
         return Err(LedgerError::changed(&row.id, "it holds another ask"));
     }
-    // Lists go by what stands beside the document.
+    // Lists use these columns, which the digest of the row does not cover.
     if record.due_at() != row.due_at {
         return Err(LedgerError::changed(&row.id, "it is due at another time than it says"));
     }
@@ -253,7 +254,7 @@ pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
     }
 }
 
-/// The digest of an ask that entries of the first version hold.
+/// The digest of an ask as entries of version 1 contain it: of the record without the end of its lease.
 fn earlier_digest(record: &Record) -> String {
     let mut value = json!(record);
     if let Some(claim) = value.get_mut("claim").and_then(Value::as_object_mut) {
@@ -262,8 +263,8 @@ fn earlier_digest(record: &Record) -> String {
     crate::args::digest(&value)
 }
 
-/// What a row holds, with its lease in its claim. The version is looked at before anything else: another one may look in
-/// any way.
+/// The document of a row as JSON, with the end of the lease back in its claim. The version is checked before anything
+/// else, as a document of another version may have any form.
 pub(super) fn value(row: &Row, claim: &str) -> Result<Value, LedgerError> {
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
     if depth::of_text(&row.doc) > MAX_DEPTH {

@@ -1,11 +1,11 @@
-//! Waiting for what becomes of the asks of a run.
+//! Waiting for changes of the asks of a run.
 
 use super::{Ledger, LedgerError};
 
 impl Ledger {
-    /// Waits until something has happened to an ask of this run behind this place of its log, and gives the place of the
-    /// last thing that has. Looking at the asks between two calls misses nothing, also when the store was away
-    /// meanwhile.
+    /// Waits until the log of this run has an entry behind the place `after`, and returns the place of its last entry.
+    /// With `-1` it returns at once. Pass the returned place to the next call: a caller that reads the asks between two
+    /// calls misses no change, also when the store was unreachable meanwhile.
     ///
     /// ```
     /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Answer};
@@ -22,7 +22,7 @@ impl Ledger {
     /// ```
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`] when the store cannot be read.
     pub async fn changed(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
         Ok(self.store.changed(run, after).await?)
     }

@@ -1,4 +1,4 @@
-//! Rows and entries as columns, which is how one statement takes any number of them.
+//! Rows and log entries as arrays, one for each column: one statement takes any number of them through `unnest`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use super::rows::encode;
 use crate::ledger::{Entry, Millis, Row};
 
-/// How long a notification may be, for PostgreSQL. Whoever waits for a run of a longer name looks from time to time.
+/// PostgreSQL's limit on the payload of a notification, in bytes. A run with a longer id is not notified; those who
+/// wait for it poll the log.
 const LONGEST_NOTIFIED: usize = 7_999;
 
-/// The runs, as they can be notified.
+/// The runs whose ids fit into a notification.
 pub(super) fn notified<'r>(runs: &'r [Cow<'r, str>]) -> Vec<&'r str> {
     runs.iter().map(|run| &**run).filter(|run| run.len() <= LONGEST_NOTIFIED).collect()
 }
 
-/// Rows as columns.
+/// Rows as one array for each column.
 pub(super) struct RowColumns<'w> {
     pub(super) ids: Vec<Cow<'w, str>>,
     pub(super) kinds: Vec<&'static str>,
@@ -28,7 +29,7 @@ pub(super) struct RowColumns<'w> {
 
 impl<'w> RowColumns<'w> {
     pub(super) fn of(rows: impl IntoIterator<Item = &'w Row>) -> Self {
-        // In the order of their ids. Of several writes of one row the last one stays.
+        // Sorted by id, and with only the last of several writes of one row.
         let last: BTreeMap<_, _> = rows.into_iter().map(|row| (&*row.id, row)).collect();
         let rows = || last.values().copied();
         Self {
@@ -44,7 +45,7 @@ impl<'w> RowColumns<'w> {
     }
 }
 
-/// Entries of logs as columns, and the ends of these logs.
+/// Log entries as one array for each column, and the new ends of their logs.
 pub(super) struct LogColumns<'w> {
     pub(super) runs: Vec<Cow<'w, str>>,
     pub(super) seqs: Vec<i64>,

@@ -1,4 +1,4 @@
-//! URLs, connections, and the pool.
+//! Reading the URL, making connections, and the connection pool.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +13,17 @@ use tokio_postgres::{Config, Socket};
 use super::failure::Failure;
 use crate::ledger::StoreError;
 
-/// How long a connection may take to be made.
+/// The default time limit for making a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A server frees what a client has locked that went away without saying so. Statements are planned once for each
-/// connection, and by the indexes: a table that is small at that time may be large later.
+/// The settings of each connection. The timeout frees the locks of a client that has vanished within a transaction.
+/// Statements are planned once for each connection, and always by the indexes: a table that is small when its
+/// statements are planned may be large later.
 const SESSION: &str =
     "SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 
-/// Where a server is: what can be shown of a URL.
+/// The parts of a URL that may be shown: the database, the host and the port.
 #[derive(Debug, Clone)]
 pub(super) struct Address(String);
 
@@ -32,7 +33,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads a URL. What is wrong with it is not repeated, as it may be a piece of the password.
+/// Reads a URL. The error does not quote the wrong part, which may be a piece of the password.
 pub(super) fn read(url: &str) -> Result<(Address, Config), StoreError> {
     let Ok(mut config) = url.parse::<Config>() else {
         let why = "it is not of the form postgres://user:password@host:port/database \
@@ -86,13 +87,13 @@ where
         .map_err(|error| Failure::Refused(error.to_string()))
 }
 
-/// A connection, for as long as it is held.
+/// Takes a connection from the pool, which gets it back when it is dropped.
 pub(super) async fn checked_out(pool: &Pool) -> Result<Object, Failure> {
     Ok(pool.get().await?)
 }
 
 /// A connection with an open transaction. When it is dropped before it is [finished](Self::finished), the connection is
-/// closed, so that nobody else goes on in the same transaction.
+/// closed instead of returned to the pool, so that its next user is not inside of this transaction.
 #[derive(Debug)]
 pub(super) struct Open(Option<Object>);
 
@@ -101,12 +102,12 @@ impl Open {
         Self(Some(client))
     }
 
-    /// The connection.
+    /// The connection, which is there until the transaction is finished.
     pub(super) fn client(&self) -> Result<&Object, Failure> {
         self.0.as_ref().ok_or_else(|| Failure::Refused("its transaction is over".into()))
     }
 
-    /// The transaction is over: others may have the connection.
+    /// Returns the connection to the pool, after its transaction was committed or rolled back.
     pub(super) fn finished(mut self) {
         drop(self.0.take());
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the server, and whether to try again.
+//! Failures of the connection and the server, and which of them are tried again.
 
 use std::error::Error as _;
 use std::io;
@@ -10,26 +10,27 @@ use tokio_postgres::error::SqlState;
 use super::pooling::NEEDS_SESSIONS;
 use crate::ledger::StoreError;
 
-/// Something went wrong, in words without values (rule S2).
+/// A failure, with a reason that contains no values (rule S2).
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
-    /// The server is not there, or not ready. It may come back.
+    /// The server cannot be reached, or is not ready. It may come back.
     Unreachable(String),
-    /// Two transactions were in each other's way.
+    /// A serialization failure or a deadlock with another transaction, or a transaction that was lost and not
+    /// committed. It can be repeated.
     Conflict(String),
-    /// It would fail again.
+    /// A failure that a repetition would not change.
     Refused(String),
-    /// The server went away in a commit, and stayed away.
+    /// The connection was lost in a commit, and whether it was committed could not be found out.
     Unsure(String),
 }
 
 impl Failure {
-    /// Whether it may be otherwise a little later.
+    /// Whether the operation may succeed if it is repeated a little later.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Conflict(_))
     }
 
-    /// For the caller of the store.
+    /// The error that the caller of the store gets; `what` could not be done.
     pub(super) fn into_error(self, what: String) -> StoreError {
         match self {
             Self::Unreachable(why) | Self::Conflict(why) | Self::Refused(why) => {
@@ -55,7 +56,7 @@ impl From<tokio_postgres::Error> for Failure {
                     Self::Refused(format!("{text}: {NEEDS_SESSIONS}"))
                 }
                 &SqlState::TOO_MANY_CONNECTIONS => Self::Unreachable(text),
-                // A shutdown, a crash, a server that starts; a lost connection.
+                // Class 57P: the server shuts down, has crashed, or is starting. Class 08: the connection was lost.
                 code if code.code().starts_with("57P") || code.code().starts_with("08") => {
                     Self::Unreachable(text)
                 }
@@ -88,7 +89,7 @@ impl From<PoolError> for Failure {
     }
 }
 
-/// What happened. Details and hints of the server are left out: they show values.
+/// The reason of a failure. The server's details and hints are left out, as they contain values.
 fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let (severity, message, code) = (error.severity(), error.message(), error.code().code());
@@ -100,7 +101,7 @@ fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// How often something was tried, and for how much longer to try.
+/// The attempts of one operation: how many were made, and until when to make more.
 #[derive(Debug)]
 pub(super) struct Attempts {
     until: Instant,
@@ -112,7 +113,8 @@ impl Attempts {
         Self { until: Instant::now() + patience, count: 0 }
     }
 
-    /// Waits a little, or gives the failure back when it would stay or the patience is over.
+    /// Waits before the next attempt. Returns the failure if a repetition would not help, or if the time for attempts
+    /// is over.
     pub(super) async fn again(&mut self, failure: Failure) -> Result<(), Failure> {
         let now = Instant::now();
         if !failure.is_passing() || now >= self.until {
@@ -123,7 +125,7 @@ impl Attempts {
             Failure::Conflict(_) => 50,
             _ => 500,
         };
-        // Somewhere between half and all of it, so that those who were in each other's way part.
+        // A random part of at least half, so that two transactions that conflicted do not meet again.
         let full = (5_u64 << self.count.min(8)).min(longest);
         let random = u64::from(uuid::Uuid::now_v7().as_bytes()[15]);
         let pause = Duration::from_millis(full / 2 + full * random / 512);

@@ -1,4 +1,4 @@
-//! Waking whoever waits for a run (`LISTEN`).
+//! Notifications of changed runs (`LISTEN`), for [`Ledger::changed`](crate::ledger::Ledger::changed).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use tokio_postgres::{AsyncMessage, Config, Socket};
 
 use super::{rows, schema};
 
-/// How long to wait before the next try, after the connection was lost.
+/// The pause before the listener reconnects after it has lost its connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
 type Wakers = Arc<Mutex<HashMap<String, watch::Sender<()>>>>;
@@ -28,14 +28,14 @@ fn wake(sender: &watch::Sender<()>) {
     sender.send_replace(());
 }
 
-/// One connection that listens for all runs, made when somebody first waits, and made again when it is lost.
+/// One connection that listens for all runs. It is made for the first waker, and made anew when it is lost.
 pub(super) struct Listener {
     wakers: Wakers,
     task: Mutex<Option<JoinHandle<()>>>,
     session: Box<dyn Fn(Wakers) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
-/// Wakes when a run may have changed.
+/// A subscription to one run, which wakes when the run may have changed.
 pub(super) struct Waker {
     run: String,
     wakers: Wakers,
@@ -64,7 +64,7 @@ impl Listener {
         Self { wakers: Arc::default(), task: Mutex::new(None), session: Box::new(session) }
     }
 
-    /// Notices from now on whatever may have changed a run.
+    /// Subscribes to a run: changes from now on wake the waker.
     pub(super) fn waker(&self, run: &str) -> Waker {
         let receiver = lock(&self.wakers)
             .entry(run.to_owned())
@@ -74,7 +74,7 @@ impl Listener {
         Waker { run: run.to_owned(), wakers: self.wakers.clone(), receiver }
     }
 
-    /// A task may be over as its runtime is: the next one who waits starts another.
+    /// Starts the task of the connection if it is not running: it ends with the runtime that it was started on.
     fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -85,7 +85,7 @@ impl Listener {
     }
 }
 
-/// One connection, until it is lost.
+/// Listens on one connection until it is lost.
 async fn listen<T>(config: &Config, tls: T, wakers: &Wakers) -> Result<(), tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
@@ -95,7 +95,7 @@ where
         for statement in schema::LISTEN {
             client.batch_execute(statement).await?;
         }
-        // Whatever happened before: everybody looks once more.
+        // Changes from before `LISTEN` were not notified to this connection, so every waker reads its log once more.
         lock(wakers).values().for_each(wake);
         pending::<Result<(), tokio_postgres::Error>>().await
     };
@@ -129,7 +129,7 @@ impl Drop for Listener {
 }
 
 impl Waker {
-    /// The run may have changed since this was last called, or since the waker was made.
+    /// Waits until the run may have changed since the last call, or since the waker was made.
     pub(super) async fn woken(&mut self) {
         if self.receiver.changed().await.is_err() {
             pending::<()>().await;

@@ -11,27 +11,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! - **Tables** are `countersign_…` in the connection's schema, made on connecting; `?options=-csearch_path%3Dname`
-//!   names another schema. Any number of processes may connect at once. PostgreSQL 13 or later.
-//! - **A transaction** over one row reads it, without a lock, and writes it in one statement, if it is still the version
-//!   that was read and its run's log ends where it did. Otherwise, and for anything else, it locks: the ends of logs, in
-//!   order, and then the rows. So of two that touch the same ask the later one reads what the earlier one wrote. What many
-//!   do at the same time goes to the server together. Time is the server's (rule L4).
-//! - **When the server goes away**, reads and whatever was not yet committed are repeated for as long as
-//!   [`patience`](PostgresBuilder::patience) lasts. When it goes away in a commit, the server is asked, once it is back,
-//!   what became of it. When it stays away, the error says that nobody knows; every operation of a ledger may be
-//!   repeated.
-//! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) is `LISTEN` on the channel `countersign_changes`;
-//!   every writer notifies it with the run, right behind its commit and not within it, as PostgreSQL lets commits that
-//!   notify wait for each other.
-//! - **A pooler in front of it**, such as PgBouncer, has to pool sessions (`pool_mode = session`). One that shares
-//!   connections by transaction or statement is refused on connecting: prepared statements, settings and `LISTEN` belong
-//!   to one connection. The store has a pool of its own, so that none is needed.
+//! - **Tables** are named `countersign_…`, in the schema of the connection, and are created on connecting;
+//! `?options=-csearch_path%3Dname` in the URL names another schema. Any number of processes may connect at once.
+//! PostgreSQL 13 or later.
+//! - **A transaction** over one row reads the row without a lock, and writes it in one statement if the row is still
+//! the version that was read and its run's log ends where it did. Otherwise, and for all other transactions, it locks
+//! the ends of logs, in order, and then the rows. So of two transactions over the same ask the later one reads what the
+//! earlier one wrote. Concurrent transactions go to the server in batches. Time is the server's (rule L4).
+//! - **When the server goes away**, reads and uncommitted transactions are repeated for as long as
+//! [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
+//! back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
+//! operation of a ledger may be repeated.
+//! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) uses `LISTEN` on the channel
+//! `countersign_changes`; every writer notifies the channel with the id of the run, right behind its commit and not
+//! within it, as PostgreSQL lets commits that notify wait for each other.
+//! - **A pooler in front of the server**, such as PgBouncer, has to pool sessions (`pool_mode = session`). A pooler
+//! that shares connections by transaction or statement is refused on connecting: prepared statements, settings and
+//! `LISTEN` belong to one connection. The store has a pool of its own, so a pooler is not needed.
 //! - **A read-only default** of the server, the role or the URL (`default_transaction_read_only`) is respected: reading
-//!   works, and every change is an error.
+//! works, and every change is an error.
 //! - **TLS** is up to you: [`PostgresBuilder::connect_tls`] takes a connector. Without one nothing is encrypted.
 //!
-//! With `tokio_postgres=debug`, the driver logs statements with their values, and so arguments of calls.
+//! With `tokio_postgres=debug`, the driver logs statements with their values, which include the arguments of calls.
 
 mod columns;
 mod connection;
@@ -61,10 +62,10 @@ use listen::Listener;
 use swap::{Seen, Swap, Swapped};
 use together::Together;
 
-/// How often a waiting run looks by itself, should a notification ever get lost.
+/// How often a waiting task polls the log, in case a notification is lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Rows and logs in PostgreSQL.
+/// A store of the ledger in PostgreSQL, with a connection pool of its own.
 pub struct PostgresStore {
     pool: Pool,
     looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
@@ -74,7 +75,7 @@ pub struct PostgresStore {
     patience: Duration,
 }
 
-/// How to connect.
+/// The settings of a [`PostgresStore`]: the URL, the size of the pool, and how long to retry.
 ///
 /// ```no_run
 /// use countersign::postgres::PostgresStore;
@@ -95,29 +96,29 @@ pub struct PostgresBuilder {
 }
 
 impl PostgresBuilder {
-    /// So many connections at most, and one more to listen; 16 by default. They are opened as they are needed. Whoever
-    /// finds all of them in use waits for one, for as long as the [`patience`](Self::patience) lasts, but at least five
-    /// seconds, and is then told so.
+    /// Sets the largest number of connections, besides one that listens; 16 by default. They are opened as they are
+    /// needed. An operation that finds all of them in use waits for one, for as long as the
+    /// [`patience`](Self::patience) lasts but at least five seconds, and then fails with an error that says so.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections.max(1);
         self
     }
 
-    /// How long to keep trying while the server cannot be reached; 10 seconds by default. Connecting for the first time
-    /// is tried once. A `statement_timeout` or `lock_timeout`, of the server or in the URL's `options`, is an error at
-    /// once, and nothing was written.
+    /// Sets how long operations are retried while the server cannot be reached; 10 seconds by default. The first
+    /// connection is tried only once. A `statement_timeout` or `lock_timeout`, of the server or in the URL's `options`,
+    /// is not retried: it is an error at once, and nothing was written.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self
     }
 
-    /// Connects without encryption, and makes the tables if they are missing.
+    /// Connects without encryption, and creates or migrates the tables where that is needed.
     ///
     /// # Errors
     /// [`StoreError`] when the URL cannot be read, the server cannot be reached or refuses, or a newer version of this
-    /// crate has written the tables. It does not show the password.
+    /// crate has written the tables. The error does not show the password.
     pub async fn connect(self) -> Result<PostgresStore, StoreError> {
         self.connect_tls(NoTls).await
     }
@@ -143,7 +144,8 @@ impl PostgresBuilder {
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
             looks: Together::new(pool.clone(), 2, swap::look),
-            // While the disk writes some, the others gather: two at a time would each write half as many.
+            // One batch in flight: further swaps gather while the disk writes. Two at a time would each write half as
+            // many.
             swaps: Together::new(pool.clone(), 1, swap::swap),
             pool,
             listener,
@@ -154,8 +156,8 @@ impl PostgresBuilder {
 }
 
 impl PostgresStore {
-    /// Connects without encryption, and makes the tables if they are missing. A URL is one of `libpq`:
-    /// `postgres://user:password@host:port/database`, with `%2F…` as the host for a folder with a socket.
+    /// Connects without encryption, and creates or migrates the tables where that is needed. The URL has the form of
+    /// `libpq`: `postgres://user:password@host:port/database`, with `%2F…` as the host for a directory with a socket.
     ///
     /// # Errors
     /// As [`PostgresBuilder::connect`].
@@ -163,7 +165,7 @@ impl PostgresStore {
         Self::builder(url).connect().await
     }
 
-    /// How to connect, with more to choose.
+    /// A builder with further settings for the connection to this URL.
     #[must_use]
     pub fn builder(url: &str) -> PostgresBuilder {
         let url = url.to_owned();
@@ -188,7 +190,7 @@ impl PostgresStore {
         Ok(client.query(&statement, params).await?)
     }
 
-    /// One statement that only reads, and so may be repeated.
+    /// Runs a statement that only reads, and so may be repeated when the connection is lost.
     async fn read(
         &self,
         sql: &str,
@@ -215,14 +217,14 @@ impl PostgresStore {
     async fn wait(&self, run: &str, after: i64) -> Result<i64, StoreError> {
         let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
         let mut attempts = self.attempts();
-        // Whatever is notified from here on is noticed, so that nothing gets lost between looking and waiting.
+        // Subscribed before the log is read, so that no notification between reading and waiting is missed.
         let mut waker = self.listener.waker(run);
         let mut seen = false;
         loop {
             match self.head(run).await {
                 Ok(last) if last > after => return Ok(last),
                 Ok(_) => seen = true,
-                // A run may wait for longer than a server is away: the listener wakes it once it is back.
+                // A caller may wait for longer than the server is away: the listener wakes it once the server is back.
                 Err(failure) if seen && failure.is_passing() => {}
                 Err(failure) => {
                     attempts.again(failure).await.map_err(told)?;
@@ -336,7 +338,7 @@ impl PostgresStore {
 }
 
 impl fmt::Debug for PostgresStore {
-    /// Where it is, without the password (rule S2).
+    /// The database and the host, without the password (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PostgresStore({})", self.address)
     }

@@ -1,4 +1,4 @@
-//! Whether the server gives a connection to one client alone, or a pooler in front of it shares connections.
+//! Detecting a pooler in front of the server that shares one session between clients.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use tokio_postgres::{Client, Config, SimpleQueryMessage, Socket};
 
 use super::failure::Failure;
 
-/// What to do about a pooler that shares connections.
+/// The advice in errors about a pooler that shares connections.
 pub(super) const NEEDS_SESSIONS: &str = "a pooler in front of it, such as PgBouncer, shares connections between clients, \
     and prepared statements, settings and `LISTEN` belong to one: use `pool_mode = session`, or connect to the server \
     itself";
 
-/// How long the second connection may take; where there is none, nothing is known.
+/// The time limit for the second connection. Without one the check is skipped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The name of this session, of which a pooler knows nothing.
+/// Reads the name that [`check`] gives to a session, in a setting that poolers do not track.
 const READ: &str = "SELECT current_setting('countersign.session', true)";
 
-/// Names the session of one connection, and begins a transaction on another one: a pooler that shares connections gives
-/// it the one that is free, which has the name.
+/// Names the session of one connection, and begins a transaction on another connection: a pooler that shares sessions
+/// gives it the free session, which then has the name.
 pub(super) async fn check<T>(client: &Object, config: &Config, tls: T) -> Result<(), Failure>
 where
     T: MakeTlsConnect<Socket>,
@@ -41,14 +41,14 @@ where
         Ok(false) => Ok(()),
         Ok(true) => Err(Failure::Refused(NEEDS_SESSIONS.to_owned())),
         Err(error) => {
-            // Where statements are shared out one by one, there are no transactions.
+            // A pooler that shares sessions by statement refuses transactions.
             let pooled = error.as_db_error().is_some_and(|it| it.message().contains("pooling"));
             Err(if pooled { Failure::Refused(NEEDS_SESSIONS.to_owned()) } else { error.into() })
         }
     }
 }
 
-/// Whether the sessions are shared, as seen while the other one is in a transaction.
+/// Whether both connections share a session, seen while the other connection is in a transaction.
 async fn is_shared(
     client: &Object,
     other: &Client,
@@ -58,12 +58,12 @@ async fn is_shared(
         other.batch_execute("BEGIN").await?;
         other.simple_query(READ).await
     };
-    // Where no second session was free, nothing is known.
+    // No second session was free, so the check has no result.
     let Ok(theirs) = timeout(PATIENCE, theirs).await else { return Ok(false) };
     if first(&theirs?).as_deref() == Some(name) {
         return Ok(true);
     }
-    // A session of our own answers at once. One that has to be waited for belongs to whoever is in a transaction.
+    // An unshared session answers at once. One that does not is in use by the transaction of another client.
     let Ok(ours) = timeout(PATIENCE, client.simple_query(READ)).await else { return Ok(true) };
     Ok(first(&ours?).as_deref() != Some(name))
 }

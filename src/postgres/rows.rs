@@ -1,11 +1,12 @@
-//! Rows as PostgreSQL has them.
+//! Encoding and decoding rows and log entries for PostgreSQL.
 
 use std::borrow::Cow;
 
 use super::failure::Failure;
 use crate::ledger::{Entry, Filter, Found, Lookup, Row, RowKind};
 
-/// PostgreSQL has no NUL in its texts. It becomes `\u{1}0`, and `\u{1}` itself `\u{1}1`, which keeps the order of texts.
+/// Escapes NUL, which PostgreSQL's `text` cannot contain, as `\u{1}0`, and `\u{1}` itself as `\u{1}1`. The order of
+/// texts stays the same.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte < 2) {
         Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))
@@ -14,7 +15,7 @@ pub(super) fn encode(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that was encoded.
+/// The text that [`encode`] has escaped.
 pub(super) fn decode(text: String) -> String {
     if text.contains('\u{1}') {
         text.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}")
@@ -27,7 +28,7 @@ pub(super) fn text(row: &tokio_postgres::Row, column: usize) -> Result<String, F
     Ok(decode(row.try_get(column)?))
 }
 
-/// A row of `id, kind, run, state, created_at, due_at, doc, requester`.
+/// Reads the columns `id, kind, run, state, created_at, due_at, doc, requester`.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
     let kind: &str = row.try_get(1)?;
     Ok(Row {
@@ -43,13 +44,13 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
     })
 }
 
-/// A row of `id, kind, run, state, created_at, due_at, doc, requester`, and the body of the last entry about it.
+/// Reads the columns of [`row()`], followed by the body of the last entry about the row.
 pub(super) fn found(found: &tokio_postgres::Row) -> Result<Found, Failure> {
     let entry = found.try_get::<_, Option<String>>(8)?.map(decode);
     Ok(Found { row: row(found)?, entry })
 }
 
-/// The same, with no row where there is none of this id.
+/// Reads the columns of [`found()`], which are `NULL` where there is no row with this id.
 pub(super) fn lookup(row: &tokio_postgres::Row, id: &str) -> Result<Lookup, Failure> {
     if row.try_get::<_, Option<&str>>(0)?.is_some() {
         return Ok(Lookup::Found(found(row)?));
@@ -58,7 +59,7 @@ pub(super) fn lookup(row: &tokio_postgres::Row, id: &str) -> Result<Lookup, Fail
     Ok(if is_logged { Lookup::Removed { id: id.to_owned() } } else { Lookup::Nothing })
 }
 
-/// An entry of `seq, prev, hash, body`.
+/// Reads the columns `seq, prev, hash, body` of an entry.
 pub(super) fn entry(row: &tokio_postgres::Row, run: &str) -> Result<Entry, Failure> {
     Ok(Entry {
         run: run.to_owned(),
@@ -69,13 +70,13 @@ pub(super) fn entry(row: &tokio_postgres::Row, run: &str) -> Result<Entry, Failu
     })
 }
 
-/// The kinds that a filter lets through.
+/// The kinds of rows that a filter selects.
 pub(super) fn kinds(filter: &Filter) -> Vec<&'static str> {
     let all = [RowKind::Ask, RowKind::Run].into_iter();
     all.filter(|kind| filter.kind.is_none_or(|it| it == *kind)).map(RowKind::as_str).collect()
 }
 
-/// The states that a filter lets through, each once.
+/// The states that a filter selects, each once.
 pub(super) fn states(filter: &Filter) -> Vec<Cow<'_, str>> {
     let mut states: Vec<_> = filter.states.iter().map(|state| encode(state)).collect();
     states.sort();

@@ -1,4 +1,4 @@
-//! The tables, how they come to be, and the statements over them.
+//! The tables, their migrations, and the SQL statements over them.
 
 use deadpool_postgres::Object;
 
@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::rows::{self, encode};
 use crate::ledger::requester_of;
 
-/// What made each version of the tables out of the one before it. Never changed, only added to (rule L7).
+/// The migrations from each version of the tables to the next. An existing one is never changed (rule L7).
 const MIGRATIONS: &[&str] = &[
     r#"
     CREATE TABLE countersign_rows (
@@ -59,18 +59,19 @@ const MIGRATIONS: &[&str] = &[
 "#,
 ];
 
-/// The migration behind which the requesters are read from the documents.
+/// The index of the migration that adds the column `requester`, which is then filled from the documents.
 const REQUESTERS: usize = 2;
 
-/// Reads rows that are there, each with its version and the end of its run's log, and locks nothing.
+/// Reads the rows of these ids, each with its version (`xmin`) and the end of its run's log, without a lock.
 pub(super) const LOOK: &str = "
     SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
         (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1), h.seq, h.hash,
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.xmin::text
     FROM countersign_rows AS r JOIN countersign_heads AS h ON h.run = r.run WHERE r.id = ANY($1)";
 
-/// Writes each row that is still the version that was looked at, with the entries of its run's log, if that still ends
-/// where it did, nobody has locked either, and the time for it is not over. Gives the writers of what was written.
+/// Writes each row, and its log entries, if the row is still the version that was read, its run's log still ends where
+/// it did, neither of them is locked, and the server's time is within the bounds of the swap. Returns the writers of
+/// the swaps that were written.
 pub(super) const SWAP: &str = "
     WITH n AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
@@ -97,8 +98,9 @@ pub(super) const SWAP: &str = "
     )
     SELECT writer FROM h";
 
-/// As `SWAP`, for one row with one entry, which is cheaper for the server. The head goes with every change of a row of
-/// its run that is noted in the log; should the row have changed without one, the division fails, and nothing is written.
+/// As `SWAP`, for one row with one entry, which is cheaper for the server. Every logged change of a row also changes
+/// the head of its run's log, so the head is what is compared and locked. If the row has changed without a log entry,
+/// as by a renewed lease, the division by zero fails the whole statement, and nothing is written.
 pub(super) const SWAP_ONE: &str = "
     WITH h AS MATERIALIZED (
         SELECT run FROM countersign_heads WHERE run = $3 AND seq = $10 AND hash = $11
@@ -115,8 +117,8 @@ pub(super) const SWAP_ONE: &str = "
     )
     SELECT 1 / (SELECT count(*) FROM written) FROM h";
 
-/// Locks the ends of the logs of the rows' runs, in order, and then the rows in the order of their ids, as every writer
-/// does. The time is looked at last.
+/// Locks the heads of the rows' runs in order, and then the rows in the order of their ids. Every writer that waits for
+/// locks takes them in this order, so that there are no deadlocks. The time is read after the locks.
 pub(super) const LOCK: &str = "
     WITH h AS MATERIALIZED (
         SELECT * FROM countersign_heads
@@ -128,31 +130,32 @@ pub(super) const LOCK: &str = "
         floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM r LEFT JOIN h ON h.run = r.run";
 
-/// The last entries about these rows. Read behind `LOCK`, as that may have waited for whoever wrote the newest.
+/// The last entries about these rows. Read by a statement after `LOCK`, as the snapshot of `LOCK` may be older than the
+/// entry of the transaction that it waited for.
 pub(super) const ENTRIES: &str = "
     SELECT i.id, l.body FROM unnest($1::text[]) AS i (id) CROSS JOIN LATERAL (
         SELECT body FROM countersign_log WHERE about = i.id AND i.id <> '' ORDER BY seq DESC LIMIT 1
     ) AS l";
 
-/// Keeps others from making rows of these ids that are not there yet.
+/// Takes advisory locks for ids without a row, so that no two transactions create the same row.
 pub(super) const RESERVE: &str = "
     SELECT pg_advisory_xact_lock(key) FROM (
         SELECT DISTINCT hashtextextended(id, 20877) AS key FROM unnest($1::text[]) AS id ORDER BY key
     ) AS keys";
 
-/// The time.
+/// The server's time, in milliseconds since 1970.
 pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Begins logs.
+/// Creates the heads of empty logs, where they do not exist.
 pub(super) const BEGIN_LOGS: &str = "
     INSERT INTO countersign_heads (run, seq, hash)
     SELECT run, 0, '' FROM unnest($1::text[]) AS run ORDER BY run COLLATE \"C\" ON CONFLICT DO NOTHING";
 
-/// Locks the ends of logs.
+/// Locks and reads the heads of logs.
 pub(super) const LOCK_LOGS: &str = "
     SELECT run, seq, hash FROM countersign_heads WHERE run = ANY($1) ORDER BY run FOR UPDATE";
 
-/// Everything that a transaction writes.
+/// Makes all writes of a transaction but removals: rows, log entries, and heads.
 pub(super) const WRITE: &str = "
     WITH r AS (
         INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc, requester)
@@ -168,27 +171,28 @@ pub(super) const WRITE: &str = "
     UPDATE countersign_heads AS h SET seq = n.seq, hash = n.hash
     FROM unnest($13::text[], $14::bigint[], $15::text[]) AS n (run, seq, hash) WHERE h.run = n.run";
 
-/// Removes rows, and the beginning of their run's log.
+/// Removes rows, and the entries of their run's log up to a place.
 pub(super) const DROP: &str = "
     WITH r AS (DELETE FROM countersign_rows WHERE id = ANY($1))
     DELETE FROM countersign_log WHERE run = $2 AND seq <= $3";
 
-/// Wakes whoever waits for these runs, if somebody listens at all: a listener holds the lock, so that it cannot be had. A
-/// transaction that notifies is written to the disk, and one that does not costs next to nothing.
+/// Notifies listeners of these runs, if there is a listener at all: each listener has a shared advisory lock, so the
+/// exclusive one cannot be taken. The check is worth it, as a transaction that notifies is written to the disk.
 pub(super) const NOTIFY: &str = "
     SELECT pg_notify('countersign_changes', run) FROM unnest($1::text[]) AS run
     WHERE NOT (SELECT pg_try_advisory_xact_lock(hashtextextended('countersign_changes', 20877)))";
 
-/// Listens, and then says so. Whoever has notified nobody before that has committed before, too.
+/// Listens, and then takes the shared lock that shows this to writers. A writer that has notified no one, as it saw no
+/// lock, had committed before, so a listener that reads the log after these statements misses nothing.
 pub(super) const LISTEN: [&str; 2] = [
     "LISTEN countersign_changes",
     "SELECT pg_advisory_lock_shared(hashtextextended('countersign_changes', 20877))",
 ];
 
-/// Which transaction wrote an entry.
+/// Reads the name of the transaction that wrote an entry.
 pub(super) const WRITER: &str = "SELECT writer FROM countersign_log WHERE run = $1 AND seq = $2";
 
-/// A row, and the last entry about it, also where there is no row.
+/// Looks an id up: the row, or `NULL`s where there is none, and the last entry about it.
 pub(super) const GET: &str = "
     SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
         (SELECT body FROM countersign_log WHERE about = i.id AND i.id <> '' ORDER BY seq DESC LIMIT 1)
@@ -202,7 +206,7 @@ pub(super) const LIST_RUN: &str = "
     FROM countersign_rows AS r WHERE kind = ANY($1) AND run = $2 AND ($3::text[] IS NULL OR state = ANY($3))
     ORDER BY created_at DESC, id DESC LIMIT $4";
 
-/// The newest of each kind, and of these the newest: each part is read off the index in order.
+/// Reads the newest rows of each kind in the order of an index, and merges them.
 pub(super) const LIST_ALL: &str = "
     SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
     FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
@@ -210,7 +214,7 @@ pub(super) const LIST_ALL: &str = "
         WHERE kind = k.kind ORDER BY created_at DESC, id DESC LIMIT $2
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $2";
 
-/// The newest of each kind and state, and of these the newest.
+/// Reads the newest rows of each kind and state in the order of an index, and merges them.
 pub(super) const LIST_STATES: &str = "
     SELECT r.*, (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1)
     FROM unnest($1::text[]) AS k (kind) CROSS JOIN unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
@@ -223,7 +227,7 @@ pub(super) const DUE: &str = "
         AND due_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
     ORDER BY due_at LIMIT $1";
 
-/// How many pending asks of each requester there are whose time is not over.
+/// Counts the pending asks of each requester that have not expired.
 pub(super) const REQUESTED: &str = "
     SELECT requester, count(*) FROM countersign_rows WHERE kind = 'ask' AND state = 'pending'
         AND (due_at IS NULL OR due_at > floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint)
@@ -232,21 +236,22 @@ pub(super) const REQUESTED: &str = "
 pub(super) const LOG: &str = "
     SELECT seq, prev, hash, body FROM countersign_log WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
-/// The last entry of each log, as the log itself has it.
+/// The last entry of each log, read from the log itself and not from its head.
 pub(super) const LAST_ENTRIES: &str = "
     SELECT l.seq, l.prev, l.hash, l.body, h.run FROM countersign_heads AS h CROSS JOIN LATERAL (
         SELECT seq, prev, hash, body FROM countersign_log WHERE run = h.run ORDER BY seq DESC LIMIT 1
     ) AS l WHERE h.run > $1 ORDER BY h.run LIMIT $2";
 
-/// The runs of logs, and of rows, should somebody have smuggled one in without an entry.
+/// The runs that have a log, and those that have rows, so that rows that were inserted without a log entry are found.
 pub(super) const LOGS: &str = "
     (SELECT run FROM countersign_heads WHERE run > $1 AND seq > 0 ORDER BY run LIMIT $2)
     UNION (SELECT DISTINCT run FROM countersign_rows WHERE run > $1 ORDER BY run LIMIT $2)
     ORDER BY run LIMIT $2";
 
-/// Makes the tables, or makes them newer. Of any number of processes one does it, and the others wait for it.
+/// Creates the tables, or migrates them to the current version. Of several processes one does this, and the others
+/// wait.
 pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
-    // Whoever may only read and write, and finds the tables there, gets by without more.
+    // Without a lock or a transaction first: a role without the right to create tables can use current ones.
     let there =
         client.query_one("SELECT to_regclass('countersign_version') IS NOT NULL", &[]).await?;
     if there.try_get::<_, bool>(0)? && is_current(version(&client).await?)? {
@@ -278,8 +283,8 @@ pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fills in who wants each ask. A document that cannot be read, as something else has changed it, stops nothing here: its
-/// row is refused when it is read.
+/// Fills the column `requester` from the documents of the asks. A document that cannot be read gets an empty requester
+/// and does not stop the migration, as its row is refused when it is read.
 async fn fill_requesters(client: &Object) -> Result<(), Failure> {
     let next = "SELECT id, doc FROM countersign_rows
         WHERE kind = 'ask' AND ($1::text IS NULL OR id > $1) ORDER BY id LIMIT 100";

@@ -1,5 +1,6 @@
-//! The short way of a transaction over one row: look without a lock, let the ledger say what to write, write if the row
-//! is still as it was. Where it is not, or not there yet, nothing was written, and the long way begins from the start.
+//! The short way of a transaction over one row, a compare-and-swap: read the row without a lock, run the work on it,
+//! and write if row and log are unchanged. If they have changed, or the row does not exist yet, nothing was written,
+//! and the long way (`transaction`) runs from the start.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -16,23 +17,23 @@ use super::transaction::{Lost, append};
 use super::{PostgresStore, connection, schema};
 use crate::ledger::{Draft, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
-/// A longer document goes the long way, alone.
+/// The longest document that is swapped, in bytes. A longer one goes the long way, and not into a batch.
 const LONGEST: usize = 256 << 10;
 
-/// How far the server's clock may be from what it was, in milliseconds.
+/// How far the server's clock may be from the time that was read with the row, in milliseconds.
 const CLOCK: Millis = 5_000;
 
-/// A row as it was seen.
+/// A row as it was read without a lock, with everything that must be unchanged when it is written.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     found: Found,
     version: String,
-    /// The last entry of its run's log.
+    /// The place and the hash of the last entry of the run's log.
     end: (i64, String),
     at: Millis,
 }
 
-/// What becomes of a row, if it still is what was seen.
+/// A write of one row and its log entries, on the condition that row and log are still as they were read.
 #[derive(Debug)]
 pub(super) struct Swap {
     seen: Seen,
@@ -43,30 +44,31 @@ pub(super) struct Swap {
     writer: String,
 }
 
-/// What became of a swap.
+/// The result of a swap that was sent.
 #[derive(Debug, Clone)]
 pub(super) enum Swapped {
     Done,
-    /// It was not what was seen any more.
+    /// The row or its log had changed, or was locked: nothing was written.
     Not,
-    /// The connection was lost, and nobody knows.
+    /// The connection was lost, so it is unknown whether the swap was committed. The reason is for errors.
     Unknown(String),
 }
 
 impl Seen {
-    /// When the server may still write what was decided: its clock is no more than five seconds off, what becomes of the
-    /// row by itself has not become of it meanwhile, and what was decided still holds (rule L4).
+    /// The earliest and the latest time of the server's clock at which the swap may be written: at most five seconds
+    /// from the time that was read, before a deadline or lease of the row is over, and not after `until` (rule L4).
     fn holds(&self, until: Option<Millis>) -> (Millis, Millis) {
         let due = self.found.row.due_at.filter(|due| *due > self.at).map(|due| due - 1);
         let (from, to) = (self.at.saturating_sub(CLOCK), self.at.saturating_add(CLOCK));
         (from, due.into_iter().chain(until).fold(to, Millis::min))
     }
 
-    /// `None` for what needs the long way.
+    /// The swap that makes these writes. `None` if they need the long way: another number of rows than one, a log of
+    /// another run, a new requester, a removal, or a long document.
     fn swap(self, writes: Writes, linker: &Linker) -> Option<Swap> {
         let [row] = &writes.rows[..] else { return None };
         let before = &self.found.row;
-        // What a statement of the short way does not write.
+        // The statements of the short way do not write these columns.
         let same =
             (&row.id, &row.run, &row.requester) == (&before.id, &before.run, &before.requester);
         let about = |draft: &Draft| draft.run == row.run && draft.row.as_ref() == Some(&row.id);
@@ -88,7 +90,7 @@ impl Swap {
 }
 
 impl PostgresStore {
-    /// Whether it is done. Otherwise nothing was written.
+    /// Tries the short way. Returns whether the transaction is done; if not, nothing was written.
     pub(super) async fn swap(
         &self,
         ids: &[String],
@@ -120,7 +122,7 @@ impl PostgresStore {
     }
 }
 
-/// Looks at the rows of these ids. `None` for those that are not there.
+/// Reads a batch of rows by their ids, without a lock. `None` for an id without a row.
 pub(super) fn look(
     pool: Pool,
     ids: Vec<String>,
@@ -147,13 +149,14 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
     Ok(all)
 }
 
-/// Swaps what still is as it was seen.
+/// Sends a batch of swaps in one statement; each is written or not by itself.
 pub(super) fn swap(
     pool: Pool,
     swaps: Vec<Arc<Swap>>,
 ) -> BoxFuture<'static, Vec<Result<Swapped, Failure>>> {
     Box::pin(async move {
-        // One of each run, as a log has one end.
+        // Only the first swap of each run, as each of them would append to the same end of the log. The others go the
+        // long way.
         let first: BTreeMap<_, _> =
             swaps.iter().rev().map(|swap| (&*swap.row.run, &**swap)).collect();
         let done = match swap_once(&pool, first.into_values().collect()).await {
@@ -164,7 +167,7 @@ pub(super) fn swap(
             Err(failure @ Failure::Unreachable(_)) => {
                 return swaps.iter().map(|_| Err(failure.clone())).collect();
             }
-            // One of them is refused: each finds out on the long way whether it is.
+            // A refused swap fails the whole statement. All go the long way, where only that one fails.
             Err(_) => Vec::new(),
         };
         let is_done = |swap: &Swap| done.contains(&swap.writer);
@@ -173,20 +176,22 @@ pub(super) fn swap(
     })
 }
 
-/// The writers of what was swapped. The inner error is a connection that was lost, so that nobody knows.
+/// The writers of the swaps that were committed. The inner error says that the connection was lost, so that it is
+/// unknown which ones were.
 async fn swap_once(pool: &Pool, swaps: Vec<&Swap>) -> Result<Result<Vec<String>, String>, Failure> {
     let client = connection::checked_out(pool).await?;
     let runs: Vec<_> = swaps.iter().map(|swap| encode(&swap.row.run)).collect();
     let notified = notified(&runs);
-    // All are prepared before the first is sent, so that they are sent in this order.
+    // Prepared before the first is sent, as a round trip in between would change the order in which they are sent.
     for statement in [schema::SWAP_ONE, schema::SWAP] {
         client.prepare_cached(statement).await?;
     }
     let notify = client.prepare_cached(schema::NOTIFY).await?;
     let told: [&(dyn ToSql + Sync); 1] = [&notified];
     let (written, told) = (write(&client, swaps), client.execute(&notify, &told));
-    // Right behind the commit: commits that notify wait for each other, with what they write to the disk. Nobody waits
-    // for the answer, as whoever waits for a run looks again from time to time.
+    // Notified right behind the commit and not within it, as PostgreSQL lets commits that notify wait for each other's
+    // write to the disk. Its answer is not awaited: if a notification is lost, the waiting task finds the change when
+    // it polls.
     let written = match select(pin!(written), pin!(told)).await {
         Either::Left((written, _)) => written,
         Either::Right((_, written)) => written.await,
@@ -204,7 +209,7 @@ async fn write(client: &Object, mut swaps: Vec<&Swap>) -> Result<Vec<String>, Fa
     {
         return write_one(client, swap, entry).await;
     }
-    // As the rows are.
+    // In the order in which `RowColumns` sorts the rows.
     swaps.sort_by_key(|swap| &swap.row.id);
     let row = RowColumns::of(swaps.iter().map(|swap| &swap.row));
     let log = LogColumns::of(swaps.iter().flat_map(|swap| &swap.entries));

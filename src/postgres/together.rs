@@ -1,4 +1,4 @@
-//! What many ask for at the same time goes to the server at once.
+//! Batching: requests of many tasks at the same time go to the server in one statement.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,18 @@ use deadpool_postgres::Pool;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-/// How many go at once.
+/// The largest number of requests in one batch.
 const MOST: usize = 64;
 
-/// Asks the server for several at once, with an answer for each.
+/// Sends a batch of requests to the server, and returns an answer for each, in their order.
 type Ask<T, R> = fn(Pool, Vec<T>) -> BoxFuture<'static, Vec<R>>;
 
-/// Collects what is asked for while the server is busy with what was asked for before. Nobody waits for others to come, and
-/// who asks alone is alone.
+/// A queue of requests, sent in batches: while one batch is in flight, further requests gather for the next. No request
+/// waits for others to join it, so a single request is a batch of one.
 pub(super) struct Together<T, R> {
     pool: Pool,
     send: Ask<T, R>,
-    /// So many are under way at the same time.
+    /// How many batches may be in flight at the same time.
     lanes: usize,
     queue: Mutex<Queue<T, R>>,
 }
@@ -38,7 +38,8 @@ impl<T, R> Together<T, R> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer. `None` when the runtime ended that was about to get it, so that nobody knows whether it was asked for.
+    /// Sends a request with the next batch, and returns its answer. `None` when the runtime of the task that sends the
+    /// batch has ended: whether the request was sent is unknown.
     pub(super) async fn ask(self: &Arc<Self>, item: T) -> Option<R>
     where
         T: Send + 'static,
@@ -51,7 +52,7 @@ impl<T, R> Together<T, R> {
         receiver.await.ok()
     }
 
-    /// Whether it takes one more task.
+    /// Queues a request. Returns whether a task has to be started to send it, as a lane is free.
     fn enqueue(&self, item: T, sender: oneshot::Sender<R>) -> bool {
         let mut queue = self.queue();
         queue.waiting.push_back((item, sender));
@@ -60,14 +61,14 @@ impl<T, R> Together<T, R> {
         more
     }
 
-    /// Whoever has asked next and still waits; when there is nobody, one less is under way.
+    /// Takes the next batch from the queue. When it is empty, the lane of the caller is free again.
     fn next(&self) -> Vec<(T, oneshot::Sender<R>)> {
         let mut queue = self.queue();
         let mut next = Vec::new();
         while next.len() < MOST
             && let Some(item) = queue.waiting.pop_front()
         {
-            // Whoever was dropped meanwhile wants nothing any more.
+            // A request whose caller was dropped meanwhile is not sent.
             if !item.1.is_closed() {
                 next.push(item);
             }
@@ -79,7 +80,7 @@ impl<T, R> Together<T, R> {
     }
 }
 
-/// A task that asks, as long as there is something to ask for.
+/// A task that sends batches in one lane until the queue is empty.
 struct Task<T, R> {
     all: Arc<Together<T, R>>,
     over: bool,
@@ -88,7 +89,8 @@ struct Task<T, R> {
 impl<T, R> Task<T, R> {
     async fn work(mut self) {
         loop {
-            // Whoever is about to ask, as they were all answered at once, comes along.
+            // The callers of the last batch were all woken at once: those that send another request now join this
+            // batch.
             tokio::task::yield_now().await;
             let (items, senders): (Vec<_>, Vec<_>) = self.all.next().into_iter().unzip();
             if items.is_empty() {
@@ -97,7 +99,7 @@ impl<T, R> Task<T, R> {
             }
             let answers = (self.all.send)(self.all.pool.clone(), items).await;
             for (sender, answer) in senders.into_iter().zip(answers) {
-                // Whoever was dropped does not hear it.
+                // Fails only when the caller was dropped.
                 let _ = sender.send(answer);
             }
         }
@@ -105,7 +107,8 @@ impl<T, R> Task<T, R> {
 }
 
 impl<T, R> Drop for Task<T, R> {
-    /// Its runtime has ended, and so whoever waits is told.
+    /// A task that is dropped before it is over has lost its runtime: its lane becomes free, and the queue is cleared,
+    /// so that the callers in it get `None`.
     fn drop(&mut self) {
         if !self.over {
             let mut queue = self.all.queue();

@@ -1,4 +1,4 @@
-//! Transactions: lock, let the ledger say what to write, write.
+//! The long way of a transaction: lock the ends of the logs and the rows, run the work on them, write and commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use crate::ledger::{
     Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, StoreError, Work, Writes,
 };
 
-/// The last entry of the log of each run.
+/// The place and the hash of the last entry of each run's log.
 type Heads = BTreeMap<String, (i64, String)>;
 
-/// What a transaction has locked.
+/// The rows and the ends of logs that a transaction has locked.
 #[derive(Default)]
 struct Locked {
     rows: BTreeMap<String, Found>,
-    /// The ids that entries are about, and no rows.
+    /// The ids that have no row, though the log has entries about them.
     removed: BTreeSet<String>,
     heads: Heads,
-    /// The time.
+    /// The server's time when everything was locked; `None` until it was read.
     at: Option<Millis>,
 }
 
@@ -37,7 +37,7 @@ impl Locked {
                 locked.heads.insert(row.run.clone(), (seq, found.try_get(9)?));
             }
             let now: Millis = found.try_get(10)?;
-            // The last of them is the one at which everything was locked.
+            // The time is read for each row, and the latest one is that at which everything was locked.
             locked.at = locked.at.max(Some(now));
             locked.rows.insert(row.id.clone(), Found { row, entry: None });
         }
@@ -58,7 +58,7 @@ impl Locked {
         }
     }
 
-    /// With the last entries about the rows.
+    /// Adds the last entries about the rows.
     fn logged(mut self, entries: &[tokio_postgres::Row]) -> Result<Self, Failure> {
         for entry in entries {
             let id = rows::text(entry, 0)?;
@@ -106,7 +106,7 @@ impl PostgresStore {
         let writes = work(locked.at.unwrap_or_default(), found);
         let Locked { rows, mut heads, .. } = locked;
         if writes.rows.is_empty() && writes.log.is_empty() {
-            // Nothing is written, so that it does not matter whether this arrives.
+            // Nothing was written, so a rollback that fails is no error: the connection is closed then.
             if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
                 open.finished();
             }
@@ -115,7 +115,8 @@ impl PostgresStore {
         begin_logs(&open, &writes, &mut heads).await?;
         if let Some(drop) = &writes.drop {
             if heads.get(&drop.run) != Some(&drop.end) {
-                // It has gone on: nothing is removed. Its connection is closed, and so the transaction.
+                // The log has a newer entry, so nothing is written. Dropping `open` closes the connection, which rolls
+                // back.
                 return Ok(());
             }
             remove(&open, drop).await?;
@@ -134,13 +135,14 @@ impl PostgresStore {
         }
     }
 
-    /// What became of a transaction whose connection was lost in its commit.
+    /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
+    /// committed is a [`Failure::Conflict`], so that it is repeated.
     pub(super) async fn outcome(&self, ids: &[String], lost: &Lost) -> Result<(), Failure> {
         let mut attempts = self.attempts();
         loop {
             let failure = match self.was_committed(ids, lost).await {
                 Ok(Some(true)) => return Ok(()),
-                // From the beginning: nothing of it has stayed.
+                // Rolled back, so the whole transaction can be repeated.
                 Ok(Some(false)) => return Err(Failure::Conflict(lost.why.clone())),
                 Ok(None) => return Err(Failure::Unsure(lost.why.clone())),
                 Err(failure) => failure,
@@ -151,8 +153,9 @@ impl PostgresStore {
         }
     }
 
-    /// Locks what the lost transaction had locked, which waits for it to end, and looks for what it has written. Its
-    /// number (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
+    /// Locks what the lost transaction had locked, which waits for that transaction to end, and then looks for its
+    /// writes. Returns `None` if they cannot be told apart from those of another transaction. The transaction's number
+    /// (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
     async fn was_committed(&self, ids: &[String], lost: &Lost) -> Result<Option<bool>, Failure> {
         let open = Open::new(self.client().await?);
         let mut locked = lock(&open, ids).await?;
@@ -168,7 +171,7 @@ impl PostgresStore {
         } else {
             let before = |id: &str| lost.before.get(id).map(|found| &found.row);
             let as_before = |row: &Row| locked.row(&row.id) == before(&row.id);
-            // Otherwise somebody else has written since, maybe over what this one wrote.
+            // If some row is neither, another transaction has written since, maybe over the writes of the lost one.
             lost.writes.rows.iter().all(as_before).then_some(false)
         };
         if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
@@ -178,7 +181,7 @@ impl PostgresStore {
     }
 }
 
-/// A transaction whose connection was lost in its commit.
+/// A transaction whose connection was lost in its commit, with everything that is needed to look for its writes.
 pub(super) struct Lost {
     pub(super) before: BTreeMap<String, Found>,
     pub(super) writes: Writes,
@@ -187,7 +190,8 @@ pub(super) struct Lost {
     pub(super) why: String,
 }
 
-/// Locks the rows of these ids, and whoever else would make the ones that are not there.
+/// Begins a transaction and locks the rows of these ids. Ids without a row are reserved, so that no other transaction
+/// creates these rows.
 async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let client = open.client()?;
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
@@ -221,7 +225,7 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     Ok(found)
 }
 
-/// Removes rows, and the beginning of their run's log.
+/// Removes rows, and the entries of their run's log up to the noted end.
 async fn remove(open: &Open, drop: &Dropped) -> Result<(), Failure> {
     let client = open.client()?;
     let rows: Vec<_> = drop.rows.iter().map(|id| encode(id)).collect();
@@ -230,7 +234,7 @@ async fn remove(open: &Open, drop: &Dropped) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Locks the ends of the logs that are appended to, as far as they are not locked yet.
+/// Creates and locks the ends of the logs that are appended to, as far as they are not locked yet.
 async fn begin_logs(open: &Open, writes: &Writes, heads: &mut Heads) -> Result<(), Failure> {
     let runs: BTreeSet<_> = writes.log.iter().map(|draft| &*draft.run).collect();
     let new: Vec<_> =
@@ -251,7 +255,7 @@ async fn begin_logs(open: &Open, writes: &Writes, heads: &mut Heads) -> Result<(
     Ok(())
 }
 
-/// The entry behind the end of a log, which is the end from now on.
+/// Links a draft behind the end of a log, and moves the end to the new entry.
 pub(super) fn append(end: &mut (i64, String), draft: &Draft, linker: &Linker) -> Entry {
     let entry = linker.link((end.0 > 0).then_some((end.0, &*end.1)), draft);
     *end = (entry.seq, entry.hash.clone());
@@ -269,8 +273,8 @@ fn link(writes: &Writes, heads: &mut Heads, linker: &Linker) -> Result<Vec<Entry
     Ok(entries)
 }
 
-/// Writes and commits, in one round trip. The inner error is a connection that was lost, so that nobody knows what became
-/// of it.
+/// Writes and commits, in one round trip. The inner error says that the connection was lost, so that it is unknown
+/// whether the transaction was committed.
 async fn commit(
     open: &Open,
     writes: &Writes,
@@ -307,16 +311,16 @@ async fn commit(
     let (written, committed, told) = join3(
         client.execute(&write, &values),
         client.batch_execute("COMMIT"),
-        // Behind the commit: commits that notify wait for each other, with what they write to the disk.
+        // Behind the commit, as PostgreSQL lets commits that notify wait for each other's write to the disk.
         client.execute(&notify, &[&notified]),
     )
     .await;
-    // Whoever waits looks again from time to time.
+    // An error is ignored: if a notification is lost, the waiting task finds the change when it polls.
     drop(told);
     match (written.map_err(Failure::from), committed) {
         (Ok(_), Ok(())) => Ok(Ok(())),
         (Err(Failure::Unreachable(why)), _) => Ok(Err(why)),
-        // Refused, and so rolled back.
+        // The server has refused the statement, so the transaction was rolled back.
         (Err(failure), _) => Err(failure),
         (Ok(_), Err(error)) => match Failure::from(error) {
             Failure::Unreachable(why) => Ok(Err(why)),

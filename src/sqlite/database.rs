@@ -1,4 +1,4 @@
-//! A connection on a thread of its own: SQLite blocks, and async threads must not.
+//! A connection on a thread of its own, as SQLite blocks and the threads of an async runtime must not.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,7 @@ use crate::ledger::StoreError;
 
 type Job = Box<dyn FnOnce(&mut Connection, &File) + Send>;
 
-/// A connection. Its thread ends when this is dropped.
+/// A handle on a connection and its thread, which ends when the handle is dropped.
 pub(super) struct Database {
     jobs: Sender<Job>,
     path: PathBuf,
@@ -43,7 +43,8 @@ impl Database {
         }
     }
 
-    /// Reads, after what was asked of the connection before, and if the file is still at its path (rule L9).
+    /// Runs a job that only reads, after all earlier jobs. It is an error when the file is not at its path any more
+    /// (rule L9).
     pub(super) fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -54,8 +55,8 @@ impl Database {
         })
     }
 
-    /// Does something with the connection, after what was asked of it before. It is asked for at once, and done also
-    /// when nobody waits for it any more.
+    /// Runs a job on the connection, after all earlier jobs. The job is queued before this returns, and runs even if
+    /// the returned future is dropped.
     pub(super) fn run<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -73,7 +74,7 @@ impl Database {
         }
     }
 
-    /// What could not be done with which file, and why.
+    /// An error that says what could not be done, with the path of the file.
     pub(super) fn error(&self, what: &str, source: impl Into<BoxError>) -> StoreError {
         StoreError::new(format!("{what} `{}`", self.path.display()), source)
     }

@@ -1,12 +1,12 @@
-//! Whether a path still is the file that was opened (rule L9). SQLite goes on with a file that was removed, so that two
-//! processes at one path would each have a ledger of their own.
+//! Checks that a path still names the file that was opened (rule L9). SQLite goes on using a file that was removed, so
+//! two processes that opened one path could each have a ledger of their own.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::BoxError;
 
-/// The file of a database, and the two beside it, as they were when it was opened.
+/// The paths of a database file and of the two files beside it, with their identities when the database was opened.
 #[derive(Debug)]
 pub(super) struct File {
     parts: Vec<(PathBuf, Identity)>,
@@ -15,7 +15,7 @@ pub(super) struct File {
 #[cfg(unix)]
 type Identity = (u64, u64);
 
-/// Elsewhere a file that is open is not removed or replaced.
+/// On other systems only the existence of the file is checked.
 #[cfg(not(unix))]
 type Identity = ();
 
@@ -32,9 +32,10 @@ fn identity(path: &Path) -> io::Result<Identity> {
 }
 
 impl File {
-    /// The file that was just opened at this path. The files beside it are there once something was read.
+    /// The file that was just opened at this path. SQLite creates the files beside it with the first read, so call this
+    /// again after that.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
-        // As it is found from any folder that the process may go to.
+        // Absolute, so that it stays valid when the process changes its working directory.
         let path = std::path::absolute(path)?;
         let real = path.canonicalize()?;
         let beside = ["-wal", "-shm"].map(|end| {
@@ -43,13 +44,13 @@ impl File {
             PathBuf::from(name)
         });
         let mut parts = vec![(path.clone(), identity(&path)?)];
-        // A file that is only read may have none beside it.
+        // Those of the two files that exist by now.
         let found = beside.into_iter().filter_map(|it| identity(&it).ok().map(|id| (it, id)));
         parts.extend(found);
         Ok(Self { parts })
     }
 
-    /// Whether everything is where it was.
+    /// An error if one of the files was removed or replaced since.
     pub(super) fn check(&self) -> Result<(), BoxError> {
         for (path, opened) in &self.parts {
             let what = match identity(path) {

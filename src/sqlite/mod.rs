@@ -1,5 +1,5 @@
-//! A ledger in a file (feature `sqlite`): any number of processes of one machine share it, and what is written survives
-//! `kill -9` and a power cut.
+//! A store of the ledger in an SQLite file (feature `sqlite`): any number of processes on one machine share it, and
+//! committed writes survive `kill -9` and a power cut.
 //!
 //! ```
 //! use countersign::{ledger::{Ask, Ledger}, sqlite::SqliteStore};
@@ -15,16 +15,18 @@
 //! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 //! ```
 //!
-//! The file is in WAL mode, so that readers never wait, and `synchronous` is `FULL`, so that what a call has returned is
-//! on the disk. Two files beside it, `-wal` and `-shm`, belong to it. Its tables begin with `countersign_`; others may
-//! be in the same file. It has to be on a disk of the machine: SQLite's locks do not hold on network file systems.
+//! The file is in WAL mode, so that readers never wait, and `synchronous` is `FULL`, so that the writes of a call are
+//! on the disk when it returns. The two files beside it, `-wal` and `-shm`, belong to it. The names of its tables begin
+//! with `countersign_`; the file may have other tables. It has to be on a local disk: SQLite's locks do not work on
+//! network file systems.
 //!
-//! - **The file stays where it is** while a process has it open (rule L9). Where it, or one of the two beside it, was
-//!   removed, moved away or replaced, as by a script that restores a backup, every operation is an error from then on, and
-//!   the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To take a backup, use
-//!   `VACUUM INTO` or `.backup`; to restore one, end the processes first.
-//! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has none of its own. A process with
-//!   another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and decides by that one.
+//! - **The file must stay where it is** while a process has it open (rule L9). If it, or one of the two files beside
+//! it, is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
+//! from then on, and the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To
+//! take a backup, use `VACUUM INTO` or `.backup`; to restore one, end the processes first.
+//! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has no clock of its own. A
+//! process with another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and
+//! decides by that clock.
 
 mod database;
 mod file;
@@ -44,13 +46,15 @@ use crate::ledger::{
 };
 use database::Database;
 
-/// How long a transaction, which nobody else can write beside, waits for its task to go on. Then it is begun anew.
+/// How long the writing thread waits, inside of a transaction, for the task to say what to write. The transaction
+/// blocks all other writers, so it is rolled back after that, and begun anew.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often a transaction is begun whose task did not go on.
+/// How often a transaction is begun in all before it is an error that its task was too slow.
 const ATTEMPTS: usize = 5;
 
-/// Asks and their log in an SQLite file. Cheap to clone; all clones share two threads, one of which writes.
+/// A store of the ledger in an SQLite file. Cheap to clone; all clones share two threads, one that writes and one that
+/// reads.
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
@@ -63,10 +67,11 @@ struct Inner {
 }
 
 impl SqliteStore {
-    /// Opens a file, which is made if it is not there. Any number of processes may do so at once, and keep it open.
+    /// Opens a file, and creates it if it does not exist. Any number of processes may open the same file at once.
     ///
     /// # Errors
-    /// [`StoreError`] says why: the file cannot be opened, is not a database, or was written by a newer version.
+    /// [`StoreError`] when the file cannot be opened, is not a database, or was written by a newer version of this
+    /// crate.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref().to_owned();
         let writer = Database::open(&path).await?;
@@ -74,7 +79,7 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(Inner { path, writer, reader }) })
     }
 
-    /// The path of the file.
+    /// The path that the store was opened with.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -147,8 +152,9 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
-    /// One transaction: the thread begins it and reads, the task that asked does its work, the thread writes. `None`
-    /// when the thread did not hear from the task in time, or too late for what it says, and has taken everything back.
+    /// One transaction: the writing thread begins it and reads the rows, the calling task runs `work` on them, and the
+    /// thread writes. `None` when the writes came after [`PATIENCE`] or after their [`until`](Writes::until); the
+    /// transaction was then rolled back.
     async fn attempt(
         &self,
         ids: &[String],
@@ -162,7 +168,7 @@ impl SqliteStore {
             if found.is_closed() {
                 return Ok(false);
             }
-            // Dropped without a commit, it leaves nothing.
+            // Rolls back when it is dropped without a commit.
             let transaction = rows::begin(connection)?;
             file.check()?;
             let rows =
@@ -177,7 +183,7 @@ impl SqliteStore {
             }
             rows::write(&transaction, &linker, &writes)?;
             transaction.commit()?;
-            // What was written into a file that is gone meanwhile is on no disk.
+            // A commit into a file that was removed meanwhile is lost, so it must not be reported as written.
             file.check()?;
             Ok(true)
         });

@@ -1,4 +1,4 @@
-//! What is read and written, as SQL. Values are always bound, never part of the text.
+//! The SQL statements that read and write. Values are always bound, never part of the text.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,23 +9,24 @@ use rusqlite::{
 
 use crate::ledger::{Dropped, Entry, Filter, Found, Linker, Lookup, Millis, Row, RowKind, Writes};
 
-/// A row, and the last entry about it.
+/// The columns of a row, with the body of the last entry about it.
 const COLUMNS: &str =
     "id, kind, run, state, created_at, due_at, doc, requester, (SELECT body FROM countersign_log AS l
     WHERE l.about = countersign_rows.id ORDER BY l.seq DESC LIMIT 1)";
 
-/// The same, also where there is no row. One statement, as what is read by two is no snapshot.
+/// Looks an id up: the row, or `NULL`s where there is none, and the last entry about it. One statement, as two
+/// statements would not read from one snapshot.
 const GET: &str = "SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
         (SELECT body FROM countersign_log AS l WHERE l.about = i.id AND i.id <> '' ORDER BY l.seq DESC LIMIT 1)
     FROM (SELECT ?1 AS id) AS i LEFT JOIN countersign_rows AS r ON r.id = i.id";
 
-/// The store's time.
+/// The time of the system's clock, in milliseconds since 1970: the store's clock.
 pub(super) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// Begins as the only one who writes: what is read is what is there until the commit.
+/// Begins a transaction as the only writer, so that no other process changes what it reads until the commit.
 pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
@@ -59,7 +60,8 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
     Ok(Found { row: found, entry: row.get(8)? })
 }
 
-/// Each state is read by itself, in the order of its index, so that what is listed is all that is read.
+/// Reads each kind and state by a query of its own, in the order of the index, so that SQLite sorts nothing and
+/// stops at the limit.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Found>> {
     let mut found = Vec::new();
     let kinds = filter.kind.map_or_else(|| vec![RowKind::Ask, RowKind::Run], |kind| vec![kind]);
@@ -167,7 +169,8 @@ pub(super) fn logs(
     after: &str,
     limit: u32,
 ) -> rusqlite::Result<Vec<String>> {
-    // From one run to the next: a `DISTINCT` would read every entry of every log.
+    // One query for each run, which jumps to the next run in the index: a `DISTINCT` would read every entry of every
+    // log.
     let sql = "SELECT min(run) FROM (
         SELECT min(run) AS run FROM countersign_log WHERE run > ?1
         UNION ALL SELECT min(run) FROM countersign_rows WHERE run > ?1)";

@@ -1,4 +1,4 @@
-//! Opening a file, and bringing its tables to the version of this build (rule L7).
+//! Opening a file, and migrating its tables to the version of this build (rule L7).
 
 use std::path::Path;
 use std::thread::sleep;
@@ -12,7 +12,7 @@ use super::file::File;
 use crate::error::BoxError;
 use crate::ledger::requester_of;
 
-/// What has to be done to come from one version to the next; the n-th makes version n + 1.
+/// The migrations from each version of the tables to the next; the one at index `n` makes version `n + 1`.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE countersign_rows (
         id TEXT PRIMARY KEY NOT NULL,
@@ -83,14 +83,14 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX countersign_log_by_row ON countersign_log (about, seq);
 "];
 
-/// The migration behind which the requesters are read from the documents.
+/// The index of the migration that adds the column `requester`, which is then filled from the documents.
 const REQUESTERS: usize = 2;
 
-/// How long somebody who also opens, or writes, may take.
+/// How long to wait for other processes that open the file or write to it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn open(path: &Path) -> Result<(Connection, File), BoxError> {
-    // No URIs: a path is a path, whatever its first letters are.
+    // Without `SQLITE_OPEN_URI`, so that a path that begins with `file:` is a path too.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -109,7 +109,8 @@ pub(super) fn open(path: &Path) -> Result<(Connection, File), BoxError> {
     Ok((connection, File::at(path)?))
 }
 
-/// SQLite does not ask the busy handler where waiting could be a deadlock, as when two switch to WAL at once.
+/// Repeats an attempt while the file is locked. SQLite does not call the busy handler where waiting could be a
+/// deadlock, such as when two processes switch to WAL mode at once.
 fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let start = Instant::now();
     loop {
@@ -125,8 +126,8 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
     }
 }
 
-/// Waits for others who write. SQLite's own handler sleeps for up to a tenth of a second, while transactions take a
-/// millisecond.
+/// The busy handler, which waits for other writers. SQLite's own sleeps for up to a tenth of a second, while
+/// transactions take a millisecond.
 fn wait(attempts: i32) -> bool {
     let step = Duration::from_micros(u64::try_from(attempts).map_or(250, |n| 250 * n.clamp(1, 20)));
     sleep(step);
@@ -137,7 +138,7 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
     let version = version(connection)?;
     let known = i64::try_from(MIGRATIONS.len())?;
     if version < known {
-        // Whoever comes second finds it done.
+        // The version is read again within the transaction: another process may have migrated the tables meanwhile.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(
             "CREATE TABLE IF NOT EXISTS countersign_version (
@@ -171,8 +172,8 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Fills in who wants each ask. A document that cannot be read, as something else has changed it, stops nothing here: its
-/// row is refused when it is read.
+/// Fills the column `requester` from the documents of the asks. A document that cannot be read gets an empty requester
+/// and does not stop the migration, as its row is refused when it is read.
 fn fill_requesters(connection: &Connection) -> rusqlite::Result<()> {
     let mut next = connection.prepare(
         "SELECT rowid, doc FROM countersign_rows WHERE kind = 'ask' AND rowid > ?1 ORDER BY rowid LIMIT 1",

@@ -1,4 +1,4 @@
-//! Chats: kept like runs, one holder at a time, and listed apart from them.
+//! Chats: stored as runs with a lease for one process at a time, and not listed among the runs.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use super::{RunRecord, RunWrite, Saved, Taken, read, row_id};
 use crate::ledger::stored::there;
 use crate::ledger::{Ledger, LedgerError, millis};
 
-/// A chat's name among the runs.
+/// The id of the run that a chat is stored as.
 fn key(chat: &str) -> String {
     format!("chat:{chat}")
 }
 
 impl Ledger {
-    /// A chat as it stands.
+    /// The stored state of a chat; `None` when there is no such chat.
     pub(crate) async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
         let found = there(self.store.get(&row_id(&key(chat))).await?)?;
         Ok(found.map(|found| read(&found)).transpose()?.map(|record| record.state))
     }
 
-    /// Takes a chat, as [`take_run`](Self::take_run) takes a run. One that is not there begins as `null`.
+    /// Takes the lease on a chat, as [`take_run`](Self::take_run) does for a run. A chat that does not exist is created
+    /// with the state `null`.
     pub(crate) async fn hold_chat(
         &self,
         chat: &str,
@@ -37,7 +38,7 @@ impl Ledger {
         .await
     }
 
-    /// Keeps a chat for longer.
+    /// Extends the lease on a chat, to this long from now.
     pub(crate) async fn renew_chat(
         &self,
         chat: &str,
@@ -47,7 +48,7 @@ impl Ledger {
         self.renew_run(&key(chat), token, lease).await
     }
 
-    /// Saves a chat, and keeps it.
+    /// Saves a chat without giving up the lease.
     pub(crate) async fn keep_chat(
         &self,
         chat: &str,
@@ -64,7 +65,7 @@ impl Ledger {
         .await
     }
 
-    /// Saves a chat and gives it up, and closes asks with it.
+    /// Saves a chat, gives up the lease, and closes asks, in one transaction.
     pub(crate) async fn write_chat(
         &self,
         chat: &str,
