@@ -200,8 +200,8 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
             let text = part.error_text.as_deref().unwrap_or("The call failed.");
             CallResult::Failed(ToolFailed::new(text))
         }
-        // The output is a plain value even where it looks like a `CallResult` as JSON, such as `{"kind":
-        // "tool-return"}`: otherwise its shape could turn it into a retry or a failure.
+        // The output is a plain value even where it looks like a `CallResult`, such as `{"kind": "tool-return"}`:
+        // otherwise its shape could turn it into a retry or a failure.
         _ => CallResult::from(part.output.clone().unwrap_or_default()),
     };
     Ok(Some(PartAnswer {
