@@ -535,7 +535,7 @@ mod tests {
         });
     }
 
-    /// Text is made by whoever attacks: reading it takes time in proportion to its length.
+    /// An attacker may choose the text, so the time to show it must be proportional to its length.
     #[test]
     fn long_hostile_text_is_shown_in_time() {
         for part in [
