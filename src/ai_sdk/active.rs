@@ -25,7 +25,7 @@ pub(super) struct ActiveStreams(Mutex<HashMap<ChatKey, Arc<ActiveStream>>>);
 /// neither block this one nor reveal that it exists.
 type ChatKey = (Principal, String);
 
-/// What [`ActiveStreams::begin`] has found.
+/// The result of [`ActiveStreams::begin`]: whether the caller makes a response or joins one.
 pub(super) enum Begin {
     /// The chat had no stream: this is its new one, and the caller has to make the response.
     New(Arc<ActiveStream>),
@@ -62,7 +62,7 @@ impl ActiveStreams {
     }
 }
 
-/// The stream of one response.
+/// The stream of one response: its events so far, its state, and how many clients read it.
 pub(super) struct ActiveStream {
     /// The digest of the request body: a request with the same body joins the stream instead of being rejected.
     pub(super) request: String,
@@ -74,22 +74,22 @@ pub(super) struct ActiveStream {
     subscribers: AtomicUsize,
 }
 
-/// One event in its two forms. `None` where a form leaves the event out.
+/// One event in its two forms. A form is `None` where its clients do not get the event.
 #[derive(Clone)]
 struct StreamEvent {
-    /// For the client that has posted the request. It has the message up to where the response begins.
+    /// For the client that has posted the request, and so has the message up to where the response begins.
     posted: Option<Bytes>,
-    /// For a client that resumes the stream. It has nothing of the message.
+    /// For a client that resumes the stream, and so has nothing of the message.
     replayed: Option<Bytes>,
 }
 
 /// What a client that resumes the stream is sent in place of a chunk.
 pub(super) enum Replay<'a> {
-    /// The same chunk.
+    /// The chunk that the client of the request gets.
     Same,
-    /// No chunk.
+    /// No chunk, as the replay has chunks of its own for this content.
     Skip,
-    /// Another chunk.
+    /// Another chunk, as this one would be wrong at a client that has not posted the request.
     Instead(&'a Chunk),
 }
 
@@ -187,7 +187,7 @@ impl ActiveStream {
         }
     }
 
-    /// The events from the first one on: as posted, or as replayed to a client that resumes.
+    /// Subscribes to the events, from the first one on. With `replay`, to those for a client that resumes the stream.
     pub(super) fn subscribe(self: Arc<Self>, options: StreamOptions, replay: bool) -> Events {
         self.subscribers.fetch_add(1, Ordering::AcqRel);
         let state = self.state.subscribe();
@@ -198,8 +198,8 @@ impl ActiveStream {
 /// The events of a response as the bytes of an HTTP body, from the first event on.
 ///
 /// Each item is one server-sent event, encoded as [`encode`] does it; the last one is [`DONE`]. While the response is
-/// idle, [`KEEP_ALIVE`] comes at the interval of [`Chats::keep_alive`](super::Chats::keep_alive). To drop the events does
-/// not stop the response, except with [`Chats::stop_on_disconnect`](super::Chats::stop_on_disconnect).
+/// idle, [`KEEP_ALIVE`] comes at the interval of [`Chats::keep_alive`](super::Chats::keep_alive). Dropping the events
+/// does not stop the response, except with [`Chats::stop_on_disconnect`](super::Chats::stop_on_disconnect).
 pub struct Events(Subscription);
 
 struct Subscription {
@@ -228,12 +228,12 @@ fn event(chunk: &Chunk) -> Bytes {
 }
 
 impl Events {
-    /// Waits for the next event. Gives `None` when the response is complete.
+    /// Waits for the next event. Returns `None` when the response is complete.
     ///
-    /// It is cancel safe: to drop the future loses no event.
+    /// This method is cancel safe: dropping the future loses no event.
     ///
     /// # Panics
-    /// Outside of a tokio runtime, or in one without its timer.
+    /// Panics outside of a tokio runtime, or in one whose timer is not enabled.
     pub async fn next(&mut self) -> Option<Bytes> {
         let Self(it) = self;
         loop {

@@ -34,13 +34,13 @@ impl CallAnswer {
     }
 }
 
-/// Whether every pending call has its answer.
+/// Whether every pending call of the batch has an answer.
 pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToolResults) -> bool {
     requests.iter().all(|call| !answers.is_left(call.id()))
 }
 
-/// Copies an answer from the client's copy of a message to the server's. The client shows it already, so that no chunk
-/// would bring it there.
+/// Copies an answer from the client's copy of a message to the server's. The client shows its own answer already, so no
+/// chunk is sent for it, and applying the chunks would not bring it into the server's copy.
 pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
     let Some(part) = message.tool_mut(&answer.part) else { return };
     let Some(theirs) = client.tool(&answer.part) else { return };
@@ -64,8 +64,8 @@ pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: 
     }
 }
 
-/// Merges the answers of the request with the decisions of the ledger. A decision that is recorded comes first (rule L1);
-/// calls without either are left.
+/// Merges the answers of the request with the decisions of the ledger. A recorded decision wins over an answer (rule
+/// L1); calls with neither are left pending.
 pub(super) fn merged(
     requests: &DeferredToolRequests,
     mut recorded: DeferredToolResults,

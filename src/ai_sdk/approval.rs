@@ -1,5 +1,5 @@
-//! The data part of an ask: what a person is shown of the call. It stands beside the approval request, and every client
-//! passes it on to the page.
+//! The data part of an ask: what a person is shown of the call. It is sent beside the approval request, as every client
+//! passes data parts on to the page.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::deferred::DeferredToolRequests;
 use crate::show::{self, CallView, Limits};
 
-/// The type of the part.
+/// The `type` of the data part of an ask.
 pub(super) const KIND: &str = "data-approval";
 
 /// A new id for an approval: 128 random bits, so that it cannot be guessed. `None` where the system has no
@@ -32,7 +32,7 @@ pub(super) fn shown(
     approval: &str,
     part: &str,
 ) -> Option<Chunk> {
-    // The questions are whole: what is left out cannot be opened at the client (rule S4).
+    // Without limits: a client has no way to open text that was left out (rule S4).
     let view = CallView::of(requests, call, Limits::none())?;
     let args = requests.get(call)?.args();
     let questions = view
@@ -66,7 +66,7 @@ pub(super) fn reason(requests: &DeferredToolRequests, call: &str) -> Option<Stri
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The same data part with the answer. It has the same id, and so takes the place of the earlier one.
+/// The data part of an ask with its answer. It has the id of the part without the answer, and so replaces it.
 pub(super) fn answered(
     part: &UiPart,
     status: &str,
@@ -83,7 +83,7 @@ pub(super) fn answered(
     Some(chunk(id, data.into()))
 }
 
-/// The data part of a call that a layer has denied. There was no ask, so that it has no approval id.
+/// The data part of a call that a layer has denied. There was no ask, so the part has no approval id.
 pub(super) fn refused(tool: &str, part: &str, reason: &str) -> Chunk {
     let data = json!({
         "toolCallId": part,

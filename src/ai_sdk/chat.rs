@@ -15,7 +15,7 @@ use crate::turn::SuspendedRun;
 /// The version of the stored form (rule L7).
 const VERSION: u32 = 1;
 
-/// The reason for a call that did not run as it was never answered.
+/// The reason given for a call that did not run because the user never answered it.
 pub(super) const SUPERSEDED: &str = "the user went on without answering";
 
 /// The stored form of a chat.
@@ -26,15 +26,15 @@ pub(super) struct Chat {
     pub(super) principal: String,
     /// The messages, as a client shows them.
     pub(super) messages: Vec<KeptMessage>,
-    /// The history of the model, where there is no run.
+    /// The history of the model; used where `run` is `None`, as a suspended run carries its own.
     pub(super) history: Vec<Message>,
-    /// The run that is suspended: it has pending calls, or was stopped.
+    /// The suspended run, if there is one: it has pending calls, failed, or was stopped.
     pub(super) run: Option<SuspendedRun>,
-    /// Every ask of a call, also those that are closed: a late answer is told from one that was never asked for.
+    /// Every ask, including closed ones, so that a late answer can be told from an answer to an ask that never was.
     pub(super) asks: Vec<ShownAsk>,
 }
 
-/// A message, with the place in the history to go back to.
+/// A message, with the length of the history to go back to when the message is dropped.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeptMessage {
     /// The length of the model's history before the message.
@@ -53,9 +53,9 @@ pub(super) struct ShownAsk {
     /// The id of the call in its batch, and the fingerprint that its answers are bound to.
     pub(super) call: String,
     pub(super) fingerprint: Option<String>,
-    /// Whether an answer is still taken.
+    /// Whether an answer to this ask is still accepted.
     pub(super) open: bool,
-    /// The answer, until the other calls of the response have theirs (rule T1).
+    /// The answer, stored until the other calls of the response have theirs (rule T1).
     #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<CallAnswer>,
 }
@@ -88,7 +88,7 @@ impl Chat {
         self.messages.iter().position(|kept| kept.message.id == id)
     }
 
-    /// The batch of pending calls.
+    /// The pending calls of the suspended run; empty without one.
     pub(super) fn requests(&self) -> DeferredToolRequests {
         self.run.as_ref().map(SuspendedRun::requests).unwrap_or_default()
     }
@@ -98,7 +98,8 @@ impl Chat {
         self.run.is_none() && matches!(self.history.last(), Some(Message::Request { .. }))
     }
 
-    /// Closes the pending calls, as the user goes on without them: every call gets a result (rule T3).
+    /// Closes the pending calls when the user sends a message in place of an answer: every call gets a result (rule
+    /// T3).
     pub(super) fn supersede(&mut self) {
         if let Some(run) = self.run.take() {
             self.history = run.close(SUPERSEDED);
@@ -128,7 +129,7 @@ impl Chat {
         self.messages.push(KeptMessage { before, message });
     }
 
-    /// Stores a message of the assistant in its place, or at the end.
+    /// Stores a message of the assistant: in place of the one with its id, or at the end.
     pub(super) fn keep(&mut self, mut message: UiMessage, before: usize) {
         message.mend();
         match self.messages.iter_mut().find(|kept| kept.message.id == message.id) {
@@ -137,14 +138,14 @@ impl Chat {
         }
     }
 
-    /// The length of the model's history.
+    /// The length of the model's history, with that of a suspended run.
     pub(super) fn known(&self) -> usize {
         self.run.as_ref().map_or(self.history.len(), |run| run.history().len())
     }
 }
 
 impl UiMessage {
-    /// Ends the calls without a result, with this reason, and the asks about them.
+    /// Gives every call without an outcome this reason as its error, and closes the asks about these calls.
     pub(super) fn close_parts(&mut self, reason: &str) {
         for tool in self.tools_mut().filter(|tool| !tool.is_over()) {
             "output-error".clone_into(&mut tool.state);
@@ -156,8 +157,8 @@ impl UiMessage {
         self.mend();
     }
 
-    /// Removes approvals that clients refuse: the schema of a call with a result, or with an error, takes an approval only
-    /// when it is `approved: true`. One such part, and a client cannot read the message again.
+    /// Removes approvals that clients refuse: the schema of a call with a result or an error accepts an approval only
+    /// with `approved: true`. With one part that breaks the schema, a client cannot load the whole message.
     fn mend(&mut self) {
         let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
         for tool in self.tools_mut().filter(over) {
@@ -166,7 +167,8 @@ impl UiMessage {
     }
 }
 
-/// The reason why a message is no prompt. Files are rejected, not dropped, as the prompt of a run is text only.
+/// The reason why a message cannot be a prompt, if there is one. Files are rejected rather than dropped, as
+/// the prompt of a run is text only.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
         return Some("the last message is neither the user's nor one that goes on".to_owned());

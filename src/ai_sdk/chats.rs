@@ -19,7 +19,7 @@ use crate::agent::{Agent, Keeper, Run, RunError};
 use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
 
-/// The default of [`Chats::keep_alive`].
+/// The default of [`Chats::keep_alive`]: shorter than the idle timeouts of common proxies.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The default of [`Chats::sealed_for`].
@@ -31,9 +31,9 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 /// The chats of an agent: what an unmodified `useChat` talks to. Cheap to clone; the clones are the same chats.
 ///
 /// The history, the pending calls and the asks are stored on the server, in the agent's ledger. Of the messages that a
-/// client posts only the last one is read, and of that only what the user says, decides, or gives as the result of a call
-/// that the client was asked to execute. A decision counts once, for exactly the call that this chat was shown, and what
-/// runs is what the server has stored (rules A1 to A6, L1 to L5).
+/// client posts only the last one is read, and of that only what the user says, decides, or gives as the result of a
+/// call that the client was asked to execute. A decision counts once, for exactly the call that this chat was shown,
+/// and what runs is what the server has stored (rules A1 to A6, L1 to L5).
 ///
 /// ```
 /// use countersign::ai_sdk::{Chats, Principal};
@@ -67,7 +67,7 @@ impl Chats {
     /// Chats that are stored in the agent's [`Ledger`].
     ///
     /// An agent without a ledger gets one in the memory of this process: its chats end with the process, and no other
-    /// server can go on with them.
+    /// server can continue them.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
         let (agent, ledger) = match agent.get_ledger().cloned() {
@@ -81,12 +81,12 @@ impl Chats {
     }
 
     /// Chats that the client stores, sealed under these keys: the server stores nothing, and any server with the keys
-    /// goes on with them.
+    /// can continue them.
     ///
     /// A state that was changed, forged or sealed too long ago, or that belongs to another chat or principal, is
-    /// rejected. **A state that is posted twice is not**: without a ledger nothing tells the latest state of a chat from
-    /// an earlier one, which a client can keep and go on from again. One approval can then run its call several times,
-    /// and a denial can be followed by an approval. Hence the name (rule D5): where that matters, use
+    /// rejected. **A state that is posted twice is not**: without a ledger nothing tells the latest state of a chat
+    /// from an earlier one, which a client can keep and continue from again. One approval can then run its call several
+    /// times, and a denial can be followed by an approval. Hence the name (rule D5): where that matters, use
     /// [`new`](Self::new) with a ledger.
     ///
     /// The client can read the state. It has to post all of its messages, as `useChat` does by default: one that posts
@@ -116,7 +116,7 @@ impl Chats {
         self
     }
 
-    /// Sets the oldest client that has to be served; [`ClientVersion::V6`] by default.
+    /// Sets the oldest client version to serve; [`ClientVersion::V6`] by default.
     ///
     /// What is sent is valid for this version and every later one. Chunks that older clients would refuse are sent only
     /// when all clients are new enough for them.
@@ -127,14 +127,14 @@ impl Chats {
 
     /// Sets whether the chat asks for approvals and takes them; `true` by default.
     ///
-    /// With `false` a call that needs an approval is shown, and stays pending until it is decided in another place, such
-    /// as an inbox over the same ledger. Approvals that a client posts are not read then.
+    /// With `false` a call that needs an approval is shown, and stays pending until it is decided in another place,
+    /// such as an inbox over the same ledger. Approvals that a client posts are not read then.
     #[must_use]
     pub fn tool_approval(self, approvals: bool) -> Self {
         self.set(|inner| inner.config.approvals = approvals)
     }
 
-    /// Sets what each run needs beside what its agent has, such as dependencies, by the principal and the id of the chat.
+    /// Sets a function that prepares each run for its principal and chat id, for example with dependencies.
     ///
     /// ```
     /// # use countersign::{Agent, ai_sdk::Chats};
@@ -154,7 +154,7 @@ impl Chats {
 
     /// Sets the text that the client is sent when a run fails.
     ///
-    /// By default it holds nothing of the error, which may quote a provider or name what is inside of the server. The
+    /// The default text contains nothing of the error, which may quote a provider or name internals of the server. The
     /// error itself is logged.
     ///
     /// ```
@@ -181,15 +181,15 @@ impl Chats {
     /// Stops a run when the last subscription of its stream is dropped, which is what `stop()` of an unmodified client
     /// relies on.
     ///
-    /// By default the run goes on, so that a page that is loaded again can [`resume`](Self::resume) the stream;
+    /// By default the run continues, so that a page that is loaded again can [`resume`](Self::resume) the stream;
     /// [`stop`](Self::stop) stops it.
     #[must_use]
     pub fn stop_on_disconnect(self) -> Self {
         self.set(|inner| inner.options.stop_on_disconnect = true)
     }
 
-    /// Sets for how long a [sealed](Self::danger_sealed) state is valid; 7 days by default, and at most 100 years. Without
-    /// effect on chats in a ledger.
+    /// Sets for how long a [sealed](Self::danger_sealed) state is valid; 7 days by default, and at most 100 years.
+    /// Without effect on chats in a ledger.
     #[must_use]
     pub fn sealed_for(self, time: Duration) -> Self {
         self.set(|inner| {
@@ -199,19 +199,20 @@ impl Chats {
         })
     }
 
-    /// Takes the body of a request and gives the events of its response. The response is made to its end even if the
-    /// events are dropped.
+    /// Takes the body of a request and returns the events of its response. The response is completed even if the events
+    /// are dropped.
     ///
-    /// A request that is repeated, as after a lost response, gets the events of the response again: nothing runs twice.
+    /// A request that is repeated, for example after a lost connection, gets the events of the response again: nothing
+    /// runs twice.
     ///
     /// # Errors
-    /// [`Rejection`] with the status to answer: nothing has run, and the chat is as it was. The status is 400 for a body
-    /// that is not what a chat posts, 404 for a chat of another principal, 409 for answers that do not fit what the chat
-    /// was shown and for a chat that has another response in flight, 422 for a message that is no prompt, and 500 when
-    /// the store fails.
+    /// [`Rejection`] with the status to answer: nothing has run, and the chat is as it was. The status is 400 for a
+    /// body that is not what a chat posts, 404 for a chat of another principal, 409 for answers that do not fit what
+    /// the chat was shown and for a chat that has another response in flight, 422 for a message that is no prompt, and
+    /// 500 when the store fails.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub async fn post(&self, principal: &Principal, body: &[u8]) -> Result<Events, Rejection> {
         let request = ChatRequest::read(body)?;
         let digest = digest_of(body);
@@ -225,34 +226,36 @@ impl Chats {
         };
         let events = Arc::clone(&stream).subscribe(self.0.options, false);
         let response = self.clone().respond(principal.clone(), request, Arc::clone(&stream));
-        // A task of its own: a client that disconnects drops this future, and the lease has to be released all the same.
+        // The response is a task of its own: a client that disconnects drops this future, and the lease has to be
+        // released all the same.
         tokio::spawn(response);
         stream.accepted().await?;
         Ok(events)
     }
 
-    /// The events of the response that is in flight, from the beginning of its message. `None` when this process makes no
-    /// response in the chat.
+    /// The events of the response in flight, from the beginning of its message. `None` when this process is not making
+    /// a response in the chat.
     ///
-    /// A client that resumes has nothing of the message. So the events begin with all of it, also where the response goes
-    /// on with an earlier message.
+    /// A client that resumes has nothing of the message. So the events begin with all of it, also where the response
+    /// continues an earlier message.
     #[must_use]
     pub fn resume(&self, principal: &Principal, chat: &str) -> Option<Events> {
         let stream = self.0.streams.get(principal, chat)?;
         Some(stream.subscribe(self.0.options, true))
     }
 
-    /// Stops the response that this process makes in the chat, and says whether there was one.
+    /// Stops the response that this process is making in the chat. Returns whether there was one.
     ///
-    /// The run is suspended and stored with the chat. The model is told of a tool that was running that it may have run.
+    /// The run is suspended and stored with the chat. For a tool that was running, the model is told that it may have
+    /// run.
     #[expect(clippy::must_use_candidate, reason = "it is called to stop")]
     pub fn stop(&self, principal: &Principal, chat: &str) -> bool {
         let stream = self.0.streams.get(principal, chat);
         stream.inspect(|stream| stream.stop()).is_some()
     }
 
-    /// The messages of a chat, to begin a page with. `None` where there is no such chat, or it belongs to another
-    /// principal; always `None` for [sealed](Self::danger_sealed) chats.
+    /// The messages of a chat, for a page that is loaded anew. `None` where there is no such chat, or it belongs to
+    /// another principal; always `None` for [sealed](Self::danger_sealed) chats.
     ///
     /// The message that this process is making is left out: [`resume`](Self::resume) has all of it.
     ///
@@ -297,7 +300,7 @@ impl Chats {
             }
             Err(rejection) => Err(rejection),
         };
-        // Before the last chunks: a client may answer as soon as it has them, and must not find its chat busy.
+        // Before the last chunks are sent: a client may answer as soon as it has them, and must not find its chat busy.
         guard.remove();
         match result {
             Ok(last) => last.iter().for_each(|chunk| stream.send(chunk, &Replay::Same)),
@@ -306,11 +309,12 @@ impl Chats {
         drop(guard);
     }
 
-    /// Finds the intent of a request, and takes the lease of its chat.
+    /// Finds the intent of a request, and acquires the lease of its chat.
     ///
-    /// The intent is found twice. Without the lease first, so that a request that does not fit is rejected at once and
-    /// leaves no trace: it takes no lease, makes no row for a chat that does not exist, and does not keep another server
-    /// waiting. Then under the lease, as another server may have changed the chat in between: only this one counts.
+    /// The intent is found twice. First without the lease, so that a request that does not fit is rejected at once and
+    /// leaves no trace: it acquires no lease, creates no row for a chat that does not exist, and does not make another
+    /// server wait. Then again under the lease, as another server may have changed the chat in between: the second
+    /// intent counts.
     async fn begin(
         &self,
         principal: &Principal,
@@ -332,7 +336,8 @@ impl Chats {
     }
 }
 
-/// Completes a stream when it is dropped. After a panic too the chat is free, and its subscribers do not wait for ever.
+/// Completes a stream when the guard is dropped. So after a panic, too, the chat can begin another stream, and the
+/// subscribers of this one do not wait forever.
 struct StreamGuard<'a> {
     streams: &'a ActiveStreams,
     key: (&'a Principal, &'a str),

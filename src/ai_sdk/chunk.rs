@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::message::ToolPart;
 
-/// One chunk of a UI message stream, as the server sends it: all that AI SDK v6 and v7 have.
+/// One chunk of a UI message stream, as the server sends it: every chunk of AI SDK v6 and v7.
 ///
 /// No field is ever written as `null`, which clients refuse. A chunk that this version does not know is read as
 /// [`Other`](Self::Other), and written as it was.
@@ -34,7 +34,7 @@ pub enum Chunk {
     },
     /// A step starts: one response of the model and the outcomes of its calls.
     StartStep {},
-    /// The step is complete.
+    /// The step is complete: its calls have their outcomes, or are pending.
     FinishStep {},
     /// The parts of the step so far are void. Since 7.0.70.
     ResetStep {},
@@ -60,20 +60,20 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         citations: Option<Value>,
     },
-    /// The model begins to think.
+    /// A reasoning text of the model starts, under this id.
     ReasoningStart {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// More of a thought.
+    /// More of a reasoning text: the client appends it.
     ReasoningDelta {
         id: String,
         delta: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A thought is complete.
+    /// A reasoning text is complete: no delta follows.
     ReasoningEnd {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub enum Chunk {
         provider_metadata: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Value>,
-        /// `json` or `text`; since 7.0.142.
+        /// The encoding of the argument text: `json` or `text`. Since 7.0.142.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_encoding: Option<String>,
     },
@@ -132,11 +132,11 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Value>,
     },
-    /// A call waits for the user. It stands behind `tool-input-available` of the call.
+    /// A call waits for the user's approval. The chunk follows the `tool-input-available` of the call.
     ToolApprovalRequest {
         approval_id: String,
         tool_call_id: String,
-        /// Since 6.0.202 and 7.0.0.
+        /// The signature that the AI SDK's own server makes for the request. Since 6.0.202 and 7.0.0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
         /// Since 6.0.274 and 7.0.87.
@@ -152,7 +152,7 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_automatic: Option<bool>,
     },
-    /// A call was decided about without the user. Since 7.0.0; it ends every client of v6.
+    /// A call was approved or denied without the user. Since 7.0.0; a client of v6 fails on this chunk.
     ToolApprovalResponse {
         approval_id: String,
         approved: bool,
@@ -163,7 +163,7 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A call has its result.
+    /// A call has returned: this is its result.
     ToolOutputAvailable {
         tool_call_id: String,
         output: Value,
@@ -191,9 +191,9 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Value>,
     },
-    /// The user has denied a call. The client has the reason.
+    /// The user has denied a call. The client has the reason already, as the user gave it there.
     ToolOutputDenied { tool_call_id: String },
-    /// A page that was used.
+    /// A web page that the model has used as a source.
     SourceUrl {
         source_id: String,
         url: String,
@@ -202,7 +202,7 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A document that was used.
+    /// A document that the model has used as a source.
     SourceDocument {
         source_id: String,
         media_type: String,
@@ -212,48 +212,48 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A file that was made.
+    /// A file that the model has made.
     File {
         url: String,
         media_type: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// A file that belongs to a thought. Since 7.0.0.
+    /// A file that belongs to the reasoning of the model. Since 7.0.0.
     ReasoningFile {
         url: String,
         media_type: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// Something of a provider's own. Since 7.0.0.
+    /// A part that only this provider has. Since 7.0.0.
     Custom {
         kind: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Value>,
     },
-    /// What the user said while the response was made. Since 7.0.163.
+    /// A message that the user sent while the response was being made. Since 7.0.163.
     SteeringMessage { id: String, parts: Vec<Value> },
-    /// More about the message, merged into what the client has.
+    /// Metadata of the message, merged into the metadata that the client has.
     MessageMetadata { message_metadata: Value },
     /// The stream ends with an error, which the client shows.
     Error { error_text: String },
-    /// The stream ends, as it was stopped.
+    /// The stream ends because the response was stopped.
     Abort {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The stream is complete. The message may go on in a later one.
+    /// The stream is complete. A later stream may continue the message.
     Finish {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_metadata: Option<Value>,
     },
-    /// Data of an application: `data-…`. A later one with the same type and id takes the place of the earlier one.
+    /// Data of an application: `data-…`. A later chunk with the same type and id replaces the earlier one.
     #[serde(untagged)]
     Data(DataChunk),
-    /// Any other chunk, as it came.
+    /// A chunk of a type that this version does not know, unchanged.
     #[serde(untagged)]
     Other(Map<String, Value>),
 }
@@ -323,7 +323,7 @@ pub struct DataChunk {
     pub transient: Option<bool>,
 }
 
-/// Other chunks may have data too, and are no parts.
+/// Reads the type of a data chunk, and fails for every other type: other chunks may have a field `data`, too.
 fn data_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let kind = String::deserialize(deserializer)?;
     if kind.starts_with("data-") { Ok(kind) } else { Err(D::Error::custom("it is no data")) }
@@ -336,17 +336,17 @@ fn data_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
 pub enum FinishReason {
     /// The model has finished its answer.
     Stop,
-    /// The answer has reached the longest length.
+    /// The answer was cut at the limit of its length.
     Length,
     /// The provider withheld the answer.
     ContentFilter,
     /// There are pending calls: for approval by the user, or for execution by the client.
     ToolCalls,
-    /// The run has failed.
+    /// The run has failed with an error.
     Error,
-    /// Any other reason.
+    /// A reason that has no value of its own.
     Other,
-    /// It was stopped. Since 7.0.149.
+    /// The response was stopped. Since 7.0.149.
     Interrupted,
 }
 

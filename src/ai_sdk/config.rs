@@ -1,4 +1,4 @@
-//! The settings of chats that the making of a response needs.
+//! The settings of chats that a response is made with.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ pub(super) struct ChatConfig {
     pub(super) agent: Agent,
     pub(super) store: ChatStore,
     pub(super) client: ClientVersion,
-    /// Whether the chat asks for approvals and takes them.
+    /// Whether the chat asks for approvals and accepts them; `false` where another surface over the ledger does.
     pub(super) approvals: bool,
     pub(super) error_text: Arc<ErrorText>,
     pub(super) each_run: Arc<EachRun>,
 }
 
-/// Adds to a run what it needs for this principal and this chat.
+/// Prepares a run for a principal and a chat id, for example with dependencies.
 type EachRun = dyn for<'a> Fn(Run<'a>, &Principal, &str) -> Run<'a> + Send + Sync;
 
 /// The text that the client is sent for the error of a run.

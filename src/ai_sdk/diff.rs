@@ -5,19 +5,20 @@ use super::message::{ToolPart, UiMessage, UiPart};
 use super::writer::ChunkWriter;
 
 impl ChunkWriter {
-    /// Writes what a client has missed of a message: the outcomes of calls, and the parts behind the ones that it has.
+    /// Writes the chunks that a client has missed: outcomes of calls that it has, and the parts after those that it
+    /// has.
     ///
     /// `theirs` is the message as the client has posted it. Parts are compared in order; from the first difference on,
     /// everything is written again.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
-        // Steps are not compared: a part that is written again may stand in a step of its own at the client.
+        // Steps are not compared: at the client, a part that is written again may be in a step of its own.
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));
         let mut next = theirs.next();
         for part in &ours.parts {
             let mut known = None;
             if !matches!(part, UiPart::StepStart) {
                 known = next.filter(|theirs| has(part, theirs));
-                // Behind the first part that the client does not have, everything is new to it.
+                // After the first part that the client does not have, every part is new to the client.
                 next = known.and_then(|_| theirs.next());
             }
             self.part_of(part, known, out);
@@ -25,7 +26,7 @@ impl ChunkWriter {
         self.close(out);
     }
 
-    /// Writes what is new of a part to a client that has it in this form.
+    /// Writes what is new of a part to a client that has the part as `theirs`, or does not have it.
     fn part_of(&mut self, part: &UiPart, theirs: Option<&UiPart>, out: &mut Vec<Chunk>) {
         match part {
             UiPart::StepStart => self.close(out),
@@ -43,7 +44,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Writes a call up to its ask.
+    /// Writes a call with its arguments, and its ask unless the client knows that.
     fn call_of(&mut self, tool: &ToolPart, theirs: Option<&ToolPart>, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
         self.begin(tool, out);
@@ -59,7 +60,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Writes the outcome of a call, if it has one.
+    /// Writes the outcome of a call, if the call has one.
     fn outcome_of(&mut self, tool: &ToolPart, out: &mut Vec<Chunk>) {
         let id = &tool.tool_call_id;
         let text = tool.error_text.as_deref();

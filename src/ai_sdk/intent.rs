@@ -13,22 +13,23 @@ use crate::args::Args;
 use crate::deferred::{CallResult, ToolApproved};
 use crate::outcome::{ToolDenied, ToolFailed};
 
-/// What the client wants with a request, in the terms of the chat as the server has it.
+/// What a request asks for, in terms of the chat as the server has stored it.
 #[derive(Debug)]
 pub(super) enum Intent {
     /// Submit a message of the user at this place. Everything from the place on is dropped.
     Submit { message: UiMessage, place: usize },
     /// Regenerate the message at this place. Everything from the place on is dropped.
     Regenerate { place: usize },
-    /// Answer pending calls of the message, of which the client has this copy.
+    /// Answer pending calls of the message; `message` is the client's copy.
     Answer { message: UiMessage, answers: Vec<PartAnswer> },
-    /// Resume the message, of which the client has this copy: it has missed a part, or the run was stopped. An empty id
-    /// stands for a message that the client does not have yet.
+    /// Resume the message, as the client has missed a part or the run was stopped. `message` is the client's copy; its
+    /// id is empty for a message that does not exist yet.
     Resume { message: UiMessage },
 }
 
 impl Intent {
-    /// Finds the intent of a request. Nothing is changed, so that it can be asked before and after a lease is taken.
+    /// Finds the intent of a request. The chat is not changed, so this can be called both before and after a lease is
+    /// acquired.
     ///
     /// # Errors
     /// [`Rejection`] when the request does not fit the chat. Nothing of the request counts then.
@@ -94,8 +95,8 @@ fn submit(chat: &Chat, message: &UiMessage) -> Result<Intent, Rejection> {
     let same =
         known.is_some_and(|known| known.role == Role::User && known.text() == message.text());
     match chat.messages.get(place + 1) {
-        // The same message again: its response was lost, or was never begun. What there is of it is sent, and a model is
-        // asked only where it was not asked before.
+        // The same message again: its response was lost, or was never begun. The client is sent the part of the
+        // response that exists, and the model is asked only if it was not asked before.
         None if same => Ok(Intent::Resume { message: UiMessage::new("", Role::Assistant) }),
         Some(answer) if same && place + 2 == end => {
             let message = UiMessage::new(answer.message.id.clone(), Role::Assistant);
@@ -118,7 +119,7 @@ fn regenerate(chat: &Chat, request: &ChatRequest) -> Result<Intent, Rejection> {
     };
     match place {
         Some(place) if answers(&place) => Ok(Intent::Regenerate { place }),
-        // The message has no response yet.
+        // The last message is the user's, and has no response yet.
         Some(place) if place + 1 == chat.messages.len() => {
             Ok(Intent::Resume { message: UiMessage::new("", Role::Assistant) })
         }
@@ -130,8 +131,8 @@ fn regenerate(chat: &Chat, request: &ChatRequest) -> Result<Intent, Rejection> {
     }
 }
 
-/// The answer of a part that is approved or denied, if the call is pending. The arguments of the part are compared and
-/// then dropped: what runs is what the server has stored.
+/// The answer of a part that is approved or denied, if the call is pending. The arguments of the part are compared with
+/// those that the server has stored, and then dropped: the stored ones run.
 fn approval(
     chat: &Chat,
     message: &str,
@@ -160,7 +161,7 @@ fn approval(
         return Err(foreign());
     }
     let edited = overrides.remove(&said.id);
-    // Until the call runs, a yes can be taken back; a no is final (rule A3).
+    // Until the call runs, an approval can be taken back; a denial is final (rule A3).
     let taken_back = !approved && asked.answer.as_ref().is_some_and(CallAnswer::is_approval);
     if !asked.open && !taken_back {
         return Ok(None);
@@ -179,8 +180,8 @@ fn approval(
     }))
 }
 
-/// The answer of a part with a result, if the call is a pending one that the client executes. Results of other calls are
-/// the server's own, and are not read.
+/// The answer of a part with a result, if the call is a pending one that the client executes. Results of other calls
+/// are the server's own, and are not read.
 fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnswer>, Rejection> {
     let open =
         |ask: &&ShownAsk| ask.open && ask.message == message && ask.part == part.tool_call_id;
@@ -199,7 +200,8 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
             let text = part.error_text.as_deref().unwrap_or("The call failed.");
             CallResult::Failed(ToolFailed::new(text))
         }
-        // The output is a value even where it looks like a result of ours, such as `{"kind": "tool-return"}`.
+        // The output is a plain value even where it looks like a `CallResult`, such as `{"kind": "tool-return"}`:
+        // otherwise its shape could turn it into a retry or a failure.
         _ => CallResult::from(part.output.clone().unwrap_or_default()),
     };
     Ok(Some(PartAnswer {
@@ -221,7 +223,8 @@ fn is_as_shown(chat: &Chat, asked: &ShownAsk, part: &ToolPart) -> bool {
     })
 }
 
-/// Whether two values are the same to a client, whose numbers are all floating.
+/// Whether two values are the same to a client. All numbers of JavaScript are floating-point ones, so that a client
+/// posts `1.0` back as `1`.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => {

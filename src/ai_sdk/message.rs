@@ -24,35 +24,35 @@ use serde_json::{Map, Value};
 pub struct UiMessage {
     /// The id of the message, which is the same at the server and the client.
     pub id: String,
-    /// Who the message is from.
+    /// Whether the message is from the application, the user or the model.
     pub role: Role,
-    /// Metadata of the application.
+    /// Metadata that the application adds, of any shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
     /// The parts, in the order in which they are shown.
     pub parts: Vec<UiPart>,
 }
 
-/// Who a message is from.
+/// The author of a message, as the AI SDK names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Role {
-    /// The application, with instructions.
+    /// The application: the message has instructions for the model.
     System,
     /// The person in front of the client.
     User,
-    /// The model, and its tools.
+    /// The model: the message has its texts and tool calls.
     Assistant,
 }
 
-/// One part of a message. Parts that are neither text, step, data nor tool are kept as they come.
+/// One part of a message. Parts that are neither text, step nor tool call are kept as they are.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum UiPart {
     /// A text of the user or the model.
     Text {
-        /// The text so far.
+        /// The text, or as much of it as has been streamed.
         text: String,
         /// Whether the text is not complete yet.
         streaming: bool,
@@ -71,14 +71,14 @@ pub enum UiPart {
 pub struct ToolPart {
     /// The id of the call. A call that is asked about again has a second part, with a number behind the id: `c1#2`.
     pub tool_call_id: String,
-    /// The name of the tool.
+    /// The name of the tool that is called.
     pub tool_name: String,
     /// Whether the type of the part is `dynamic-tool`, which a page shows without knowing the tool.
     pub dynamic: bool,
     /// The state of the call, as the AI SDK names it: `input-streaming`, `input-available`, `approval-requested`,
     /// `approval-responded`, `output-available`, `output-error` or `output-denied`.
     pub state: String,
-    /// The arguments of the call.
+    /// The arguments of the call; `None` until they are known.
     pub input: Option<Value>,
     /// The result of the call, in the state `output-available`.
     pub output: Option<Value>,
@@ -96,7 +96,7 @@ pub struct ToolPart {
 pub struct PartApproval {
     /// The id of the approval, which the answer carries back.
     pub id: String,
-    /// The answer; `None` until there is one. On the wire only a JSON boolean is read.
+    /// The answer; `None` until the user has answered. Any JSON value but a boolean is refused.
     pub approved: Option<bool>,
     /// The reason that the user gives for the answer.
     pub reason: Option<String>,
@@ -126,7 +126,7 @@ impl UiMessage {
         self.parts.iter().filter_map(UiPart::tool)
     }
 
-    /// The tool call of this id.
+    /// The tool call with this id.
     pub(super) fn tool(&self, id: &str) -> Option<&ToolPart> {
         self.tools().find(|tool| tool.tool_call_id == id)
     }
@@ -151,7 +151,7 @@ impl UiPart {
         }
     }
 
-    /// The name of its type, as it is written.
+    /// The type of the part on the wire; `tool` for every tool call, whose type also has the tool's name.
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Text { .. } => "text",

@@ -1,4 +1,4 @@
-//! The stream of one message to the client, with the server's copy of the message.
+//! The stream of one message to a client, which keeps the server's copy of the message equal to the client's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ use crate::turn::{CallReport, JOINT, RunEvent};
 
 /// The stream of one message to the client, with the server's copy of the message.
 ///
-/// There are two copies: the writer has the message as this client has it, and [`message`](Self::message) is the one that
-/// the server keeps. They are changed by the same chunks, and differ only where a client had less of the message than the
-/// server when the stream began, or was never asked about a call that another client has denied.
+/// There are two copies: the writer's is the message as this client has it, and [`message`](Self::message) is the one
+/// that the server stores. The same chunks change both. They differ only where the client had less of the message than
+/// the server when the stream began, or was never asked about a call that another client has denied.
 pub(super) struct MessageStream {
     active: Arc<ActiveStream>,
     version: ClientVersion,
@@ -34,7 +34,7 @@ pub(super) fn lock(stream: &Mutex<MessageStream>) -> MutexGuard<'_, MessageStrea
 }
 
 impl MessageStream {
-    /// A stream of a new message.
+    /// Creates the stream of a new message.
     pub(super) fn new(
         active: Arc<ActiveStream>,
         version: ClientVersion,
@@ -43,7 +43,7 @@ impl MessageStream {
         Self { active, version, writer: ChunkWriter::new(version), message, client: None }
     }
 
-    /// A stream that goes on with a message, of which the client has this copy.
+    /// Creates a stream that continues a message, of which the client has the copy `client`.
     pub(super) fn resume(
         active: Arc<ActiveStream>,
         version: ClientVersion,
@@ -52,8 +52,8 @@ impl MessageStream {
     ) -> Self {
         let ours: HashMap<&str, &ToolPart> =
             message.tools().map(|tool| (tool.tool_call_id.as_str(), tool)).collect();
-        // What a client posts is not trusted: calls that the server does not have are left out, and of the others the
-        // tool and the arguments are the server's.
+        // The client's copy is not trusted: calls that the server does not have are left out, and the others get the
+        // tool and the arguments that the server has.
         let mut known = client.clone();
         known.parts.retain(|part| {
             part.tool().is_none_or(|tool| ours.contains_key(tool.tool_call_id.as_str()))
@@ -93,8 +93,8 @@ impl MessageStream {
         self.writer.part(call).to_owned()
     }
 
-    /// Starts the stream, with the chunks that the client has missed. A client that resumes the stream later has nothing
-    /// of the message, and gets all of it.
+    /// Starts the stream with the chunks that the client has missed. A client that resumes the stream later has nothing
+    /// of the message, and is sent all of it.
     pub(super) fn start(&mut self) {
         let id = self.message.id.clone();
         self.active.set_message(&id);
@@ -139,7 +139,7 @@ impl MessageStream {
         Some(Chunk::tool_output_error(tool_call_id, reason))
     }
 
-    /// Writes what happens in the run.
+    /// Writes the chunks of an event of the run.
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.write(|writer, out| writer.event(event, out));
         let (prefix, event) = match event {
@@ -153,7 +153,7 @@ impl MessageStream {
         }
     }
 
-    /// Writes how a call was decided, as the report of its turn says it.
+    /// Writes how a call was decided, as the report of its turn has recorded it.
     fn reported(&mut self, prefix: &str, report: &CallReport) {
         let call = &format!("{prefix}{}", report.call().id());
         match report.answered() {
@@ -201,8 +201,8 @@ impl MessageStream {
         }
     }
 
-    /// Ends the calls without a result in the server's copy only: the stream is over, and the client has its own way to
-    /// show calls of a stream that was stopped.
+    /// Closes the calls without a result, in the server's copy only: the stream is over, and the client shows calls of
+    /// a stopped stream in its own way.
     pub(super) fn close_parts(&mut self, reason: &str) {
         self.message.close_parts(reason);
     }

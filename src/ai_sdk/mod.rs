@@ -12,16 +12,16 @@
 //!
 //! # An approval
 //!
-//! 1. A pending call is sent as `tool-input-available` with the arguments that will run, `tool-approval-request` with an
-//!    id of 128 random bits, and a `data-approval` part with the questions, safe to show (rule S1). The stream ends: an
-//!    unmodified client answers with its next request.
+//! 1. A pending call is sent as `tool-input-available` with the arguments that will run, `tool-approval-request` with
+//!    an id of 128 random bits, and a `data-approval` part with the questions, safe to show (rule S1). The stream ends:
+//!    an unmodified client answers with its next request.
 //! 2. The answer counts when it names an approval that this chat was asked for and that is still open, and the tool and
 //!    arguments are the ones that were shown. `approved` is a JSON boolean. What runs is what the server has stored.
 //!    `overrideArgs: {[approvalId]: {…}}` beside the messages approves a call with other arguments (rule A2).
-//! 3. The answer is a decision in the ledger. A repeated request gets the outcome again; an answer that is too late, or
-//!    contradicts an earlier one, gets the one that counted, and runs nothing.
+//! 3. The answer is a decision in the ledger. A repeated request gets the outcome again. An answer that is too late, or
+//!    contradicts an earlier one, gets the outcome of the answer that counted, and runs nothing.
 //!
-//! A call that is asked about again has a part of its own. A message of the user in place of an answer closes the pending
+//! A call that is asked about again gets a second part. A message of the user in place of an answer closes the pending
 //! calls: they do not run (rule T3). A call that the client executes is sent as `tool-input-available` alone, and
 //! `addToolOutput` answers it.
 //!
@@ -29,20 +29,20 @@
 //!
 //! `{"type": "data-approval", "id": approvalId, "data": {…}}`, with a new `status` when it is answered:
 //!
-//! | field | holds |
+//! | field | content |
 //! |---|---|
-//! | `approvalId`, `toolCallId`, `toolName` | which ask, part and tool |
-//! | `path` | the tool; a sub-agent's behind the agents that lead to it: `root/cleaner/delete_file` |
+//! | `approvalId`, `toolCallId`, `toolName` | the ids of the ask and of the part, and the name of the tool |
+//! | `path` | the tool; for a sub-agent's tool, the agents that lead to it come first: `root/cleaner/delete_file` |
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
-//! | `headline`, `questions` | the call on one line; who asks, and why: `[{askedBy, reason}]` |
+//! | `headline`, `questions` | the call on one line; the layers that ask and their reasons: `[{askedBy, reason}]` |
 //! | `group` | the same for equal calls of one response, which a page shows as one with their number (rule D11); each keeps its own `approvalId` |
 //! | `changed` | why a call is asked about again |
 //! | `deniedBefore` | how often a person has denied the same call before in its run: `denied twice before: keep it` |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
 //!
-//! A call that a layer denies without an ask ends with `tool-output-error`, which every client takes. Beside it stands the
-//! same part without an `approvalId`, with the call's id and the status `denied`.
+//! A call that a layer denies without an ask ends with `tool-output-error`, which every client accepts. A data part for
+//! the call is sent beside it, without an `approvalId`; its id is the call's, and its status `denied`.
 
 mod active;
 mod answer;

@@ -1,12 +1,12 @@
-//! The principal of a request.
+//! The principal of a request: the person or service that a chat belongs to.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// The person or service that sends a request.
 ///
-/// A chat belongs to one principal, and is unknown to all others. Decisions are recorded under its name, and tools find it
-/// among their dependencies (`cx.deps::<Principal>()`).
+/// A chat belongs to one principal, and is unknown to all others. Decisions are recorded under the name of the
+/// principal, and tools find the principal among their dependencies (`cx.deps::<Principal>()`).
 ///
 /// ```
 /// use countersign::ai_sdk::Principal;
@@ -22,7 +22,7 @@ impl Principal {
         Self(name.into())
     }
 
-    /// The name of the principal.
+    /// The name of the principal, as given to [`new`](Self::new).
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! The reducer: a message and a chunk give the next message, as in every client.
+//! The reducer: applies chunks to a message, with the same result as in every client.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::message::{PartApproval, ToolPart, UiMessage, UiPart};
 impl UiMessage {
     /// Applies a chunk to the message as a client does.
     ///
-    /// A server that stores what it has sent needs nothing else to have the message that the client shows. The text of
+    /// A server that applies every chunk that it sends has the message that the client shows. The text of
     /// arguments that are still streaming is not parsed, and chunks that are no part of a message change nothing.
     ///
     /// ```
@@ -111,7 +111,7 @@ impl UiMessage {
         })
     }
 
-    /// Adds the part of a call, or replaces it once its arguments are known.
+    /// Adds the part of a call, or replaces the part when the call's arguments are complete.
     fn announce(&mut self, tool: ToolPart) {
         if self.tool(&tool.tool_call_id).is_none() {
             self.parts.push(UiPart::Tool(Box::new(tool)));

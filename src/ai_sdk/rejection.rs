@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A request that is rejected: nothing has run, and the chat is as it was.
 ///
-/// It is an [`IntoResponse`](axum::response::IntoResponse) of axum: the status, a body `{"error": message}`, and
-/// `retry-after` in whole seconds where [`retry_after`](Self::retry_after) is set.
+/// A rejection is an [`IntoResponse`](axum::response::IntoResponse) of axum: the status, a body `{"error": message}`,
+/// and `retry-after` in whole seconds where [`retry_after`](Self::retry_after) is set.
 ///
 /// ```
 /// use countersign::ai_sdk::Rejection;
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Rejection {
     /// The status code of the HTTP response.
     pub status: u16,
-    /// What is wrong and what to do about it. The client reads it, so it holds nothing that is internal to the server.
+    /// What is wrong and what to do about it. The client is sent this text, so it contains no internals of the server.
     pub message: String,
     /// The time after which the request may succeed; `None` where repeating it does not help.
     pub retry_after: Option<Duration>,
@@ -49,7 +49,7 @@ impl Rejection {
         Self::new(404, "there is no such chat")
     }
 
-    /// The request does not fit what the chat has shown to the client.
+    /// Status 409: the request does not fit what the chat has shown to the client.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, message)
     }
@@ -59,7 +59,7 @@ impl Rejection {
         Self { retry_after: Some(retry_after), ..Self::new(409, message) }
     }
 
-    /// A failure of the server. The error is logged, and the client is sent nothing of it.
+    /// Status 500: the server failed. The error is logged, and the client is sent nothing of it.
     pub(super) fn internal(what: &str, error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "{what}");
         Self::new(500, "the chat cannot be read or written just now: try again later")

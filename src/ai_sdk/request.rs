@@ -10,7 +10,7 @@ use super::message::{Role, UiMessage};
 use super::rejection::Rejection;
 use crate::args::{Args, unique, without_value};
 
-/// How long ids of chats and messages may be, in bytes.
+/// The longest id of a chat or a message, in bytes.
 const LONGEST_ID: usize = 256;
 
 /// The request that `useChat` posts: the id of the chat, its messages or only the last one, and the trigger.
@@ -30,16 +30,16 @@ const LONGEST_ID: usize = 256;
 pub struct ChatRequest {
     /// The id of the chat: 1 to 256 bytes.
     pub id: String,
-    /// The messages as the client has them, or only the last one. [`Chats`](super::Chats) reads the one that the request
-    /// is about, and executes nothing of it.
+    /// The messages as the client has them, or only the last one. [`Chats`](super::Chats) reads the one that the
+    /// request is about, and executes nothing of it.
     pub messages: Vec<UiMessage>,
     /// What the user did to cause the request.
     pub trigger: Trigger,
-    /// The id of the message that the request is about: one of the assistant's that goes on, or one of the user's that
-    /// was edited.
+    /// The id of the message that the request is about: a message of the assistant to continue, or a message of the
+    /// user that was edited.
     pub message_id: Option<String>,
-    /// Arguments to run instead of the ones that were shown, by approval id: `overrideArgs`. This field is not of the AI
-    /// SDK, which has no edits.
+    /// Arguments to run instead of the ones that were shown, by approval id: `overrideArgs`. The AI SDK has no such
+    /// field, as it has no edits.
     pub override_args: BTreeMap<String, Args>,
     /// The fields that the application adds.
     pub rest: Map<String, Value>,
@@ -62,8 +62,8 @@ impl ChatRequest {
     /// different values.
     ///
     /// # Errors
-    /// [`Rejection`] with status 400 for a body that is no such JSON, lacks a field, or has an id that is empty or longer
-    /// than 256 bytes.
+    /// [`Rejection`] with status 400 for a body that is not such JSON, lacks a field, or has an id that is empty or
+    /// longer than 256 bytes.
     pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
         let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;
@@ -89,8 +89,8 @@ impl ChatRequest {
         Ok(request)
     }
 
-    /// The message that the request is about: the assistant's that it names, which need not be the last one, or the
-    /// last one.
+    /// The message that the request is about: the message of the assistant that it names, which need not be the last
+    /// one, or else the last message.
     pub(super) fn subject(&self) -> Result<&UiMessage, Rejection> {
         let named = |message: &&UiMessage| {
             message.role == Role::Assistant && Some(&message.id) == self.message_id.as_ref()
@@ -103,7 +103,7 @@ impl ChatRequest {
 }
 
 impl fmt::Debug for ChatRequest {
-    /// What the application posts beside is named, not shown (rule S2).
+    /// Of the fields that the application adds only the names are shown, not the values (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChatRequest")
             .field("id", &self.id)

@@ -27,12 +27,12 @@ use crate::turn::SuspendedRun;
 
 /// How the run of a response has ended.
 enum RunEnd {
-    /// It has an output, or it is suspended.
+    /// The run has an output, or is suspended with pending calls.
     Finished(Box<RunResult>),
     Failed(Box<RunError>),
-    /// The user has stopped it.
+    /// The user has stopped the run.
     Stopped(SuspendedRun),
-    /// There was nothing to run.
+    /// There was nothing to run, or calls still wait for answers.
     Nothing,
 }
 
@@ -68,8 +68,8 @@ impl<'a> ResponseTask<'a> {
         Self { config, id, principal, lease, active, before, answers, closed_asks, keeper }
     }
 
-    /// Makes the response and saves the chat. Gives the chunks that end the stream: they are sent once the chat is saved,
-    /// as a client may answer as soon as it has them.
+    /// Makes the response and saves the chat. Returns the chunks that end the stream, which the caller sends: a client
+    /// may answer as soon as it has them, so the chat has to be saved before.
     pub(super) async fn run(mut self, intent: Intent) -> Result<Vec<Chunk>, Rejection> {
         let stream = match self.prepare(intent).await {
             Ok(stream) => stream.shared(),
@@ -93,7 +93,7 @@ impl<'a> ResponseTask<'a> {
         }
     }
 
-    /// Changes the chat as the request wants it, and opens the stream of the message.
+    /// Changes the chat as the intent demands, and opens the stream of the message.
     async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, ErrorKind> {
         match intent {
             Intent::Submit { message, place } => {
@@ -124,7 +124,7 @@ impl<'a> ResponseTask<'a> {
         Ok(MessageStream::new(Arc::clone(self.active), self.config.client, message))
     }
 
-    /// The server's copy of a message.
+    /// The server's copy of a message, or the given one where the server has none.
     fn known(&self, message: &UiMessage) -> UiMessage {
         self.lease.chat.message(&message.id).unwrap_or(message).clone()
     }
@@ -139,8 +139,8 @@ impl<'a> ResponseTask<'a> {
         stream
     }
 
-    /// Closes the pending calls, as the user goes on without them. The ledger is read first: calls that were executed
-    /// elsewhere since keep their results.
+    /// Closes the pending calls, as the user does not answer them. The ledger is read first, so that calls that another
+    /// process has executed since keep their results.
     async fn supersede(&mut self) -> Result<(), ErrorKind> {
         let ledger = self.config.agent.get_ledger();
         if let (Some(ledger), Some(run)) = (ledger, &mut self.lease.chat.run)
@@ -160,7 +160,7 @@ impl<'a> ResponseTask<'a> {
         let chat = &mut self.lease.chat;
         let place = chat.place(&lock(stream).message().id);
         if place.is_some_and(|place| place + 1 < chat.messages.len()) {
-            // The pending calls belong to a later message.
+            // The pending calls, if any, belong to a later message.
             return RunEnd::Nothing;
         }
         let run = match chat.run.take() {
@@ -195,8 +195,8 @@ impl<'a> ResponseTask<'a> {
         self.drive(run).await
     }
 
-    /// Stores the answers with the chat until all calls of the response have one, as none of them runs before (rule T1). A
-    /// denial is recorded in the ledger at once: a later approval cannot replace it (rule A3).
+    /// Stores the answers with the chat until all pending calls of the response have one, as none of them runs before
+    /// (rule T1). A denial is recorded in the ledger at once, so that a later approval cannot replace it (rule A3).
     async fn store_answers(
         &mut self,
         run: SuspendedRun,
@@ -217,7 +217,7 @@ impl<'a> ResponseTask<'a> {
         };
         self.lease.chat.run = Some(run);
         for (call, answer) in self.answers.drain() {
-            // The ledger may have an earlier decision, made elsewhere: that one stands (rule L1).
+            // The ledger may have an earlier decision from another surface: the earlier one counts (rule L1).
             let earlier = recorded.approvals.get(&call).cloned().map(CallAnswer::Approval);
             let by = recorded.answered_by.get(&call).map(String::as_str);
             let by = by.unwrap_or(self.principal.as_str());
@@ -230,7 +230,7 @@ impl<'a> ResponseTask<'a> {
         RunEnd::Nothing
     }
 
-    /// Drives the run to its end, or until it is stopped. It goes step by step, as a stopped run has to be suspended
+    /// Drives the run to its end, or until it is stopped. The run is driven step by step, as it can only be suspended
     /// between two steps.
     async fn drive(&mut self, run: Run<'_>) -> RunEnd {
         let mut run = run.kept_by(self.keeper.clone()).or_deferred().iter();
@@ -256,7 +256,7 @@ impl<'a> ResponseTask<'a> {
         end
     }
 
-    /// Stores the result of the run in the chat. Gives the chunks that end the stream.
+    /// Stores the result of the run in the chat. Returns the chunks that end the stream.
     fn end(&mut self, end: RunEnd, stream: &mut MessageStream) -> Vec<Chunk> {
         match end {
             RunEnd::Finished(result) => {
@@ -282,7 +282,7 @@ impl<'a> ResponseTask<'a> {
                 match about_answers {
                     Some(problem) => self.finish(stream, Some(&problem)),
                     None => {
-                        // The answers did not take effect: the client may send them again.
+                        // The answers did not take effect: their asks stay open, so that the client may answer again.
                         self.answers.clear();
                         self.settle_asks(stream, None);
                         stream.write_unsent(|writer, out| writer.error(text, out))
@@ -306,8 +306,8 @@ impl<'a> ResponseTask<'a> {
         stream.write_unsent(|writer, out| writer.finish(reason, out))
     }
 
-    /// Closes the asks whose calls are no longer pending, and asks about the pending calls that have no ask. Says whether
-    /// any call is pending.
+    /// Closes the asks whose calls are no longer pending, and asks about the pending calls that have no ask. Returns
+    /// whether any call is pending.
     fn settle_asks(&mut self, stream: &mut MessageStream, problem: Option<&str>) -> bool {
         let requests = self.lease.chat.requests();
         for ask in &mut self.lease.chat.asks {
@@ -326,7 +326,7 @@ impl<'a> ResponseTask<'a> {
         !requests.is_empty()
     }
 
-    /// Asks the client about a pending call, or to execute it.
+    /// Asks the client to decide about a pending call, or to execute it.
     fn ask(
         &mut self,
         requests: &DeferredToolRequests,
@@ -338,8 +338,8 @@ impl<'a> ResponseTask<'a> {
         let asks = &mut self.lease.chat.asks;
         let earlier = asks.iter().filter(|ask| ask.call == id).count();
         if earlier > 0 || stream.shows_otherwise(call) || stream.is_above(id) {
-            // The client has answered this part already, shows other arguments in it, or would not send its answer by
-            // itself: the ask gets a part of its own.
+            // The client has answered the part of this call already, shows other arguments in it, or would not send an
+            // answer by itself, as the part is not in the last step. So the ask gets a second part.
             let why = match problem.or_else(|| requests.changed(id)) {
                 Some(why) => format!("Asked again below: {why}."),
                 None if earlier > 0 => "Asked again below: it still waits.".to_owned(),

@@ -20,7 +20,7 @@ use super::principal::Principal;
 use super::rejection::Rejection;
 use super::sse::HEADERS;
 
-/// The largest body, in bytes.
+/// The largest body of a request, in bytes.
 const LARGEST_BODY: usize = 4 << 20;
 
 type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
@@ -37,19 +37,19 @@ struct RouterState {
 /// |---|---|
 /// | `POST /` | takes a request of `useChat`, and answers with an event stream |
 /// | `GET /{id}/stream` | resumes the stream in flight, from its first chunk on; 204 when there is none |
-/// | `GET /{id}/messages` | the messages of the chat, to begin a page with: `{"messages": […]}`, or 404 |
+/// | `GET /{id}/messages` | answers with the messages of the chat, `{"messages": […]}`, or 404 |
 /// | `DELETE /{id}/stream` | stops the response in flight; 204, also when there is none |
 ///
-/// `authorize` gives the principal of each request, from its head. Bodies are at most 4 MiB, which a
-/// [`DefaultBodyLimit`] changes.
+/// `authorize` returns the principal of each request, from the head of the request. Bodies are at most 4 MiB; a
+/// [`DefaultBodyLimit`] changes that.
 ///
 /// A post has to have the content type `application/json`. A page of another origin can send that, or `DELETE`, only
-/// after a preflight request that this router does not allow, so that no other page can act for a user who is logged in by
-/// a cookie.
+/// after a preflight request that this router does not allow, so that no other page can act for a user who is logged in
+/// by a cookie.
 ///
 /// # Errors
-/// `{"error": "…"}` with the status of the [`Rejection`]: those of `authorize`, those of [`Chats::post`], 413 for a body
-/// that is too large, and 415 for another content type.
+/// `{"error": "…"}` with the status of the [`Rejection`]: those of `authorize`, those of [`Chats::post`], 413 for a
+/// body that is too large, and 415 for another content type.
 ///
 /// ```no_run
 /// use axum::Router;
@@ -131,7 +131,7 @@ fn events(events: Events) -> Response {
     response
 }
 
-/// Rejects other content types: a form, which is not JSON, can be sent by pages of other origins.
+/// Rejects content types other than JSON: pages of other origins can send a form without a preflight request.
 fn is_json(headers: &HeaderMap) -> Result<(), Rejection> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

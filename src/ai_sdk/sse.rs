@@ -10,14 +10,14 @@ pub const HEADERS: [(&str, &str); 5] = [
     ("cache-control", "no-cache"),
     ("connection", "keep-alive"),
     ("x-vercel-ai-ui-message-stream", "v1"),
-    // Proxies must not hold chunks back.
+    // Tells proxies such as nginx not to buffer the chunks.
     ("x-accel-buffering", "no"),
 ];
 
-/// The last event of a stream. Clients take a stream that ends without it as cut off.
+/// The last event of a stream. A client treats a stream that ends without this event as cut off.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// The comment that an idle stream sends, so that no proxy closes it. Clients pass over comments.
+/// The comment that an idle stream sends, so that no proxy closes the connection. Clients ignore comments.
 pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
 
 /// Appends a chunk to a buffer as one server-sent event.
@@ -35,7 +35,7 @@ pub fn encode(chunk: &Chunk, into: &mut Vec<u8>) {
         && serde_json::to_writer(&mut *into, chunk).is_ok()
         && into.write_all(b"\n\n").is_ok();
     if !written {
-        // Not reached: a chunk is JSON with keys that are texts, and a vector takes all that is written.
+        // Not reached: all keys of a chunk are strings, and writing to a vector does not fail.
         into.truncate(before);
     }
 }

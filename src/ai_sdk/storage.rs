@@ -23,12 +23,12 @@ const PURPOSE: &str = "countersign ai-sdk chat 1";
 /// The longest time for which a sealed chat is valid: a hundred years. More could overflow the clock.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// The storage of chats.
+/// The place where chats are stored between two requests.
 #[derive(Debug, Clone)]
 pub(super) enum ChatStore {
     /// In a ledger, where one process at a time has the lease of a chat.
     Ledger(Ledger),
-    /// With the client, sealed. There is no lease: nothing keeps two servers from going on with one state.
+    /// With the client, sealed. There is no lease: nothing prevents two servers from continuing from the same state.
     Client(Sealed),
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Sealed {
     pub(super) valid_for: Duration,
 }
 
-/// What the seal of a chat covers.
+/// The claims that the seal of a chat covers.
 #[derive(Serialize, Deserialize)]
 struct SealedClaims {
     chat: String,
     principal: String,
-    /// The digest of the state, which stands beside the seal.
+    /// The digest of the state, which is posted in clear text beside the seal.
     state: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ChatLease {
 }
 
 impl ChatStore {
-    /// Reads a chat without taking its lease. `None` where there is none.
+    /// Reads a chat without acquiring its lease. `None` where the chat does not exist.
     pub(super) async fn load(
         &self,
         (id, principal): (&str, &str),
@@ -76,7 +76,7 @@ impl ChatStore {
         }
     }
 
-    /// Takes the lease of a chat, which is new where there was none.
+    /// Acquires the lease of a chat, and creates the chat where it does not exist.
     pub(super) async fn acquire(
         &self,
         (id, principal): (&str, &str),
@@ -110,12 +110,13 @@ impl ChatStore {
         }
     }
 
-    /// Extends the lease with this token. `None` where that could not be found out.
+    /// Extends the lease with this token. `None` where the store failed, so that it is unknown whether the lease was
+    /// extended, and for chats that have no lease.
     pub(super) async fn renew(&self, id: &str, token: u64) -> Option<Saved> {
         self.set_lease(id, token, self.lease_time()).await
     }
 
-    /// Ends a lease without a change of the chat, so that the next request need not wait until it has expired.
+    /// Ends a lease without changing the chat, so that the next request need not wait until the lease has expired.
     pub(super) async fn release(&self, id: &str, lease: &ChatLease) {
         self.set_lease(id, lease.token, Duration::ZERO).await;
     }
@@ -129,8 +130,8 @@ impl ChatStore {
         renewed.inspect_err(warn).ok()
     }
 
-    /// Saves the chat under its lease, which stays. It is saved before the model is asked, so that what the user said
-    /// is not lost when this process dies.
+    /// Saves the chat and keeps its lease. This happens before the model is asked, so that the user's message is not
+    /// lost when this process dies.
     pub(super) async fn save(&self, id: &str, lease: &ChatLease) -> Result<(), ErrorKind> {
         let Self::Ledger(ledger) = self else { return Ok(()) };
         match ledger.keep_chat(id, lease.token, json!(lease.chat)).await {
@@ -143,7 +144,7 @@ impl ChatStore {
     }
 
     /// Saves the chat and ends its lease. The asks whose calls have their results are closed in the same transaction.
-    /// Gives the chunk with the sealed chat, where the client keeps it.
+    /// Returns the chunk with the sealed chat, where the client stores it.
     pub(super) async fn save_and_release(
         &self,
         id: &str,
@@ -193,7 +194,8 @@ impl Sealed {
         }))
     }
 
-    /// Opens the chat that the latest sealed part carries. `None` for a chat that begins.
+    /// Opens the chat in the latest sealed part of the messages. `None` for a new chat, whose messages have no such
+    /// part.
     fn open(
         &self,
         chat: &str,

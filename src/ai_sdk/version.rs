@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 /// The oldest version of the `ai` package that clients use.
 ///
-/// The version is not on the wire, so that a server has to be configured with it. The default is 6.0.0, the first one with
-/// approvals. What is sent to a version is valid for every later one; newer versions are sent more.
+/// Requests do not carry the version, so a server has to be configured with it. The default is 6.0.0, the first one
+/// with approvals. The chunks for a version are valid for every later one; newer versions are sent more kinds of
+/// chunks.
 ///
 /// ```
 /// use countersign::ai_sdk::ClientVersion;
@@ -34,12 +35,12 @@ impl ClientVersion {
         Self { major, minor, patch }
     }
 
-    /// Whether clients take `reset-step`, which drops what they have of a response.
+    /// Whether clients accept `reset-step`, which drops the parts of the latest step.
     pub(super) fn resets_steps(self) -> bool {
         self >= Self::new(7, 0, 70)
     }
 
-    /// Whether clients take a `reason` in `tool-approval-request`.
+    /// Whether clients accept a `reason` in `tool-approval-request`.
     pub(super) fn reads_reasons(self) -> bool {
         self >= Self::new(7, 0, 82)
     }
@@ -51,7 +52,7 @@ impl Default for ClientVersion {
     }
 }
 
-/// The error for a text that is no [`ClientVersion`].
+/// The error for a text that is not a [`ClientVersion`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no version of the `ai` package: say `v6`, `v7`, or one like `7.0.82`, from 6.0.0 on"

@@ -1,4 +1,4 @@
-//! The writer: events of a run as chunks.
+//! The writer: turns the events of a run into chunks.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::message::{RequestPart, ResponsePart, ReturnKind};
 use crate::turn::{JOINT, RunEvent};
 
 /// Writes the events of a run as chunks, in the order that clients need: every step is opened and closed, a call is
-/// announced before its result, and text behind a result begins a new step.
+/// announced before its result, and text after a result begins a new step.
 ///
-/// It has the message as the client has it, and applies every chunk to it. So it never announces a call twice, and writes
-/// no outcome that the client would refuse. This is the piece for a server that stores chats by itself;
-/// [`Chats`](super::Chats) does all of it.
+/// The writer has a copy of the client's message and applies every chunk to that copy. So it never announces a call
+/// twice, and writes no outcome that the client would refuse. Use the writer for a server that stores chats itself;
+/// [`Chats`](super::Chats) does both.
 ///
 /// ```
 /// use countersign::RunEvent;
@@ -36,12 +36,12 @@ pub struct ChunkWriter {
     /// The message as the client has it: every chunk that is written is applied to it.
     message: UiMessage,
     step: StepState,
-    /// The id of the text that is open.
+    /// The id of the open text, to which deltas are appended.
     text: Option<String>,
     texts: usize,
     /// The calls whose arguments are not final, in the order in which they were announced.
     unfinished: Vec<String>,
-    /// The parts of calls that have another name than the call: those that were asked about again.
+    /// Part ids by call id, where the two differ: for calls that were asked about again.
     parts: HashMap<String, String>,
 }
 
@@ -50,20 +50,20 @@ pub struct ChunkWriter {
 enum StepState {
     /// No step is open: the message begins, or only outcomes of earlier calls were written.
     None,
-    /// A step is open, and takes text and calls.
+    /// A step is open, and text and calls are added to it.
     Open,
-    /// A step is open in which calls have their results: the next response of the model begins a new one.
+    /// A step is open in which calls have their results: the next response of the model begins a new step.
     Full,
 }
 
 impl ChunkWriter {
-    /// A writer for a new message.
+    /// Creates a writer for a new message.
     #[must_use]
     pub fn new(client: ClientVersion) -> Self {
         Self::resume(client, &UiMessage::new("", Role::Assistant))
     }
 
-    /// A writer that goes on with a message, of which the client has this copy.
+    /// Creates a writer that continues a message, given the client's copy of it.
     #[must_use]
     pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
@@ -77,26 +77,28 @@ impl ChunkWriter {
         }
     }
 
-    /// The message as the client has it, with every chunk that was written so far.
+    /// The message as the client has it: with every chunk that was written so far.
     #[must_use]
     pub fn message(&self) -> &UiMessage {
         &self.message
     }
 
-    /// Every chunk goes through here, so that what was sent and what the client has cannot differ.
+    /// Applies a chunk to the message and writes it. Every chunk goes through this method, so that the writer's copy of
+    /// the message cannot differ from the client's.
     pub(super) fn push(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) {
         self.message.apply(&chunk);
         out.push(chunk);
     }
 
-    /// The calls of the latest step. A client that sends by itself looks at these only.
+    /// The calls of the latest step. A client that sends answers automatically (`sendAutomaticallyWhen`) looks only at
+    /// these.
     fn calls_of_step(&self) -> impl Iterator<Item = &ToolPart> {
         let is_in_step = |part: &&UiPart| !matches!(part, UiPart::StepStart);
         self.message.parts.iter().rev().take_while(is_in_step).filter_map(UiPart::tool)
     }
 
     /// Shows a call in the part with this id from now on. A call that is asked about again needs a new part, as clients
-    /// take one answer for each.
+    /// accept only one answer for each part.
     pub fn rename(&mut self, call: &str, part: &str) {
         self.parts.insert(call.to_owned(), part.to_owned());
     }
@@ -112,7 +114,7 @@ impl ChunkWriter {
         self.push(Chunk::Start { message_id, message_metadata: None }, out);
     }
 
-    /// Writes an event. Events that no client shows write nothing.
+    /// Writes the chunks of an event. An event that no client shows has none.
     pub fn event(&mut self, event: &RunEvent, out: &mut Vec<Chunk>) {
         match event {
             RunEvent::TextDelta { text } => self.text_delta(text, out),
@@ -142,8 +144,8 @@ impl ChunkWriter {
         }
     }
 
-    /// Shows a pending call with its final arguments. With `agent` the part is dynamic, as for the calls of sub-agents: the
-    /// page need not know the tool.
+    /// Shows a pending call with its final arguments. With `agent` the part is dynamic, as a page need not know the
+    /// tools of sub-agents.
     pub fn show(&mut self, call: &ToolCall, agent: bool, out: &mut Vec<Chunk>) {
         let part = self.part(call.id()).to_owned();
         self.begin(&announced(&part, call, agent), out);
@@ -157,8 +159,8 @@ impl ChunkWriter {
         }
     }
 
-    /// Asks for the approval of a call that was [shown](Self::show). `approval` is the id that the answer has to carry: it
-    /// should not be guessable. The reason is left out for clients that do not take it.
+    /// Asks for the approval of a call that was [shown](Self::show). `approval` is the id that the answer has to carry,
+    /// and should not be guessable. The reason is left out for clients too old for it.
     pub fn ask(
         &mut self,
         call: &str,
@@ -178,14 +180,14 @@ impl ChunkWriter {
         self.push(request, out);
     }
 
-    /// Completes the stream. The message may go on in a later one.
+    /// Completes the stream. A later stream may continue the message.
     pub fn finish(&mut self, reason: FinishReason, out: &mut Vec<Chunk>) {
         self.close(out);
         let answered = |tool: &ToolPart| {
             tool.is_over() || tool.approval.as_ref().is_some_and(|it| it.approved.is_some())
         };
         if self.calls_of_step().next().is_some() && self.calls_of_step().all(answered) {
-            // Clients that look whether all calls of the last step are answered would send again and again.
+            // A client that sends as soon as all calls of the last step are answered would send again and again.
             self.open(out);
             self.close(out);
         }
@@ -199,7 +201,7 @@ impl ChunkWriter {
         self.push(Chunk::Error { error_text: text }, out);
     }
 
-    /// Ends the stream as one that the user has stopped.
+    /// Ends the stream, because the user has stopped the response.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
@@ -226,7 +228,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Drops the text of a response that the model begins anew.
+    /// Drops the text of a response that the model starts again from the beginning.
     fn restart(&mut self, out: &mut Vec<Chunk>) {
         if self.text.is_none() {
             return;
@@ -235,12 +237,12 @@ impl ChunkWriter {
         if self.client.resets_steps() {
             self.push(Chunk::ResetStep {}, out);
         } else {
-            // Older clients keep it: what comes now stands in a step of its own.
+            // Older clients keep the text, so the new response gets a step of its own.
             self.step = StepState::Full;
         }
     }
 
-    /// Makes sure that a step is open that takes text and calls.
+    /// Opens a step for text and calls, unless one is open that still accepts them.
     fn open(&mut self, out: &mut Vec<Chunk>) {
         if self.step == StepState::Full {
             self.close(out);
@@ -269,8 +271,8 @@ impl ChunkWriter {
             return;
         }
         self.end_text(out);
-        // The call of an agent has no outcome while one below it is pending. Clients send answers once every call of the
-        // last step has one, so that the two must stand in different steps.
+        // The call of an agent has no outcome while a call of that agent is pending. Clients send answers once every
+        // call of the last step has an answer or outcome, so the two calls must be in different steps.
         let is_below = |above: &ToolPart| {
             id.strip_prefix(&above.tool_call_id).is_some_and(|rest| rest.starts_with(JOINT))
         };
@@ -284,14 +286,14 @@ impl ChunkWriter {
         let input = call.input.clone().unwrap_or_default();
         let input_text_delta = input.to_string();
         self.push(Chunk::ToolInputDelta { tool_call_id: id.clone(), input_text_delta }, out);
-        // One delta has the whole text, from which a client reads the arguments so far.
+        // A single delta has the whole text of the arguments, which a client parses to show them.
         if let Some(known) = self.message.tool_mut(id) {
             known.input = Some(input);
         }
         self.unfinished.push(id.clone());
     }
 
-    /// Shows the arguments of a call as final: the ones it was announced with, or these.
+    /// Shows the arguments of a call as final: the given ones, or else those the call was announced with.
     pub(super) fn available(&mut self, part: &str, with: Option<Value>, out: &mut Vec<Chunk>) {
         let known = self.message.tool(part).filter(|tool| tool.state == "input-streaming");
         let Some(known) = known else { return };
@@ -306,7 +308,8 @@ impl ChunkWriter {
         approval.is_some_and(|approval| approval.approved == Some(false))
     }
 
-    /// Whether a call stands above the latest step. A client that sends by itself looks at that one only.
+    /// Whether a call is in a step before the latest one. A client that sends answers automatically looks only at the
+    /// latest.
     pub(super) fn is_above(&self, call: &str) -> bool {
         let part = self.part(call);
         self.message.tool(part).is_some() && self.calls_of_step().all(|it| it.tool_call_id != part)
@@ -320,13 +323,14 @@ impl ChunkWriter {
         })
     }
 
-    /// Writes a text that is complete.
+    /// Writes a complete text, from start to end.
     pub(super) fn whole_text(&mut self, text: &str, out: &mut Vec<Chunk>) {
         self.text_delta(text, out);
         self.end_text(out);
     }
 
-    /// Writes the outcome of a call that has none yet, behind its arguments, if those are not final.
+    /// Writes the outcome of a call, unless the call has one. Arguments that are not final yet are written as final
+    /// before.
     fn outcome(&mut self, part: &str, chunk: Chunk, out: &mut Vec<Chunk>) {
         if self.message.tool(part).is_none_or(ToolPart::is_over) {
             return;
@@ -360,7 +364,7 @@ impl ChunkWriter {
     /// Writes the result of a call.
     pub(super) fn returned(&mut self, part: &str, output: Value, out: &mut Vec<Chunk>) {
         if self.was_denied(part) {
-            // A client whose user has denied the call refuses a result of it.
+            // A client whose user has denied the call does not accept a result for the call.
             return self.fail(part, "It was approved and has run, before it was denied here.", out);
         }
         let returned = Chunk::ToolOutputAvailable {
@@ -375,8 +379,8 @@ impl ChunkWriter {
         self.outcome(part, returned, out);
     }
 
-    /// Writes the denial of a call. Clients take `tool-output-denied` only after a denial of their own user; to others it is
-    /// an error with the reason.
+    /// Writes the denial of a call. Clients accept `tool-output-denied` only after a denial by their own user; for
+    /// others the denial is an error with the reason.
     pub(super) fn denied(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
         if self.was_denied(part) {
             let denied = Chunk::ToolOutputDenied { tool_call_id: part.to_owned() };

@@ -2,7 +2,8 @@
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Letters, signs and marks without ink, as inclusive ranges in order. Their category does not tell.
+/// Letters, signs and marks without ink, as sorted inclusive ranges. Their Unicode category does not tell that they are
+/// invisible.
 const BLANK: &[(char, char)] = &[
     ('\u{34f}', '\u{34f}'),   // combining grapheme joiner
     ('\u{115f}', '\u{1160}'), // fillers of Hangul
@@ -16,8 +17,8 @@ const BLANK: &[(char, char)] = &[
     ('\u{e0100}', '\u{e01ef}'),
 ];
 
-/// Whether a reader cannot see it, or it moves what stands around it: controls, format characters, blanks other than
-/// the space, private use, and what Unicode has not assigned.
+/// Whether a reader cannot see a character, or the character moves others around it: controls, format characters,
+/// blanks other than the space, private use, and code points that Unicode has not assigned.
 pub(super) fn is_hidden(c: char) -> bool {
     use GeneralCategory::{
         Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, SpaceSeparator, Surrogate,
@@ -40,18 +41,18 @@ pub(super) fn is_hidden(c: char) -> bool {
     ) || BLANK.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// Whether it is drawn over the character before it.
+/// Whether a character is a mark, drawn over the character before it.
 pub(super) fn is_mark(c: char) -> bool {
     let over = [GeneralCategory::NonspacingMark, GeneralCategory::EnclosingMark];
     !c.is_ascii() && over.contains(&get_general_category(c))
 }
 
-/// Whether it could be taken for a backslash, with which this module begins what it writes itself.
+/// Whether a character could be taken for the backslash that begins the escapes of this module.
 pub(super) fn like_backslash(c: char) -> bool {
     matches!(c, '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{fe68}' | '\u{ff3c}')
 }
 
-/// Whether it could be taken for the quote around a value.
+/// Whether a character could be taken for the quote around a value.
 pub(super) fn like_quote(c: char) -> bool {
     let quotes = ['\u{2ba}', '\u{2dd}', '\u{2ee}', '\u{5f4}', '\u{2033}', '\u{2036}', '\u{3003}'];
     matches!(c, '\u{201c}'..='\u{201f}' | '\u{301d}'..='\u{301f}' | '\u{ff02}')

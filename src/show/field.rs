@@ -1,4 +1,4 @@
-//! One value, as it is shown.
+//! The fields of a view: named values, made safe to print within limits.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,16 +10,16 @@ use crate::args::canonical;
 
 /// How much of a long text is shown before it is elided. Commands, paths, addresses and hosts are always whole.
 ///
-/// Exhaustive on purpose: pages choose their own.
+/// The struct is exhaustive on purpose, so that pages can set limits of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Characters of one line.
+    /// The most characters of one line; a longer one is cut in its middle.
     pub chars: usize,
-    /// Lines of one value.
+    /// The most lines of one value; of a longer one the middle is left out.
     pub lines: usize,
-    /// Values of one call.
+    /// The most values of one call, unless more have to be shown whole.
     pub values: usize,
-    /// Whether secrets are masked.
+    /// Whether values that look like secrets are masked.
     pub masked: bool,
 }
 
@@ -36,19 +36,19 @@ impl Limits {
         Self { masked: false, ..Self::none() }
     }
 
-    /// How a value is treated within these limits.
+    /// The rule by which a value is masked: without masking, that of scripts, in which nothing is masked.
     pub(super) fn treat(self, rule: Rule) -> Rule {
         if self.masked { rule } else { Rule::Script }
     }
 
-    /// How long a name may be, where a line of it has at least so many characters.
+    /// The longest name, in characters: a line, but at least `least`.
     pub(super) fn name(self, least: usize) -> usize {
         self.chars.max(least)
     }
 }
 
 impl Default for Limits {
-    /// What fits on a screen: 300 characters of 16 lines, 40 values.
+    /// Limits that fit on a screen: 300 characters per line, 16 lines per value, 40 values; secrets are masked.
     fn default() -> Self {
         Self { chars: 300, lines: 16, values: 40, masked: true }
     }
@@ -58,15 +58,15 @@ impl Default for Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Field {
-    /// The name; of a nested value the path to it, as in `options.tags[0]`.
+    /// The name; for a nested value, the path to the value, as in `options.tags[0]`.
     pub name: String,
     /// How long a text of several lines is; empty for a value on one line.
     pub note: String,
     /// The value: one line, or the lines of a longer text.
     pub lines: Vec<String>,
-    /// Whether a part of the value was left out: it has to be opened before the call is approved (rule S4).
+    /// Whether a part of the value was left out: the call has to be opened before it is approved (rule S4).
     pub left_out: bool,
-    /// Whether something in it is masked.
+    /// Whether a part of the value is masked.
     pub masked: bool,
 }
 
@@ -91,21 +91,21 @@ impl Field {
         Self { name, note: String::new(), lines, left_out, masked }
     }
 
-    /// A text of several lines.
+    /// The field of a text that is shown in several lines.
     pub(super) fn block(name: String, text: &str, rule: Rule, limits: Limits) -> Self {
         let mut omitted = Omitted::default();
         let lines = block(text, rule, limits, &mut omitted);
         Self::new(name, lines, omitted)
     }
 
-    /// The value on one line.
+    /// The value on one line: its lines, joined by `\n` as two characters.
     #[must_use]
     pub fn value(&self) -> String {
         self.lines.join("\\n")
     }
 }
 
-/// A value without parts that are shown on their own.
+/// A value of which no part is shown as a field of its own.
 pub(super) struct Leaf<'a> {
     pub(super) name: String,
     pub(super) rule: Rule,
@@ -113,13 +113,13 @@ pub(super) struct Leaf<'a> {
 }
 
 impl Leaf<'_> {
-    /// The value on one line, elided if it may be.
+    /// The value on one line, elided unless its rule wants the whole value shown.
     fn inline(&self, limits: Limits, omitted: &mut Omitted) -> String {
         let all = inline(self.value, self.rule, limits);
         omitted.join(&if self.rule.whole() { all } else { elide(all, limits.chars) })
     }
 
-    /// The value on one line for a headline, which the whole value stands below.
+    /// The value on one line for a headline, elided in any case: the field below the headline has the whole value.
     pub(super) fn short(&self, most: usize, limits: Limits) -> String {
         join(&elide(inline(self.value, self.rule, limits), most))
     }
@@ -130,12 +130,12 @@ impl Leaf<'_> {
     }
 }
 
-/// The values of an object and of what is in it. What must be seen comes first, then by name.
+/// The values of an object and of the objects in it, sorted by name, with those that have to be shown whole first.
 pub(super) fn leaves(map: &Map<String, Value>) -> Vec<Leaf<'_>> {
     let mut out = Vec::new();
     collect_map(&mut out, map, "", Rule::Free);
     out.sort_by_key(|leaf| !leaf.rule.whole());
-    // Where a script is named, any text may be what is written into it.
+    // Where a script is named, any text may be the content that is written into the script.
     if out.iter().any(Leaf::names_script) {
         let texts = out.iter_mut().filter(|leaf| leaf.rule == Rule::Free);
         texts.for_each(|leaf| leaf.rule = Rule::Script);
@@ -173,7 +173,7 @@ fn fits_one_line(value: &Value) -> bool {
     }
 }
 
-/// A name as it is, or in quotes when it could be taken for something else.
+/// A name as it is, or in quotes if it is empty or has anything but ASCII letters, digits, `_` and `-`.
 fn shown_name(name: &str) -> String {
     let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name_pieces = pieces(name, Style::ADDRESS);
@@ -185,7 +185,7 @@ fn shown_name(name: &str) -> String {
 
 fn style(rule: Rule) -> Style {
     match rule {
-        // A host of letters that only look like another one's.
+        // Escapes letters with which a host only looks like another one.
         Rule::Url => Style::ADDRESS,
         Rule::Place => Style::PLACE,
         Rule::Command | Rule::Script | Rule::Free | Rule::Password | Rule::Token => Style::VALUE,

@@ -1,13 +1,13 @@
-//! What the name of an argument says about its value.
+//! Rules for showing a value, found by the name of the argument.
 
-/// How a value is treated.
+/// How a value is shown: whether it may be elided, and which parts of it are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rule {
-    /// A path or a host: shown whole, as it is.
+    /// A path or a host: shown whole, nothing in it is masked.
     Place,
     /// An address: shown whole; in its query, secrets are masked.
     Url,
-    /// Something that is executed: shown whole; only what is plainly a credential in it is masked.
+    /// Something that is executed: shown whole; only plain credentials in it are masked.
     Command,
     /// Content of something that is executed: elided when it is long, never masked.
     Script,
@@ -20,12 +20,12 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// Whether an approver must see all of it.
+    /// Whether an approver must see the whole value, so that it is never elided.
     pub(super) fn whole(self) -> bool {
         matches!(self, Self::Place | Self::Url | Self::Command)
     }
 
-    /// Whether a value that looks random is a secret.
+    /// Whether a value that looks random is masked as a secret.
     pub(super) fn is_secret(self) -> bool {
         matches!(self, Self::Password | Self::Token)
     }
@@ -98,12 +98,12 @@ const TOKENS: &[&str] = &[
     "token",
     "tokens",
 ];
-/// `…_key` is a secret only behind one of these.
+/// The words that make a following `key` a secret: `api_key`, but not `sort_key`.
 const KEYS: &[&str] = &["access", "api", "encryption", "private", "secret", "signing"];
 
-/// What the name says; `around` is what the names around it said. The last word says what a value is: `token_file` is a
-/// path, `file_token` a secret, and `auth_mode` and `auth.iban` are neither (rule S4). What must be seen wins, so that a
-/// command inside something called `secret` is shown.
+/// The rule for a value of this name; `around` is the rule of the object that the value is in. The last word of a name
+/// decides: `token_file` is a path, `file_token` a secret, and `auth_mode` and `auth.iban` are neither (rule S4).
+/// Values that must be seen are tried first, so that a command in an object called `secret` is shown.
 pub(super) fn rule(name: &str, around: Rule) -> Rule {
     let words = words(name);
     let last = words.last().map_or("", |word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
@@ -124,7 +124,7 @@ pub(super) fn rule(name: &str, around: Rule) -> Rule {
     }
 }
 
-/// Whether a value of this name is a secret.
+/// Whether the name is that of a secret, such as a password or a token.
 pub(super) fn names_secret(name: &str) -> bool {
     rule(name, Rule::Free).is_secret()
 }
@@ -173,7 +173,7 @@ const SCRIPT_ENDS: &[&str] = &[
     "zshenv",
     "zshrc",
 ];
-/// Such files by their whole names.
+/// The whole names of files that are executed line by line.
 const SCRIPT_NAMES: &[&str] = &[
     ".bash_profile",
     "containerfile",
@@ -187,11 +187,11 @@ const SCRIPT_NAMES: &[&str] = &[
     "rakefile",
     "vagrantfile",
 ];
-/// Folders of such files.
+/// Folders whose files are executed line by line.
 const SCRIPT_FOLDERS: &[&str] =
     &[".git/hooks/", ".husky/", ".github/workflows/", "cron.d/", "init.d/"];
 
-/// Whether it is the path or the name of a script.
+/// Whether a text is the path or the name of a script.
 pub(super) fn names_script(text: &str) -> bool {
     let path = text.trim_end().to_lowercase().replace('\\', "/");
     let file = path.rsplit('/').next().unwrap_or_default();

@@ -11,13 +11,13 @@ use super::chars::is_mark;
 /// How strictly the words of a text are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
-    /// Each by itself, and signs that look like ASCII ones too: the text is a path or a host.
+    /// Each word by itself, and also signs that look like ASCII ones: the text is a path or a host.
     Alone,
-    /// A word of one script is doubtful only where no word around it is plainly of that script.
+    /// A word of one script is doubtful only where the text has no other word that is plainly of that script.
     InText,
 }
 
-/// Where words stand that could be taken for other ones, in order.
+/// The byte ranges of words that could be taken for other ones, in order.
 pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
     if text.is_ascii() {
         return Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
             judged => out.push((judged, word.resolve_script_set(), range)),
         }
     }
-    // A word of another script says nothing: one `café` does not make a Cyrillic host an ordinary word.
+    // Only words of the same script count: one `café` does not make a Cyrillic host an ordinary word.
     let shares = |scripts: AugmentedScriptSet| {
         plain.iter().filter(|plain| !plain.is_all()).any(|plain| {
             let mut both = *plain;
@@ -53,14 +53,14 @@ pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Whether a letter stands in a host, a path or an address, and not as a word of a sentence.
+/// Whether a letter is a part of a host, a path or an address, rather than a word of a sentence.
 fn is_part_of_a_name(text: &str, range: &Range<usize>) -> bool {
     let joins = |c: char| matches!(c, '.' | '/' | ':' | '@');
     let before = text.get(..range.start).and_then(|before| before.chars().next_back());
     let after = text.get(range.end..).map(|after| after.chars());
     let after = after.and_then(|mut after| {
         let first = after.next().filter(|c| joins(*c))?;
-        // A full stop ends a sentence where nothing follows it.
+        // A full stop with no letter or digit after it ends a sentence.
         (first != '.' || after.next().is_some_and(char::is_alphanumeric)).then_some(first)
     });
     before.is_some_and(joins) || after.is_some()
@@ -68,15 +68,15 @@ fn is_part_of_a_name(text: &str, range: &Range<usize>) -> bool {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Judged {
-    /// It looks like nothing else.
+    /// A word that does not look like another one.
     Plain,
-    /// Of several scripts, with letters that look like ASCII ones.
+    /// A word of several scripts, with letters that look like ASCII ones.
     Mixed,
-    /// All of it looks like ASCII letters.
+    /// A word of one script, all of whose letters look like ASCII ones.
     Like,
-    /// A sign that looks like an ASCII one.
+    /// A sign, such as a slash, that looks like an ASCII one.
     Sign,
-    /// Any other sign.
+    /// A sign that looks like no ASCII one.
     Other,
 }
 
@@ -96,7 +96,7 @@ fn judge(word: &str) -> Judged {
     }
 }
 
-/// Where the words of a text stand; each other character that is not ASCII stands alone.
+/// The byte ranges of the words of a text. Each other character that is not ASCII is a range of its own.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     let mut goes_on = false;

@@ -1,4 +1,4 @@
-//! Masking secrets, without hiding anything that is decided about (rules S1, S4).
+//! Masking secrets without hiding anything that the decision is about (rules S1, S4).
 
 use super::keys::{Rule, names_secret};
 use super::piece::{Piece, Style, counted, pieces};
@@ -8,7 +8,7 @@ use super::tokens::{
 
 /// The text as pieces, with the secrets in it masked.
 pub(super) fn masked(text: &str, rule: Rule, style: Style) -> Vec<Piece> {
-    // What a text refers to, as in `TOKEN=…; $TOKEN`, may be executed.
+    // In a text with references, as in `TOKEN=…; $TOKEN`, the value of a setting may be executed, and is not masked.
     let settings = !text.contains(['$', '`', '%']);
     match rule {
         Rule::Place | Rule::Script => pieces(text, style),
@@ -37,7 +37,8 @@ fn mark(text: &str) -> Piece {
     Piece::Masked(format!("\\{{masked: {}}}", counted(chars, "character")), chars)
 }
 
-/// Masks what `find` finds; it is given what stands before a place, and the rest.
+/// Masks what `find` finds. It is called at the beginning of each word, with the text before and the text from there
+/// on.
 fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<Found>) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut from = 0;
@@ -59,14 +60,14 @@ fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<Found>) ->
     out
 }
 
-/// How far before a secret it can be said, in characters, that it is one.
+/// How many characters before a value are read to find out whether the value is a credential.
 const NEAR: usize = 64;
 
 fn begins_word(before: &str) -> bool {
     !before.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// In ordinary text: a secret of any shape.
+/// Finds a secret of any shape at this place of an ordinary text.
 fn anywhere(settings: bool, before: &str, rest: &str) -> Option<Found> {
     private_key(rest)
         .or_else(|| service_token(rest))
@@ -74,10 +75,10 @@ fn anywhere(settings: bool, before: &str, rest: &str) -> Option<Found> {
         .or_else(|| settings.then(|| setting(rest)).flatten())
 }
 
-/// In a command: only what is given to something as its credential, and ends as a word does. Everything else could be
-/// what is executed.
+/// Finds a secret at this place of a command: only a token that is passed as a credential, and that ends where a word
+/// ends. Everything else could be what is executed.
 fn credential(settings: bool, before: &str, rest: &str) -> Option<Found> {
-    // What matters is near, and reading all of it at every word would take too long.
+    // Only the end of the text before is needed, and reading all of it at every word would take quadratic time.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);
     let before = before.get(near..)?;
     let quoted = before.strip_suffix(['"', '\'']).unwrap_or(before);
@@ -93,7 +94,7 @@ fn credential(settings: bool, before: &str, rest: &str) -> Option<Found> {
     ends.then_some(found)
 }
 
-/// Behind `API_KEY=`.
+/// Whether the text before a value ends with the name of a secret and `=`, as in `API_KEY=`.
 fn follows_secret_name(before: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     before
@@ -102,7 +103,7 @@ fn follows_secret_name(before: &str) -> bool {
         .is_some_and(names_secret)
 }
 
-/// Behind `--api-key `.
+/// Whether the text before a value ends with a flag for a secret, as in `--api-key `.
 fn follows_secret_flag(before: &str) -> bool {
     let word = before.trim_end();
     word.len() < before.len()

@@ -2,20 +2,20 @@
 //!
 //! A [`CallView`] is what a terminal, a page or a chat message shows of one request. Its texts are ready to print:
 //!
-//! - A backslash always begins something that this module wrote: `\u{202e}` for a character that cannot be seen or
+//! - A backslash always begins an escape that this module wrote: `\u{202e}` for a character that cannot be seen or
 //!   that moves others, `\{120 spaces}` for a run that could push text out of sight, `\{masked: 40 characters}` for a
 //!   secret, `\{900 characters left out}` for elided text. A backslash of the text itself is doubled, so that no text
 //!   can pretend to be one of these.
-//! - The real call comes first. What layers, tools and servers wrote stands below it, with its author.
+//! - The real call comes first. Texts of layers, tools and servers are below the call, each with its author.
 //! - Commands, paths, addresses and hosts are neither masked as a whole nor elided.
-//! - Masked is only what looks random under a name that ends in a secret's word (`password`, `client_secret`, `api_key`),
-//!   tokens in the form of a known service, header or key file, and settings such as `DB_PASSWORD=…`. Sentences, words,
-//!   numbers, commands, paths and hosts are shown whatever their names are, and in scripts everything is (rule S4).
-//!   [`Limits::unmasked`] shows all of it.
+//! - Masked are only values that look random under a name that ends in a secret's word (`password`, `client_secret`,
+//!   `api_key`), tokens in the form of a known service, header or key file, and settings such as `DB_PASSWORD=…`.
+//!   Sentences, words, numbers, commands, paths and hosts are shown under any name, and nothing in a script is masked
+//!   (rule S4). [`Limits::unmasked`] shows masked values, too.
 //! - Words of mixed scripts, or of letters that only look like ASCII ones, have those letters escaped: `g\u{43e}ogle`.
 //! - [`CallView::left_out`] says whether a call has to be opened, as with [`Limits::none`], before it is approved.
 //!
-//! A page still has to put the texts into text nodes: they are not HTML.
+//! A page still has to put the texts into text nodes, as they are not escaped for HTML.
 //!
 //! ```
 //! use countersign::show::{self, CallView, Limits};
@@ -48,7 +48,8 @@ pub use view::{CallView, NoteView, QuestionView};
 
 use piece::{Style, join, pieces};
 
-/// The text on one line, with everything visible that a terminal or a page would hide, move or act on (rule S1).
+/// The text on one line, with every character made visible that a terminal or a page would hide, move or act on (rule
+/// S1).
 ///
 /// Control characters, ANSI and other escapes, bidi controls, zero-width and tag characters and all other invisible
 /// ones are written as `\u{..}`; newlines, carriage returns and tabs as `\n`, `\r` and `\t`. Of more than 16 spaces,
@@ -65,8 +66,8 @@ pub fn escape(text: &str) -> String {
     join(&pieces(text, Style::PROSE))
 }
 
-/// Like [`escape`], for a name: everything that is not ASCII is written as `\u{..}` too, as many letters look like
-/// other ones.
+/// Like [`escape`], for a name: every character that is not ASCII is written as `\u{..}`, too, as many letters look
+/// like other ones.
 ///
 /// ```
 /// assert_eq!(countersign::show::escape_name("re\u{0430}d_file"), r"re\u{430}d_file"); // a Cyrillic `a`
@@ -76,8 +77,8 @@ pub fn escape_name(text: &str) -> String {
     join(&pieces(text, Style::NAME))
 }
 
-/// The arguments as JSON to edit: the canonical text, with every character that cannot be seen in JSON's own escapes.
-/// It reads back as the same arguments. Nothing is masked.
+/// The arguments as JSON to edit: the canonical text, with every invisible character written as a JSON escape. Reading
+/// it gives the same arguments. Nothing is masked.
 ///
 /// ```
 /// use countersign::{Args, show};

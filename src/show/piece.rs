@@ -1,4 +1,4 @@
-//! Text as pieces that may be cut and units that may not: the one place where characters are made visible.
+//! Text as pieces that may be cut and units that may not. Only this module makes characters visible.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -6,19 +6,20 @@ use std::str::CharIndices;
 use super::chars::{is_hidden, is_mark, like_backslash, like_quote};
 use super::look_alikes::{Names, look_alikes};
 
-/// Longer runs of spaces are written as their number: they could push text out of sight.
+/// The longest run of spaces that is written as it is. Of a longer one the number is written: it could push text out of
+/// sight.
 const SPACES: usize = 16;
-/// The same for escaped characters.
+/// The longest run of one escaped character that is written as it is.
 const ESCAPES: usize = 4;
-/// More marks than this on one character are escaped: they cover what stands around it.
+/// The most marks on one character. More are escaped, as piled-up marks cover the text around them.
 const MARKS: usize = 2;
 
-/// What else is escaped, beside what cannot be seen.
+/// Which characters are escaped in addition to invisible ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Style {
-    /// The text stands between quotes.
+    /// Quotes, as the text is shown between quotes.
     quoted: bool,
-    /// Everything that is not ASCII.
+    /// All characters that are not ASCII.
     ascii: bool,
     /// Letters that could be taken for other ones.
     names: Names,
@@ -31,7 +32,7 @@ impl Style {
     pub(super) const PLACE: Self = Self { names: Names::Alone, ..Self::VALUE };
     pub(super) const ADDRESS: Self = Self { quoted: true, ..Self::NAME };
 
-    /// The same for a line in a block, which has no quotes around it.
+    /// The same style for a line in a block, which has no quotes around it.
     pub(super) const fn unquoted(self) -> Self {
         Self { quoted: false, ..self }
     }
@@ -44,16 +45,16 @@ impl Style {
     }
 }
 
-/// A piece of shown text.
+/// A piece of text as it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     /// Characters that stand for themselves; may be cut anywhere.
     Plain(String),
     /// An escape, and how many characters it stands for; never cut.
     Unit(String, usize),
-    /// The same for a secret.
+    /// The mark for a secret, and how many characters it stands for; never cut.
     Masked(String, usize),
-    /// The same for what was left out.
+    /// The mark for elided text, and how much of it there was; never cut.
     LeftOut(String, usize),
 }
 
@@ -67,7 +68,7 @@ impl Piece {
         }
     }
 
-    /// How many characters of the text it stands for.
+    /// How many characters of the text this piece stands for.
     pub(super) fn stands_for(&self) -> usize {
         match self {
             Self::Plain(text) => text.chars().count(),
@@ -80,7 +81,7 @@ pub(super) fn join(pieces: &[Piece]) -> String {
     pieces.iter().map(Piece::text).collect()
 }
 
-/// What a shown text does not show.
+/// Whether anything was left out of a shown text or masked in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Omitted {
     pub(super) left_out: bool,
@@ -88,7 +89,7 @@ pub(super) struct Omitted {
 }
 
 impl Omitted {
-    /// Joins the pieces, and notes what they do not show.
+    /// Joins the pieces, and records whether any is left out or masked.
     pub(super) fn join(&mut self, pieces: &[Piece]) -> String {
         self.left_out |= pieces.iter().any(|piece| matches!(piece, Piece::LeftOut(..)));
         self.masked |= pieces.iter().any(|piece| matches!(piece, Piece::Masked(..)));
@@ -106,12 +107,12 @@ pub(super) fn shown_chars(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text().chars().count()).sum()
 }
 
-/// Makes the text visible.
+/// Splits a text into pieces, with invisible characters and those of the style escaped.
 pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
     let mut out = Pieces::default();
     let mut doubtful = look_alikes(text, style.names).into_iter().peekable();
     let mut chars = text.char_indices().peekable();
-    let mut marks = MARKS; // At the start there is nothing that a mark belongs to.
+    let mut marks = MARKS; // A mark at the start belongs to no character, and is escaped.
     while let Some((at, c)) = chars.next() {
         if is_mark(c) && !style.ascii && !style.escapes(c) {
             marks += 1;
@@ -135,7 +136,7 @@ pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
     out.0
 }
 
-/// Takes more of the same character, and says how many there were.
+/// Takes the characters equal to `c` that follow, and returns their number.
 fn repeated(chars: &mut Peekable<CharIndices<'_>>, c: char) -> usize {
     let mut count = 0;
     while chars.next_if(|(_, next)| *next == c).is_some() {
@@ -163,7 +164,7 @@ impl Pieces {
         match c {
             ' ' if run <= SPACES => (0..run).for_each(|_| self.plain(' ')),
             ' ' => self.unit(format!("\\{{{run} spaces}}"), run),
-            // Letters that are escaped in names only are text, not padding.
+            // Letters, which are escaped only in names, are text and not padding: their number is not written instead.
             c if run <= ESCAPES || c.is_alphanumeric() => {
                 (0..run).for_each(|_| self.unit(name(c), 1));
             }
@@ -183,8 +184,8 @@ fn name(c: char) -> String {
     }
 }
 
-/// Leaves out the middle when the pieces take more than `most` characters, and says how much that is. The beginning
-/// keeps two thirds, the end one.
+/// Leaves out the middle of pieces that take more than `most` characters, with a mark that says how much. Two thirds of
+/// what is kept are from the beginning, one third is from the end.
 pub(super) fn elide(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
     if shown_chars(&pieces) <= most {
         return pieces;
@@ -220,12 +221,12 @@ fn take<'a>(pieces: impl Iterator<Item = &'a Piece>, most: usize, end: bool) -> 
     out
 }
 
-/// The mark for what was left out.
+/// The mark for text that was left out, as in `\{9 lines left out}`.
 pub(super) fn left_out(count: usize, what: &str) -> Piece {
     Piece::LeftOut(format!("\\{{{} left out}}", counted(count, what)), count)
 }
 
-/// `1 line`, `2 lines`.
+/// A count with its noun: `1 line`, `2 lines`.
 pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

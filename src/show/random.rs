@@ -1,26 +1,26 @@
-//! Whether a value looks like key material, and like nothing that a person decides about (rule S4).
+//! Telling key material from values that a person decides about (rule S4).
 //!
-//! Words, names of programs, numbers, versions, paths and hosts have a shape that keys do not have: capitals stand at the
-//! beginning of words, digits between words, and blanks, slashes and dots between those. What a key has between its digits,
-//! capitals and slashes is seldom longer than two letters, and of a name or a path most words are. In doubt a value is
-//! shown.
+//! Words, names of programs, numbers, versions, paths and hosts have a shape that keys do not have: capitals are at the
+//! beginning of words, digits between words, and blanks, slashes and dots between those. In a key, runs of letters
+//! between digits, capitals and slashes are seldom longer than two; in a name or a path, most words are. In doubt a
+//! value is shown.
 
 use super::keys::words;
 
 /// The shortest token, in characters.
 const TOKEN: usize = 8;
-/// The shortest password.
+/// The shortest password, in characters.
 const PASSWORD: usize = 6;
-/// From here on letters with some digits in one word are no name.
+/// The length from which a word of letters with some digits is taken for a token.
 const LONG: usize = 20;
-/// What is as long as this is no name of words and numbers.
+/// The length from which a word is not taken for a name of words and numbers.
 const NAME: usize = 32;
 /// The shortest base64 text with slashes that is not taken for a path.
 const BASE64: usize = 24;
 /// The shortest body of a private key in PEM: Ed25519, 64 characters.
 const KEY_BODY: usize = 64;
 
-/// Whether it looks like a token that a machine made.
+/// Whether a text looks like a token that a machine made.
 pub(super) fn is_token(text: &str) -> bool {
     let token = text.trim_end_matches('=');
     if token.len() < TOKEN
@@ -38,8 +38,8 @@ pub(super) fn is_token(text: &str) -> bool {
     is_hex(token) || token.split(['-', '_', '~']).any(is_mixed)
 }
 
-/// Whether it looks like a password, under a password's name: one word with a digit or a sign in it, that no shell
-/// reads as more than a word.
+/// Whether a value under a password's name looks like a password: one word with a digit or a sign inside, which a shell
+/// would not read as more than a word.
 pub(super) fn is_password(text: &str) -> bool {
     if is_token(text) {
         return true;
@@ -54,14 +54,14 @@ pub(super) fn is_password(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let host_or_file = word.contains('.') && word.chars().all(name);
     let address = word.split_once('@').is_some_and(|(_, host)| host.contains('.'));
-    // `a&reboot` and `a$HOME` are more than a word.
+    // To a shell, `a&reboot` and `a$HOME` are more than a word.
     let runs = word.split('&').skip(1).any(|part| !part.contains(|c: char| c.is_ascii_digit()));
     let letters = |part: &str| part.len() > 2 && part.chars().all(|c| c.is_ascii_alphabetic());
     let refers = word.split('$').skip(1).any(letters);
     !(host_or_file || address || runs || refers) && has_digit_or_sign_inside(word)
 }
 
-/// A digit beside a letter, or a sign with a letter behind it.
+/// Whether a word has a digit beside a letter, or a sign before a letter.
 fn has_digit_or_sign_inside(word: &str) -> bool {
     let sign = |c: u8| b"!@#$%^&*+~".contains(&c);
     word.as_bytes().windows(2).any(|pair| match pair {
@@ -74,7 +74,7 @@ fn has_digit_or_sign_inside(word: &str) -> bool {
     })
 }
 
-/// Whether behind the beginning of a service's token stands what that service puts there.
+/// Whether the text after the prefix of a service's token looks like the rest of such a token.
 pub(super) fn follows_prefix(rest: &str) -> bool {
     rest.split(['-', '_']).any(|part| {
         part.len() >= TOKEN
@@ -85,7 +85,7 @@ pub(super) fn follows_prefix(rest: &str) -> bool {
 /// Whether the lines between `BEGIN PRIVATE KEY` and `END PRIVATE KEY` are a key's: base64 of a plausible length, in
 /// lines of one width, that begins as keys do.
 pub(super) fn is_key_body(body: &str) -> bool {
-    // Written on one line, as in JSON that was escaped twice, it has `\n` in it.
+    // A key on one line, as in JSON that was escaped twice, has `\n` as two characters.
     let body = body.replace("\\n", "\n");
     let lines: Vec<&str> = body.split('\n').map(|line| line.trim_end_matches('\r')).collect();
     let [before, lines @ .., after] = &lines[..] else { return false };
@@ -105,14 +105,15 @@ pub(super) fn is_key_body(body: &str) -> bool {
         && has_all(&text)
 }
 
-/// Letters, digits, `+` and `/`, then at most two `=`.
+/// Whether a text has only letters, digits, `+` and `/`, and at most two `=` at its end.
 fn is_base64_text(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     text.len() - body.len() <= 2
         && body.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
 }
 
-/// Base64 that is no path: with few slashes in it, no plain word between two of them, and not made of words.
+/// Whether a text is base64 and not a path: it has few slashes, no plain word between two of them, and many short runs
+/// of letters.
 fn is_base64(text: &str) -> bool {
     let word = |part: &str| {
         part.len() > 2
@@ -122,7 +123,7 @@ fn is_base64(text: &str) -> bool {
     let separators = text.matches(['/', '+']).count();
     let words = lengths(text);
     let short = words.iter().filter(|length| **length <= 2).count();
-    // The secrets of AWS have 40 characters, and all others a number that four divides.
+    // Base64 with padding has a length that four divides, and so have AWS secrets, with 40 characters.
     text.len() >= BASE64
         && text.len().is_multiple_of(4)
         && is_base64_text(text)
@@ -133,13 +134,13 @@ fn is_base64(text: &str) -> bool {
         && short * 5 >= words.len() * 2
 }
 
-/// How long the words between digits, signs and capitals are.
+/// The lengths of the words between digits, signs and capitals.
 fn lengths(text: &str) -> Vec<usize> {
     let runs = text.split(|c: char| !c.is_ascii_alphabetic());
     runs.flat_map(words).map(|word| word.len()).collect()
 }
 
-/// Whether it is a name of words with small numbers between them: `Run2Wipe3Prod4`.
+/// Whether a word is a name: words with small numbers between them, as in `Run2Wipe3Prod4`.
 fn is_name(part: &str) -> bool {
     let small = |run: &str| run.len() <= 3;
     part.len() < NAME
@@ -148,7 +149,7 @@ fn is_name(part: &str) -> bool {
         && part.split(|c: char| !c.is_ascii_digit()).all(small)
 }
 
-/// A digest, an id or a key in hexadecimal.
+/// Whether a text is a digest, an id or a key in hexadecimal.
 fn is_hex(text: &str) -> bool {
     let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();
     digits.len() >= 16
@@ -342,7 +343,7 @@ mod tests {
             .prop_map(|(words, short)| words.concat() + &short.unwrap_or_default())
     }
 
-    /// What a random generator makes, in base64.
+    /// The bytes of a random generator, in base64.
     fn base64() -> impl Strategy<Value = String> {
         const ALPHABET: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -370,8 +371,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// No shape tells every key from every path, and in doubt a value is shown: on average one of 25. More than three
-        /// times as many do not come by chance.
+        /// No shape tells every key from every path, and in doubt a value is shown: on average one of 25. More than
+        /// three times as many do not come by chance.
         #[test]
         fn keys_in_base64_look_random(keys in vec(base64(), 500)) {
             let shown = keys.iter().filter(|key| !is_token(key)).count();

@@ -1,11 +1,12 @@
-//! A view as lines of text, wrapped by us: a terminal that wraps would let a long value begin a line of its own.
+//! A view as lines of text. They are wrapped here: where a terminal wraps, a long value could begin a line that looks
+//! like another part of the view.
 
 use super::field::Field;
 use super::piece::counted;
 use super::view::CallView;
 use crate::outcome::DeferralKind;
 
-/// Narrower screens get this width.
+/// The smallest width in columns; narrower screens get this one, too.
 const NARROWEST: usize = 24;
 
 pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
@@ -58,9 +59,9 @@ fn says_all(view: &CallView) -> bool {
         && args.is_some_and(|args| view.headline == format!("{}({})", view.tool, args.join(", ")))
 }
 
-/// One text as rows of at most so many columns (24 at least), the first behind the prefix. The others begin with `:`
-/// behind an indent, so that no text can begin a row of its own. The text is one line, as [`escape`](super::escape)
-/// makes it.
+/// Wraps a text into rows of at most `width` columns (24 at least). The first row begins with the prefix, the others
+/// with an indent and `:`, so that no text can begin a row that looks like another one. The text has to be one line, as
+/// [`escape`](super::escape) makes it.
 ///
 /// ```
 /// let rows = countersign::show::wrap("> ", "delete the logs of last year", 24);
@@ -94,7 +95,7 @@ impl Lines {
         }
     }
 
-    /// One row, and the rows it goes on in. It breaks behind a space where one is near, and else within a word.
+    /// Adds one row and its continuation rows. A row is broken after a space where one is near, and else within a word.
     fn row(&mut self, prefix: &str, text: &str) {
         let indent = " ".repeat(prefix.len().max(2));
         let next = format!("{indent}: ");
@@ -113,21 +114,21 @@ impl Lines {
     }
 }
 
-/// How much of a text, in bytes, stands on a row of so many columns.
+/// The length in bytes of the beginning of a text that fits on a row of `room` columns.
 fn fitting(text: &str, room: usize) -> usize {
     let mut columns = 0;
     let mut space = None;
-    // What this module writes, as `\{9 characters left out}`, is one word.
+    // A mark that this module writes, such as `\{9 characters left out}`, is one word.
     let mut within = false;
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         within = before == '\\' && c == '{' || within && before != '}';
         before = c;
-        // Most of what is not ASCII is as wide as a letter, but no line may be too long.
+        // Most characters outside of ASCII take one column, but some take two, and no row may be too long.
         columns += if c.is_ascii() { 1 } else { 2 };
         if columns > room {
             let near = space.filter(|(_, before)| *before * 2 > room);
-            // At least one character: no screen is so narrow that nothing fits.
+            // At least one character, so that wrapping always ends.
             return near.map_or(at.max(c.len_utf8() * usize::from(at == 0)), |(end, _)| end);
         }
         if c == ' ' && !within {

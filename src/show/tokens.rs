@@ -3,8 +3,8 @@
 use super::keys::{Rule, names_secret, rule};
 use super::random::{follows_prefix, is_key_body, is_password, is_token};
 
-/// The beginnings of tokens that services give out, and how many letters have to follow. Only letters, digits, `_`
-/// and `-` follow, so that no token hides a space, a separator or a path.
+/// The prefixes of tokens that services give out, and how many characters have to follow. Only letters, digits, `_` and
+/// `-` are taken, so that masking a token hides no space, separator or path.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 12),
@@ -30,12 +30,12 @@ const PREFIXES: &[(&str, usize)] = &[
     ("pypi-", 24),
 ];
 
-/// No value of a setting is longer, in bytes.
+/// The longest value of a setting that is masked, in bytes.
 const LONGEST_VALUE: usize = 1024;
-/// No key is longer, in bytes.
+/// The longest private key that is masked, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// A secret in a text: where it begins, how much of that is shown, and how long all of it is, in bytes.
+/// A secret at the beginning of a text: how many bytes before it are shown, as of `Bearer `, and the length with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) shown: usize,
@@ -50,7 +50,7 @@ fn span(text: &str, within: impl Fn(char) -> bool) -> usize {
     text.find(|c| !within(c)).unwrap_or(text.len())
 }
 
-/// The token of a known service that the text begins with.
+/// Finds the token of a known service at the beginning of the text.
 pub(super) fn service_token(text: &str) -> Option<Found> {
     if let Some(found) = json_web_token(text) {
         return Some(found);
@@ -69,7 +69,7 @@ pub(super) fn service_token(text: &str) -> Option<Found> {
     })
 }
 
-/// Three parts with dots between them.
+/// Finds a JSON Web Token: three parts with dots between them, the first of which is JSON in base64.
 fn json_web_token(text: &str) -> Option<Found> {
     text.strip_prefix("eyJ")?;
     let mut length = 0;
@@ -85,8 +85,8 @@ fn json_web_token(text: &str) -> Option<Found> {
     (token.matches('.').count() == 2).then_some(Found { shown: 3, length })
 }
 
-/// `Bearer …` and `Basic …`, as in a header: behind a colon or a quote, or alone. In a sentence only a token that is
-/// plainly one.
+/// Finds the credential of `Bearer …`, `Basic …` or `Token …`. In a header (after a colon or a quote, or at the
+/// beginning) shorter ones count, too; in a sentence only a text that looks like a token.
 pub(super) fn header_token(before: &str, text: &str) -> Option<Found> {
     let scheme = ["bearer ", "basic ", "token "].into_iter().find(|scheme| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
@@ -104,7 +104,7 @@ pub(super) fn header_token(before: &str, text: &str) -> Option<Found> {
     made.then_some(Found { shown, length: shown + length })
 }
 
-/// `PASSWORD=…`, as in a settings file, when the value looks random.
+/// Finds the value of `PASSWORD=…`, as in a settings file, if the value looks random.
 pub(super) fn setting(text: &str) -> Option<Found> {
     let name = span(text, word_char);
     let kind = text.get(..name)?;
@@ -118,7 +118,7 @@ pub(super) fn setting(text: &str) -> Option<Found> {
     random.then_some(Found { shown, length: shown + length })
 }
 
-/// The value that the text begins with, as behind the `=` of a cookie.
+/// Finds a value that looks random at the beginning of the text, as after the `=` of a cookie.
 pub(super) fn plain_value(text: &str) -> Option<Found> {
     let (length, random) = value(text, Rule::Token);
     random.then_some(Found { shown: 0, length })
@@ -131,7 +131,7 @@ fn value(text: &str, rule: Rule) -> (usize, bool) {
     (length, length <= LONGEST_VALUE && is_secret(value, rule))
 }
 
-/// Whether a value under a secret's name is one.
+/// Whether a value under a secret's name looks like that kind of secret.
 pub(super) fn is_secret(value: &str, rule: Rule) -> bool {
     let whole = |found: Found| found.length == value.len();
     match rule {
@@ -141,7 +141,8 @@ pub(super) fn is_secret(value: &str, rule: Rule) -> bool {
     }
 }
 
-/// A private key: its first and last line are shown, and of what is between only what is key material is not.
+/// Finds the body of a private key in PEM. Its first and last line are shown; the lines between are masked only if they
+/// are key material.
 pub(super) fn private_key(text: &str) -> Option<Found> {
     let rest = text.strip_prefix("-----BEGIN ")?;
     let kind = span(rest, |c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' ');

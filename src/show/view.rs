@@ -1,4 +1,4 @@
-//! One pending call, as it is shown.
+//! The view of one pending call: the data that every surface shows.
 
 use std::fmt;
 
@@ -15,74 +15,74 @@ use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
 use crate::outcome::DeferralKind;
 
-/// How long a headline's value may be, and how long a name at least.
+/// The longest value in a headline, in characters; names may always be as long as this.
 const SHORT: usize = 80;
-/// How many values a headline has.
+/// The most values in a headline.
 const IN_HEADLINE: usize = 3;
 
-/// One pending call, as it is shown to whoever approves it: plain data for a terminal, a page or a message. All texts
-/// are safe to print (rule S1); see [`show`](crate::show) for how to read them.
+/// One pending call, as an approver sees it: plain data for a terminal, a page or a chat message. All texts are safe to
+/// print (rule S1); [`show`](crate::show) explains their escapes.
 ///
-/// `Display` writes it as text, 100 columns wide.
+/// `Display` writes the view as text, 100 columns wide.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallView {
     /// The call on one line, made from its tool and final arguments.
     pub headline: String,
-    /// The id of the call.
+    /// The id of the call in its batch.
     pub id: String,
-    /// The name of the tool.
+    /// The name of the tool that is called.
     pub tool: String,
-    /// The sub-agent that makes the call, behind its parents: `root/cleaner`.
+    /// The path of the sub-agent that makes the call, from the outermost agent on: `root/cleaner`.
     pub agent: Option<String>,
-    /// What it waits for.
+    /// What the call waits for, such as an approval.
     pub kind: DeferralKind,
-    /// Whether somebody said that it must not be approved.
+    /// Whether the metadata of a layer or tool says that the call must not be approved (rule A5).
     pub blocked: bool,
-    /// The arguments it will run with. Commands, paths, addresses and hosts come first.
+    /// The arguments that the call will run with. Commands, paths, addresses and hosts come first.
     pub args: Vec<Field>,
-    /// How many more arguments there are.
+    /// How many arguments `args` leaves out.
     pub args_left_out: usize,
     /// Whether anything was left out of the view: an argument, or a part of one, of a name, of a question or of a note.
-    /// A surface lets such a call be approved, alone or with others, once it was opened whole, as with
-    /// [`Limits::none`] (rule S4).
+    /// A surface must not let such a call be approved, alone or with others, before the approver has opened all of it,
+    /// as with [`Limits::none`] (rule S4).
     pub left_out: bool,
     /// Whether anything in the view is masked; [`Limits::unmasked`] shows it.
     pub masked: bool,
     /// Every open question, with the layer that asks it.
     pub questions: Vec<QuestionView>,
-    /// What is not as it was when the call was approved before.
+    /// What has changed since the call was approved before; `None` where nothing has.
     pub changed: Option<String>,
     /// How often a person has denied the same call before in its run, and the last words (rule D11).
     pub denied_before: Option<String>,
-    /// What layers, tools and servers wrote about the call. Nobody has checked it: it is shown below the rest.
+    /// Texts of layers, tools and servers about the call. They are not checked, and are shown below the rest.
     pub notes: Vec<NoteView>,
 }
 
-/// One open question of a call, as it is shown.
+/// One open question of a call, as an approver sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct QuestionView {
-    /// The layer that asks.
+    /// The name of the layer that asks.
     pub asked_by: String,
-    /// Why it asks; the key of the question, when it says nothing.
+    /// The reason for the question; its key where no reason is given.
     pub reason: String,
-    /// What the question is pinned to.
+    /// The values that the question is pinned to: when one changes, the layer asks again.
     pub pins: Vec<Field>,
 }
 
-/// Something that somebody wrote about a call.
+/// A note that a layer, tool or server wrote about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NoteView {
-    /// The layer, tool or server that wrote it.
+    /// The layer, tool or server that wrote the note.
     pub author: String,
     /// The name and the value of the note.
     pub field: Field,
 }
 
 impl CallView {
-    /// The call with this id as it waits in the batch; `None` when it does not.
+    /// The view of the pending call with this id; `None` when the batch has no such call.
     #[must_use]
     pub fn of(requests: &DeferredToolRequests, id: &str, limits: Limits) -> Option<Self> {
         let call = requests.get(id)?;
@@ -109,7 +109,7 @@ impl CallView {
         Some(view)
     }
 
-    /// A call alone, without anything about why it waits.
+    /// The view of a call alone, without questions, notes or a reason why the call is pending.
     #[must_use]
     pub fn of_call(call: &ToolCall, limits: Limits) -> Self {
         let leaves = leaves(call.args().as_map());
@@ -145,7 +145,7 @@ impl CallView {
         }
     }
 
-    /// All calls of the batch, approvals first.
+    /// The views of all calls of the batch, approvals first.
     #[must_use]
     pub fn all(requests: &DeferredToolRequests, limits: Limits) -> Vec<Self> {
         requests.iter().filter_map(|call| Self::of(requests, call.id(), limits)).collect()
@@ -174,7 +174,8 @@ fn prose(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
     omitted.join(&elide(shown, limits.chars))
 }
 
-/// `tool(path: "a.log", and 2 more arguments)`: what must be seen, or else the first arguments.
+/// The headline, as in `tool(path: "a.log", and 2 more arguments)`: with the values that must be shown whole, or else
+/// with the first ones.
 fn headline(tool: &str, leaves: &[Leaf<'_>], limits: Limits) -> String {
     let whole = leaves.iter().filter(|leaf| leaf.rule.whole()).count();
     let count = if whole == 0 { leaves.len() } else { whole }.min(IN_HEADLINE);
@@ -184,7 +185,7 @@ fn headline(tool: &str, leaves: &[Leaf<'_>], limits: Limits) -> String {
         .map(|leaf| format!("{}: {}", leaf.name, leaf.short(SHORT, limits)))
         .collect();
     if leaves.len() > count {
-        // Names with a space stand in quotes, so that no argument looks like this.
+        // Names with a space are quoted, so that no argument can look like this text.
         parts.push(format!("and {}", counted(leaves.len() - count, "more argument")));
     }
     format!("{tool}({})", parts.join(", "))
@@ -204,7 +205,7 @@ fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> Question
     }
 }
 
-/// What was written about the call: by each asker, then what no asker has signed.
+/// The notes about the call: those of each asker, then those without an asker.
 fn notes(
     requests: &DeferredToolRequests,
     call: &ToolCall,
@@ -240,7 +241,7 @@ fn notes(
 fn written(out: &mut Vec<NoteView>, author: &str, metadata: &Map<String, Value>, limits: Limits) {
     for (key, value) in metadata {
         let field = match value {
-            // A description is a text, whatever its key is called: nothing in it is what runs.
+            // A text in a note is never executed, so it is not shown whole even where its key names a command or path.
             Value::String(text) => {
                 let mut omitted = Omitted::default();
                 let mut field =
@@ -534,7 +535,7 @@ mod tests {
         });
     }
 
-    /// Text is made by whoever attacks: reading it takes time in proportion to its length.
+    /// An attacker may choose the text, so the time to show it must be proportional to its length.
     #[test]
     fn long_hostile_text_is_shown_in_time() {
         for part in [

@@ -1,19 +1,19 @@
-//! What a typed line decides.
+//! The parsing of a typed line into a choice.
 
-/// A decision about one call, or a wish.
+/// A choice at the question about a call: a decision, or another action such as showing the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     Approve(Scope),
-    /// With what the model is told, if anything.
+    /// Deny, with the message for the model, which may be empty.
     Deny(Scope, String),
-    /// Deny with a message that is yet to be typed.
+    /// Deny, with a message that is asked for next.
     Message,
     Edit,
     View,
     Help,
 }
 
-/// Which calls, of those that have no answer yet.
+/// The calls that a choice is about, of those without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     This,
@@ -35,7 +35,7 @@ pub(super) const HELP: &str = "Nothing runs before the last answer.
   `d TEXT` and `x TEXT` work as `n TEXT` does.";
 
 impl Choice {
-    /// Nothing typed means no. What is not understood decides nothing, and only an exact yes approves.
+    /// Parses a line. An empty line denies, only an exact yes approves, and `None` for any other text decides nothing.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
         let (word, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -53,7 +53,7 @@ impl Choice {
             "?" | "h" | "help" => Self::Help,
             _ => return None,
         };
-        // `yes, but …` is no yes.
+        // Text after a yes, as in `yes, but …`, may limit it: it is not taken as a yes.
         text.is_empty().then_some(choice)
     }
 }

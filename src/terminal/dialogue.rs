@@ -1,4 +1,4 @@
-//! What is asked and what the answers mean, without a terminal.
+//! The dialogue: which questions are asked, and what the answers mean. It uses a [`Screen`] in place of a terminal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,9 +11,9 @@ use crate::deferred::{DeferredToolRequests, ToolApproval, ToolApproved};
 use crate::outcome::ToolDenied;
 use crate::show::{self, CallView, Limits};
 
-/// More calls than this are approved at once only by typing how many.
+/// The most calls that are approved at once without typing their number.
 const MANY_APPROVED: usize = 50;
-/// More calls than this are denied at once only after a question.
+/// The most calls that are denied at once without a confirmation.
 const MANY_DENIED: usize = 10;
 
 /// One batch that a person is asked about.
@@ -25,17 +25,17 @@ pub(super) struct Dialogue<'s, 'a, S> {
 
 /// A call that is asked about.
 struct Item<'a> {
-    /// As it was numbered in the batch.
+    /// The number of the call in the batch, from 1 on.
     number: usize,
     call: &'a ToolCall,
-    /// Whether something was left out of its view, and it was not opened since.
+    /// Whether the view left something out, and the call has not been opened since.
     unseen: bool,
-    /// Whether it was shown in full.
+    /// Whether the call was shown in full.
     opened: bool,
     answer: Option<ToolApproval>,
 }
 
-/// What a typed line decides.
+/// The decision of a typed line, after edits and confirmations.
 enum Decided {
     Approve(Scope),
     Edited(Args),
@@ -58,16 +58,16 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         Self { screen, requests, items }
     }
 
-    /// Asks about every call; `None` when the person stops, or the terminal is gone: then nothing is decided.
+    /// Asks about every call. `None` when the person stops or the terminal is gone: then nothing is decided.
     pub(super) fn run(mut self, agent: &str) -> Option<Vec<(&'a str, ToolApproval)>> {
         if let Err(gone) = self.ask_all(agent) {
             let calls = counted(self.items.len(), "call");
             let why = gone.why();
-            // A screen that is gone shows nothing.
+            // An error is ignored: the screen may be the reason for the stop.
             let _ = self.say(&format!("Stopped, as {why}: {calls} not decided, and not run."));
             return None;
         }
-        // As above.
+        // An error is ignored: the calls are decided, also where the summary cannot be shown.
         let _ = self.sum_up();
         self.items.into_iter().map(|item| Some((item.call.id(), item.answer?))).collect()
     }
@@ -80,7 +80,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         Ok(())
     }
 
-    /// Shows a message of this module, and breaks it between its words.
+    /// Shows a message of this module, wrapped between words.
     fn say(&mut self, text: &str) -> Result<(), Gone> {
         let width = self.screen.width();
         let mut rows: Vec<String> = Vec::new();
@@ -98,7 +98,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         self.screen.show(&rows.join("\n"))
     }
 
-    /// The whole batch, before anything is asked. Of equal calls the first is shown, with the numbers of the others.
+    /// Shows the whole batch, before anything is asked. Of equal calls the first is shown, with the numbers of the
+    /// others.
     fn show_batch(&mut self, agent: &str) -> Result<(), Gone> {
         let who = match agent {
             "" => "The agent".to_owned(),
@@ -111,7 +112,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let width = self.screen.width().saturating_sub(6);
         let views = CallView::all(self.requests, Limits::default());
         let texts: Vec<_> = views.iter().map(|view| view.text(width)).collect();
-        // Two views can look the same where something is left out or masked.
+        // The arguments are compared too: views of different calls can look the same where parts are left out or
+        // masked.
         let both = texts.iter().zip(self.requests.iter());
         let keys: Vec<_> = both.map(|(text, call)| (text, call.args().to_string())).collect();
         let mut equal: HashMap<&(&String, String), Vec<usize>> = HashMap::new();
@@ -146,7 +148,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         self.screen.show(&text)
     }
 
-    /// Asks about one call until something is decided.
+    /// Asks about one call until it is decided.
     fn ask_one(&mut self, at: usize) -> Result<(), Gone> {
         let Some(item) = self.items.get(at) else { return Ok(()) };
         let (call, number) = (item.call, item.number);
@@ -178,7 +180,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
     }
 
-    /// The call, its place in the batch, and what is asked about it.
+    /// Shows the call, its number in the batch, and the questions about it.
     fn show_head(&mut self, call: &ToolCall, number: usize) -> Result<(), Gone> {
         let view = CallView::of(self.requests, call.id(), Limits::default());
         let Some(mut view) = view else { return Ok(()) };
@@ -191,7 +193,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         self.screen.show(&text)
     }
 
-    /// What a typed line decides; `None` to ask again.
+    /// The decision of a typed line; `None` to ask again.
     fn decision(
         &mut self,
         at: usize,
@@ -214,7 +216,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         Ok(None)
     }
 
-    /// The calls without an answer that are meant.
+    /// The indices of the calls without an answer that the scope covers; `at` is the call that is asked about.
     fn open(&self, at: usize, scope: Scope) -> Vec<usize> {
         let path = |item: &Item<'_>| self.requests.path(item.call.id());
         let this = self.items.get(at).and_then(path);
@@ -237,7 +239,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
     }
 
-    /// Approves the calls that were seen whole, and says which others there are (rule S4).
+    /// Approves the calls that were seen whole, and lists the others (rule S4).
     fn approve(&mut self, at: usize, scope: Scope) -> Result<bool, Gone> {
         let unseen = |i: &usize| self.items.get(*i).is_none_or(|item| item.unseen);
         let (unseen, seen): (Vec<_>, Vec<_>) = self.open(at, scope).into_iter().partition(unseen);
@@ -273,7 +275,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         Ok(agreed)
     }
 
-    /// Denies the calls, and says how many.
+    /// Denies the calls, and shows how many.
     fn deny(&mut self, at: usize, scope: Scope, text: &str) -> Result<bool, Gone> {
         let meant = self.open(at, scope);
         let calls = counted(meant.len(), "call");
@@ -300,7 +302,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
     }
 
-    /// Other arguments, shown again before they are approved; `None` to go back to the question.
+    /// Reads other arguments, and shows the call with them before they are approved. `None` to return to the question.
     fn edit(&mut self, call: &ToolCall) -> Result<Option<Args>, Gone> {
         let mut text = show::json(call.args());
         self.say(
@@ -332,7 +334,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
     }
 
-    /// Shows an edited call as it would run, and asks about it.
+    /// Shows an edited call as it would run, and asks whether to approve it.
     fn confirm(&mut self, edited: &ToolCall) -> Result<Option<Choice>, Gone> {
         let view = CallView::of_call(edited, Limits::none());
         self.screen.show(&view.text(self.screen.width()))?;
@@ -340,7 +342,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         Ok(line.and_then(|line| Choice::parse(&line)))
     }
 
-    /// Shows all of a call, and the next time what is masked too.
+    /// Shows all of a call; the second time with the masked values.
     fn view(&mut self, at: usize) -> Result<(), Gone> {
         let width = self.screen.width();
         let Some(item) = self.items.get_mut(at) else { return Ok(()) };
@@ -364,7 +366,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 }
 
-/// `1 call`, `2 calls`.
+/// A count with its noun: `1 call`, `2 calls`.
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -396,7 +398,7 @@ mod tests {
     use crate::metadata::{APPROVAL_POLICY, BLOCKED};
     use crate::outcome::Deferral;
 
-    /// A screen that types what the test says, and remembers what it was asked and shown, in order.
+    /// A screen that types the lines of a test, and records its prompts and texts in order.
     struct Script {
         lines: VecDeque<Result<&'static str, Gone>>,
         seen: Vec<String>,

@@ -1,23 +1,23 @@
-//! One line that is being typed.
+//! The buffer of one line that is being typed, with the keys that edit it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::screen::Gone;
 use crate::show;
 
-/// A line with a cursor in it.
+/// A line and the position of its cursor, in characters.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     chars: Vec<char>,
     cursor: usize,
 }
 
-/// What a key did.
+/// The effect of a key on the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The line goes on.
+    /// The line is not complete.
     More,
-    /// Enter.
+    /// The line is complete, as Enter was pressed.
     Done,
     Gone(Gone),
 }
@@ -32,7 +32,7 @@ impl Line {
         self.chars.iter().collect()
     }
 
-    /// Inserts text; a line break in it becomes a space.
+    /// Inserts text at the cursor. Line breaks become spaces, so that pasted text cannot complete the line.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", " ").replace(['\r', '\n'], " ");
         let before = self.chars.len();
@@ -47,7 +47,7 @@ impl Line {
             KeyCode::Enter => return Step::Done,
             KeyCode::Esc => return Step::Gone(Gone::Cancelled),
             KeyCode::Char(c) if control && !alt => return self.control(c.to_ascii_lowercase()),
-            // Both together are AltGr on some systems.
+            // Some systems report AltGr as Control and Alt, so both together type a character.
             KeyCode::Char(c) if control == alt => self.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace => self.erase(self.cursor.saturating_sub(1)),
             KeyCode::Delete => self.delete(),
@@ -60,7 +60,7 @@ impl Line {
         Step::More
     }
 
-    /// The keys of a shell's line.
+    /// Handles Control with a letter, as the line editor of a shell does.
     fn control(&mut self, c: char) -> Step {
         match c {
             'c' => return Step::Gone(Gone::Interrupted),
@@ -80,7 +80,7 @@ impl Line {
         Step::More
     }
 
-    /// Where the word before the cursor begins.
+    /// The index at which the word before the cursor begins.
     fn word(&self) -> usize {
         let before = self.chars.get(..self.cursor).unwrap_or_default();
         let end = before.iter().rposition(|c| *c != ' ').map_or(0, |at| at + 1);
@@ -99,7 +99,7 @@ impl Line {
         }
     }
 
-    /// What is before and behind the cursor, as far as it fits on so many columns; `<` and `>` stand for more.
+    /// The text before and after the cursor, as far as it fits into `columns`; `<` and `>` stand for the rest.
     pub(super) fn window(&self, columns: usize) -> (String, String) {
         let room = columns.saturating_sub(2);
         let (before, after) = self.chars.split_at_checked(self.cursor).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Line {
     }
 }
 
-/// The characters that fit, as they are shown, and whether there are more.
+/// The characters that fit into `most` columns, as they are shown, and whether there are more.
 fn fitting<'a>(chars: impl Iterator<Item = &'a char>, most: usize) -> (Vec<String>, bool) {
     let mut room = most;
     let mut out = Vec::new();
@@ -129,15 +129,15 @@ fn fitting<'a>(chars: impl Iterator<Item = &'a char>, most: usize) -> (Vec<Strin
 }
 
 fn shown(c: char) -> String {
-    // A backslash is one: this is what is typed, not how it is shown.
+    // A backslash is not doubled here: the person edits the text itself, not its escaped form.
     if c == '\\' { c.into() } else { show::escape(c.encode_utf8(&mut [0; 4])) }
 }
 
-/// At most so many columns.
+/// The most columns that these characters can take.
 fn width(chars: &[char]) -> usize {
     let columns = |c: &char| match shown(*c) {
         text if text.len() == 1 => 1,
-        // A character as it is, as wide as a character may be; or an escape, which is ASCII.
+        // A character as it is counts as two columns, the widest it can be; an escape is ASCII.
         text => {
             if text.chars().count() == 1 {
                 2

@@ -1,7 +1,7 @@
 //! The terminal handler: shows a whole batch to a person and reads the answers.
 //!
-//! Needs the feature `terminal`. Reading is done by `crossterm`, as line editors that block on a key cannot be taken off
-//! the screen when nobody waits for the answer any more.
+//! Needs the feature `terminal`. Keys are read through `crossterm`: a line editor that blocks on a key would keep its
+//! question on the screen when the run has been dropped and no longer needs the answer.
 
 mod choice;
 mod dialogue;
@@ -25,26 +25,26 @@ use crate::outcome::ToolDenied;
 use dialogue::Dialogue;
 use tty::Terminal;
 
-/// There is one terminal: parallel runs ask one after the other.
+/// A process has one terminal, so parallel runs ask one after the other.
 static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
 ///
-/// The whole batch is shown first: tool, final arguments, every reason, and who asks, made safe to read (rule S1,
-/// [`show`](crate::show)). Then each call is asked about:
+/// The whole batch is shown first: tools, final arguments, and every question with its layer and reason, made safe to
+/// read (rule S1, [`show`](crate::show)). Then each call is asked about:
 ///
-/// | typed | does |
+/// | input | effect |
 /// |---|---|
 /// | `y` | approves the call |
-/// | `n`, or Enter alone | denies it; `n TEXT` tells the model the text, `m` lets it be typed |
+/// | `n`, or Enter alone | denies the call; `n TEXT` tells the model the text, `m` asks for the text |
 /// | `e` | edits the arguments, shows the call again, and approves it |
-/// | `a`, `d` | approves, denies every call that has no answer yet |
-/// | `t`, `x` | approves, denies every such call of this tool |
-/// | `v`, `?` | shows the call in full, helps; `v` once more shows what is masked |
+/// | `a`, `d` | approves or denies every call without an answer |
+/// | `t`, `x` | approves or denies every call of this tool without an answer |
+/// | `v`, `?` | shows the call in full, shows help; a second `v` shows masked values |
 /// | Ctrl-C, Ctrl-D | stops the run |
 ///
-/// A call of which something was left out of the view has to be opened with `v` before `y`, `a` or `t` approve it (rule
-/// S4). To approve more than 50 calls at once, their number is typed (`all 499`); to deny more than 10 is confirmed.
+/// A call whose view leaves something out has to be opened with `v` before `y`, `a` or `t` approve it (rule S4). To
+/// approve more than 50 calls at once, the person types their number (`all 499`); denying more than 10 is confirmed.
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
@@ -52,12 +52,12 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
 /// or ask something else; then the call is asked about again (rules A1, A2).
 ///
-/// What was typed before a question was shown does not answer it: the input opens when no key was pressed for
+/// Keys pressed before a question is shown do not answer it: input is accepted once no key has been pressed for
 /// [a while](Self::arming). Pasted text answers no question.
 ///
-/// Blocked calls are denied without asking (rule A5), calls that are executed elsewhere are left. Without a terminal
-/// everything is denied, and the model and stderr are told why. Dropped while it waits, it takes the question back.
-/// It runs on a blocking thread of tokio.
+/// Blocked calls are denied without asking (rule A5), and calls that are executed elsewhere are left pending. Without a
+/// terminal every approval is denied, and the model and stderr are told why. When the run is dropped while a question
+/// is open, the question is withdrawn. The handler runs on a blocking thread of tokio.
 ///
 /// ```
 /// use countersign::{HandlerChain, TerminalHandler};
@@ -71,28 +71,29 @@ pub struct TerminalHandler {
 }
 
 impl TerminalHandler {
-    /// Asks at the terminal.
+    /// Creates a handler that asks on stdin and stderr.
     #[must_use]
     pub fn new() -> Self {
         Self { answered_by: "terminal".into(), arming: Duration::from_millis(300) }
     }
 
-    /// The name that the answers carry; `terminal` unless given.
+    /// Sets the name that is recorded with the answers; `terminal` by default.
     #[must_use]
     pub fn answered_by(mut self, name: impl Into<Arc<str>>) -> Self {
         self.answered_by = name.into();
         self
     }
 
-    /// How long no key may be pressed before a question can be answered; 300 ms unless given. For the later
-    /// questions of a batch, which are expected, it is a third of that. Pressed keys are dropped.
+    /// Sets for how long no key may be pressed before a question can be answered; 300 ms by default. For the later
+    /// questions of a batch, which the person expects, a third of that time is enough. Keys pressed earlier are
+    /// dropped.
     #[must_use]
     pub fn arming(mut self, quiet: Duration) -> Self {
         self.arming = quiet;
         self
     }
 
-    /// Denies everything that could be approved, because nobody can be asked.
+    /// Denies all calls that need an approval, because there is no terminal to ask at.
     fn nobody(
         &self,
         requests: &DeferredToolRequests,
@@ -100,7 +101,7 @@ impl TerminalHandler {
     ) -> Result<DeferredToolResults, UserError> {
         let calls = requests.approvals.len();
         tracing::warn!(calls, why, "nobody can be asked, the calls are denied");
-        // Nobody may be there to read it.
+        // An error is ignored, as stderr may be closed.
         let _ = writeln!(
             io::stderr(),
             "Nobody can be asked about {calls} tool calls, which are denied: {why}."
@@ -113,7 +114,7 @@ impl TerminalHandler {
         answers.answered_by(&self.answered_by).leave_rest().build()
     }
 
-    /// The whole dialogue, on a thread that may block.
+    /// Runs the whole dialogue. Blocks the thread until the person has answered.
     fn ask(
         &self,
         agent: &str,
@@ -168,7 +169,7 @@ impl DeferredToolHandler for TerminalHandler {
     }
 }
 
-/// Says to the blocking thread, when it is dropped, that nobody waits any more.
+/// Tells the blocking thread, when dropped, that the answers are no longer needed.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -177,7 +178,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The calls that a person is asked about.
+/// The calls that a person is asked about: those that need an approval and are not blocked.
 fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
     requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }

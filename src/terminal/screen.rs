@@ -1,35 +1,35 @@
-//! What the dialogue needs of a terminal, so that tests can give it another one.
+//! The part of a terminal that the dialogue needs, as a trait, so that tests can replace the terminal.
 
-/// Shows text and reads lines.
+/// A place that shows text to a person and reads lines from that person.
 pub(super) trait Screen {
-    /// How many columns there are.
+    /// The width of the screen, in columns.
     fn width(&self) -> usize;
 
     /// Shows lines of text that are safe to print.
     fn show(&mut self, text: &str) -> Result<(), Gone>;
 
-    /// Reads one line that was typed after everything before was shown.
+    /// Reads one line. Keys that were pressed before the prompt was shown do not count.
     fn ask(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone>;
 }
 
-/// A line to be typed.
+/// A prompt for one line of input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prompt<'a> {
-    /// Stands before what is typed.
+    /// The text before the input.
     pub(super) label: &'a str,
-    /// What is there to be edited.
+    /// The text that the line begins with, to be edited.
     pub(super) initial: &'a str,
     pub(super) kind: Kind,
 }
 
-/// What a line is for.
+/// The use of a line, which decides whether text may be pasted and whether the line stays on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It decides something: nothing pasted counts.
+    /// A decision: pasted text is ignored.
     Choice,
-    /// A text.
+    /// A message for the model: text may be pasted.
     Text,
-    /// Arguments, which may hold secrets: they do not stay on the screen.
+    /// Arguments: the line is cleared after it, as they may contain secrets.
     Args,
 }
 
@@ -39,23 +39,23 @@ impl<'a> Prompt<'a> {
     }
 }
 
-/// Why there is no line.
+/// The reason why no line was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// Esc.
+    /// Esc was pressed: back to the question.
     Cancelled,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed: the run stops.
     Interrupted,
-    /// Ctrl-D, or the terminal is gone.
+    /// Ctrl-D was pressed, or the terminal has hung up.
     EndOfInput,
-    /// The terminal failed.
+    /// Reading from or writing to the terminal failed.
     Failed,
-    /// Nobody waits for the answer any more.
+    /// The run was dropped, and no longer needs the answer.
     Abandoned,
 }
 
 impl Gone {
-    /// For people, behind "stopped, as".
+    /// The reason for people, as the end of a sentence that begins with "stopped, as".
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Cancelled => "Esc was pressed",

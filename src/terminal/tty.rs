@@ -1,4 +1,4 @@
-//! The real terminal.
+//! The terminal on stdin and stderr, as the screen of a dialogue.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crossterm::{execute, queue};
 use super::line::{Line, Step};
 use super::screen::{Gone, Kind, Prompt, Screen};
 
-/// How often is looked whether anybody still waits, and whether the terminal is still there.
+/// The interval of the checks whether the answer is still needed and the terminal still connected.
 const TICK: Duration = Duration::from_millis(100);
-/// crossterm reads nothing when it may not wait at all.
+/// The shortest time to wait for a key: crossterm reads nothing when the time is zero.
 const SHORTEST: Duration = Duration::from_millis(5);
 
 /// The terminal on stdin and stderr.
@@ -36,7 +36,8 @@ impl Terminal {
         Ok(Self { arming, abandoned, asked: false, _raw: Raw::enter()? })
     }
 
-    /// Drops what was typed until now, until no key was pressed for a while; says how many there were.
+    /// Drops keys and pasted text until no key has been pressed for the arming time. Returns the number of dropped
+    /// characters.
     fn arm(&mut self) -> Result<usize, Gone> {
         let quiet = if self.asked { self.arming / 3 } else { self.arming };
         self.asked = true;
@@ -46,7 +47,7 @@ impl Terminal {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     let control = key.modifiers.contains(KeyModifiers::CONTROL);
                     if control && key.code == KeyCode::Char('c') {
-                        // It approves nothing, and counts whenever it is pressed.
+                        // Ctrl-C approves nothing, so it need not be protected against keys pressed too early.
                         return Err(Gone::Interrupted);
                     }
                     dropped += 1;
@@ -58,7 +59,7 @@ impl Terminal {
         Ok(dropped)
     }
 
-    /// The next event, or `None` when there is none for so long.
+    /// Waits for the next event; `None` when there is none within the time.
     fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
         let start = Instant::now();
         loop {
@@ -71,7 +72,7 @@ impl Terminal {
             {
                 return event::read().map(Some).map_err(|error| failed(&error));
             }
-            // A terminal that hangs up reports no event, but stops being one.
+            // A terminal that hangs up reports no event, but stdin is no longer a terminal then.
             if !io::stdin().is_terminal() {
                 return Err(Gone::EndOfInput);
             }
@@ -92,7 +93,7 @@ impl Terminal {
                     Step::Gone(gone) => return Err(gone),
                 },
                 Some(Event::Paste(text)) if prompt.kind != Kind::Choice => line.insert(&text),
-                // Pasted text decides nothing.
+                // Text pasted at a choice is ignored, and so are other events, such as a resize.
                 _ => {}
             }
         }
@@ -144,9 +145,9 @@ fn failed(error: &io::Error) -> Gone {
     Gone::Failed
 }
 
-/// Keys come one by one as long as this lives.
+/// Raw mode with bracketed paste, until this value is dropped.
 struct Raw {
-    /// The host had it so already.
+    /// Whether raw mode was on before: it stays on then.
     before: bool,
 }
 
@@ -164,7 +165,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // Nothing can be done about a terminal that is gone.
+        // An error is ignored: the terminal may be gone.
         let _ = execute!(io::stderr(), DisableBracketedPaste);
         if !self.before {
             let _ = disable_raw_mode();
