@@ -16,6 +16,9 @@ pub(super) const PAGE: u32 = 512;
 /// How often verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
 
+/// The problem of a log whose removed part was another one than a checkpoint, or an earlier check, has seen.
+const ENDED_ELSEWHERE: &str = "the removed log before it ended elsewhere than was noted earlier";
+
 /// The log of one run, read from its first entry to its last.
 #[derive(Default)]
 struct Replayed {
@@ -192,7 +195,7 @@ impl Ledger {
                         && end.0 < entry.seq
                     {
                         if end.0 == read.head.0 && *end != read.head {
-                            return broken(entry.seq, "it is not behind the entry that was there");
+                            return broken(entry.seq, ENDED_ELSEWHERE);
                         }
                         earlier = rest;
                     }

@@ -249,7 +249,7 @@ impl Ledger {
         }
         let change = Change { by: None, new: Some(ask) };
         let parked = self.change(&id, change, |record, _| record.clone(), |_| None).await?;
-        let missing = "it is there and is not: the store did not do the work it was given";
+        let missing = "the row with its id is the row of a run, not of an ask";
         parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
     }
 
