@@ -477,7 +477,17 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("src/call", &["context", "definition", "journal"]),
     (
         "src/ledger",
-        &["audit", "change", "checkpoint", "closing", "mod", "requesters", "runs", "stored"],
+        &[
+            "audit",
+            "change",
+            "checkpoint",
+            "codec",
+            "listing",
+            "mod",
+            "operations",
+            "requesters",
+            "runs",
+        ],
     ),
     ("src/postgres", &["failure", "pooling"]),
     ("src/postgres", &["mod", "swap", "transaction"]),

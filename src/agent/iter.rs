@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::result::{RunError, RunResult};
-use super::running::{Called, Next, Running};
+use super::run_loop::{Called, Next, Running};
 use crate::call::ToolCall;
 use crate::message::Message;
 use crate::turn::{SuspendedRun, SuspendedTurn, TurnReport};

@@ -1,16 +1,16 @@
 //! The agent loop around [`Turn`]: send the history to the model, run the calls of its response, send it their results,
 //! until a response is the final answer or the run is suspended.
 
-mod asking;
 mod blocking;
 mod history;
 mod iter;
 mod keeper;
+mod model_step;
 mod output;
-mod parked;
 mod result;
 mod run;
-mod running;
+mod run_loop;
+mod stored_run;
 mod stream;
 mod sub_agent;
 
@@ -21,11 +21,11 @@ pub use iter::{RunIter, RunStep};
 #[cfg(feature = "ai-sdk")]
 pub(crate) use keeper::Keeper;
 pub use output::{Output, structured, text};
-pub use parked::TakeUp;
-#[cfg(feature = "ai-sdk")]
-pub(crate) use parked::closed_asks;
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
+pub use stored_run::TakeUp;
+#[cfg(feature = "ai-sdk")]
+pub(crate) use stored_run::closed_asks;
 pub use stream::{RunStream, RunStreamSync};
 
 use crate::call::{Extensions, UsageLimits};

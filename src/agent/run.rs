@@ -12,7 +12,7 @@ use super::iter::RunIter;
 use super::keeper::Keeper;
 use super::output::Output;
 use super::result::{RunError, RunResult};
-use super::running::{Next, Running};
+use super::run_loop::{Next, Running};
 use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;

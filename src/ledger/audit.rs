@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::runs::row_id;
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
-use super::{Ledger, LedgerError, runs, stored};
+use super::{Ledger, LedgerError, codec, runs};
 
 /// How many entries, or runs, one read of the store returns at most.
 pub(super) const PAGE: u32 = 512;
@@ -306,10 +306,10 @@ fn compare(
         let Found { row, entry } = found;
         let name = named(row.kind.as_str(), &row.id);
         let fits = match row.kind {
-            RowKind::Ask => stored::read(found)
-                .map(|it| stored::lease_fits(row, it.claim.as_ref(), it.token, linker)),
+            RowKind::Ask => codec::read(found)
+                .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
             RowKind::Run => runs::read(found)
-                .map(|it| stored::lease_fits(row, it.claim.as_ref(), it.token, linker)),
+                .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
         };
         let said = logged.remove(&row.id);
         let begun = row.kind == RowKind::Run && entry.is_none() && fits.is_ok();

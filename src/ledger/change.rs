@@ -2,10 +2,10 @@
 //! entries are written together.
 
 use super::ask::{Ask, Millis};
+use super::codec::{Writing, check_run, read, there};
 use super::record::Record;
 use super::runs::row_id;
 use super::store::{Lookup, RowKind, Writes};
-use super::stored::{Writing, check_run, read, there};
 use super::{Ledger, LedgerError, rules, runs};
 
 /// The person or worker that a change is logged for, and the ask to create where there is none with this id.

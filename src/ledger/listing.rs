@@ -1,10 +1,10 @@
 //! Lists of asks and runs. A row that was changed outside of the ledger is refused, and the others are still listed
 //! (rule L8).
 
+use super::codec::read;
 use super::record::{AskState, Record};
 use super::runs::{self, RunRecord};
 use super::store::{Filter, Found, RowKind};
-use super::stored::read;
 use super::{Ledger, LedgerError};
 
 /// A list of asks or runs, with the rows that were refused.

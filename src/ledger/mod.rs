@@ -17,25 +17,21 @@ mod ask;
 mod audit;
 mod change;
 mod checkpoint;
-mod closing;
-mod deciding;
+mod codec;
 mod decisions;
 mod durability;
-mod executing;
-mod expiring;
 mod listing;
 mod memory;
 mod names;
+mod operations;
 mod record;
-mod repeating;
 mod requesters;
+mod rerun;
 mod results;
 mod retention;
 mod rules;
 mod runs;
 mod store;
-mod stored;
-mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,11 +44,12 @@ pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
 use change::Change;
 pub use checkpoint::Checkpoint;
+use codec::{read, there};
 pub(crate) use decisions::recorded;
-pub use expiring::Expired;
 pub use listing::{Listed, RefusedRow};
 pub use memory::MemoryStore;
 use names::Names;
+pub use operations::Expired;
 pub use record::{AskState, ClaimRecord, LedgerDecision, Record, Vote};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) use requesters::requester_of;
@@ -63,7 +60,6 @@ pub use store::{
     Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
     Writes,
 };
-use stored::{read, there};
 
 /// The default lease of a turn's claims: how long a claim lasts after its worker has died.
 const LEASE: Duration = Duration::from_secs(30);

@@ -35,7 +35,7 @@ pub(crate) fn requester_of(doc: &str) -> String {
         principal: Option<String>,
     }
 
-    if crate::args::depth::of_text(doc) > super::stored::MAX_DEPTH {
+    if crate::args::depth::of_text(doc) > super::codec::MAX_DEPTH {
         return String::new();
     }
     let mut reader = serde_json::Deserializer::from_str(doc);

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::ask::Millis;
 use super::audit::{PAGE, is_dropped};
 use super::checkpoint::CHECKPOINTS;
+use super::codec::{self, Writing};
 use super::record::{AskState, Record};
 use super::runs::{self, RunRecord};
 use super::store::{Dropped, Entry, Found, RowKind, Writes};
-use super::stored::{self, Writing};
 use super::{Ledger, LedgerError, millis};
 use crate::deferred::Answer;
 
@@ -120,7 +120,7 @@ fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>
     for found in rows {
         match found.row.kind {
             RowKind::Run => record = Some(runs::read(found).ok().filter(|it| it.is_over_as(run))?),
-            RowKind::Ask => asks.push(stored::read(found).ok()?),
+            RowKind::Ask => asks.push(codec::read(found).ok()?),
         }
     }
     let ended = record.is_some();

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::ask::Millis;
 use super::audit::DROPPED;
-use super::record::ClaimRecord;
-use super::store::{Found, Linker, Lookup, Row, RowKind, Writes};
-use super::stored::{
+use super::codec::{
     DIFFERS, VERSION, Writing, as_logged, check_run, digest, document, keepable, there, value,
 };
-use super::{Ledger, LedgerError, checkpoint, closing, millis};
+use super::record::ClaimRecord;
+use super::store::{Found, Linker, Lookup, Row, RowKind, Writes};
+use super::{Ledger, LedgerError, checkpoint, millis, operations};
 
 #[cfg(feature = "ai-sdk")]
 mod chats;
@@ -261,7 +261,7 @@ impl Ledger {
                 let held = known.as_ref().and_then(|record| record.claim.clone());
                 let (made, written) = change(now, known);
                 if let Some(it) = closing.as_ref().filter(|it| it.if_made == made) {
-                    closing::closed(&mut writing, rows, it.by)?;
+                    operations::closed(&mut writing, rows, it.by)?;
                 }
                 if let Some((record, event)) = written {
                     if new {

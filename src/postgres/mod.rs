@@ -12,24 +12,24 @@
 //! ```
 //!
 //! - **Tables** are named `countersign_…`, in the schema of the connection, and are created on connecting;
-//! `?options=-csearch_path%3Dname` in the URL names another schema. Any number of processes may connect at once.
-//! PostgreSQL 13 or later.
+//!   `?options=-csearch_path%3Dname` in the URL names another schema. Any number of processes may connect at once.
+//!   PostgreSQL 13 or later.
 //! - **A transaction** over one row reads the row without a lock, and writes it in one statement if the row is still
-//! the version that was read and its run's log ends where it did. Otherwise, and for all other transactions, it locks
-//! the ends of logs, in order, and then the rows. So of two transactions over the same ask the later one reads what the
-//! earlier one wrote. Concurrent transactions go to the server in batches. Time is the server's (rule L4).
+//!   the version that was read and its run's log ends where it did. Otherwise, and for all other transactions, it locks
+//!   the ends of logs, in order, and then the rows. So of two transactions over the same ask the later one reads what the
+//!   earlier one wrote. Concurrent transactions go to the server in batches. Time is the server's (rule L4).
 //! - **When the server goes away**, reads and uncommitted transactions are repeated for as long as
-//! [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
-//! back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
-//! operation of a ledger may be repeated.
+//!   [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
+//!   back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
+//!   operation of a ledger may be repeated.
 //! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) uses `LISTEN` on the channel
-//! `countersign_changes`; every writer notifies the channel with the id of the run, right behind its commit and not
-//! within it, as PostgreSQL lets commits that notify wait for each other.
+//!   `countersign_changes`; every writer notifies the channel with the id of the run, right behind its commit and not
+//!   within it, as PostgreSQL lets commits that notify wait for each other.
 //! - **A pooler in front of the server**, such as PgBouncer, has to pool sessions (`pool_mode = session`). A pooler
-//! that shares connections by transaction or statement is refused on connecting: prepared statements, settings and
-//! `LISTEN` belong to one connection. The store has a pool of its own, so a pooler is not needed.
+//!   that shares connections by transaction or statement is refused on connecting: prepared statements, settings and
+//!   `LISTEN` belong to one connection. The store has a pool of its own, so a pooler is not needed.
 //! - **A read-only default** of the server, the role or the URL (`default_transaction_read_only`) is respected: reading
-//! works, and every change is an error.
+//!   works, and every change is an error.
 //! - **TLS** is up to you: [`PostgresBuilder::connect_tls`] takes a connector. Without one nothing is encrypted.
 //!
 //! With `tokio_postgres=debug`, the driver logs statements with their values, which include the arguments of calls.

@@ -24,7 +24,7 @@
 //! assert_eq!(ledger.decide_sealed(&keys, token, yes).await?, Decided::Won { again: false });
 //!
 //! // It counts once: the first decision is final.
-//! let no = Verdict::Deny { message: "not today".into() };
+//! let no = Answer::Deny { message: "not today".into() };
 //! assert!(matches!(ledger.decide_sealed(&keys, token, no).await?, Decided::Lost(first) if first.by == ["ann"]));
 //! assert!(matches!(keys.open_ask(&token[1..], SystemTime::now()), Err(SealError::Malformed { .. })));
 //! # Ok::<(), SealError>(()) }).unwrap();

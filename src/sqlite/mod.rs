@@ -21,12 +21,12 @@
 //! network file systems.
 //!
 //! - **The file must stay where it is** while a process has it open (rule L9). If it, or one of the two files beside
-//! it, is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
-//! from then on, and the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To
-//! take a backup, use `VACUUM INTO` or `.backup`; to restore one, end the processes first.
+//!   it, is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
+//!   from then on, and the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To
+//!   take a backup, use `VACUUM INTO` or `.backup`; to restore one, end the processes first.
 //! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has no clock of its own. A
-//! process with another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and
-//! decides by that clock.
+//!   process with another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and
+//!   decides by that clock.
 
 mod database;
 mod file;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{RunRecord, RunWrite, Saved, Taken, read, row_id};
-use crate::ledger::stored::there;
+use crate::ledger::codec::there;
 use crate::ledger::{Ledger, LedgerError, millis};
 
 /// The id of the run that a chat is stored as.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Agent;
 use super::keeper::Keeper;
 use super::result::{RunError, RunOutput, RunResult, put_before};
-use super::running::Running;
+use super::run_loop::Running;
 use crate::deferred::DeferredToolResults;
 use crate::error::ErrorKind;
 use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorded};

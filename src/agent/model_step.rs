@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::result::{RunError, RunOutput, RunResult};
-use super::running::{Called, Next, Running};
+use super::run_loop::{Called, Next, Running};
 use crate::call::{ToolCall, ToolDefinition};
 use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, ResponsePart};

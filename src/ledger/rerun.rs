@@ -1,10 +1,10 @@
 //! Running a call again whose execution has an unknown end, after a person has approved that (rule L2).
 
 use super::ask::{Ask, Millis};
+use super::codec::{Writing, read, there};
 use super::record::{AskState, Record};
 use super::results::Claimed;
 use super::store::{Lookup, Writes};
-use super::stored::{Writing, read, there};
 use super::{Ledger, LedgerError, rules};
 use crate::call::repeated;
 
