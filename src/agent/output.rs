@@ -26,7 +26,7 @@ const WRAPPED: &str = "response";
 /// struct Report { deleted: Vec<String> }
 ///
 /// let output = text(); // a text, the default
-/// let output = text().or_deferred(); // or calls that nobody has answered
+/// let output = text().or_deferred(); // or pending calls
 /// let output = structured::<Report>(); // a value that fits the type
 /// let output = structured::<Report>().or_text().or_deferred();
 /// # let _ = output;

@@ -62,7 +62,7 @@ impl SealKeys {
     }
 
     /// As [`new`](Self::new), but accepts a secret of one repeated byte, which anybody can guess: for tests, and for
-    /// tokens that were sealed before such secrets were refused. Whoever guesses the secret can decide.
+    /// tokens that were sealed before such secrets were refused. A person who guesses the secret can decide.
     ///
     /// # Errors
     /// As [`new`](Self::new).

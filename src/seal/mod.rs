@@ -18,7 +18,7 @@
 //! let token = keys.seal_ask(&ask, "ann", SystemTime::now() + Duration::from_secs(3600))?;
 //! let link = format!("https://example.com/approve/{token}");
 //!
-//! // Whoever has the link decides as Ann, about this call with these arguments, for an hour.
+//! // The person who opens the link decides as Ann, about this call with these arguments, for an hour.
 //! # let token = link.rsplit('/').next().unwrap();
 //! let yes = Answer::Approve { args: None };
 //! assert_eq!(ledger.decide_sealed(&keys, token, yes).await?, Decided::Won { again: false });
