@@ -29,7 +29,6 @@
 #[path = "chat/spoken.rs"]
 mod spoken;
 
-use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ use axum::{Json, Router};
 use clap::Parser;
 use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
 use countersign::{
-    Agent, BoxError, Decision, ErrorKind, ExternalToolset, FunctionToolset, Message, Model,
+    Agent, BoxError, Decision, Error, ExternalToolset, FunctionToolset, Message, Model,
     ModelRequest, ModelResponse, RequestPart, ResponsePart, ReturnKind, RunContext, RunError,
     ToolCall, ToolDefinition, ToolError, ToolFailed, Tools, ToolsExt as _, decide_fn, schemars,
     tool_fn,
@@ -253,14 +252,14 @@ fn echo(history: &[Message]) -> String {
 /// The text of an error for the client, with the model's own message, which these clients are tested with. A real
 /// server says less.
 fn error_text(error: &RunError) -> String {
-    match error.kind() {
-        ErrorKind::Model(error) => error.to_string(),
+    match error.error() {
+        Error::Model(error) => error.to_string(),
         error => error.to_string(),
     }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), BoxError> {
     let Options { port, sdk } = Options::parse();
     let executions = Executions::default();
     let agent = Agent::new(Script, tools()).deps(executions.clone());

@@ -17,10 +17,10 @@
 use std::error::Error;
 
 use countersign::{
-    Agent, Answers, BoxError, DeferredToolRequests, DeferredToolResults, ExternalToolset,
-    FunctionToolset, Message, Model, ModelRequest, ModelResponse, RunContext, RunEvent, ToolCall,
-    ToolDefinition, ToolError, Tools, ToolsExt as _, TurnReport, UserError, handler_fn_sync,
-    schemars, tool_fn,
+    Agent, AnswerError, Answers, BoxError, DeferredToolRequests, DeferredToolResults,
+    ExternalToolset, FunctionToolset, Message, Model, ModelRequest, ModelResponse, RunContext,
+    RunEvent, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt as _, TurnReport,
+    handler_fn_sync, schemars, tool_fn,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ const LARGE: u64 = 500;
 fn policy(
     _: &RunContext,
     requests: &DeferredToolRequests,
-) -> Result<DeferredToolResults, UserError> {
+) -> Result<DeferredToolResults, AnswerError> {
     println!("The handler is asked, once for this response. It sees:");
     for call in requests.iter() {
         println!("  {}  {}", call.id(), shown(call));

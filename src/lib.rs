@@ -169,7 +169,7 @@ pub use deferred::{
     Answered, Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval,
     ToolApproved, metadata,
 };
-pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
+pub use error::{AnswerError, BoxError, Error, ErrorKind, UsageLimitExceeded, UserError};
 pub use gate::Gate;
 // `self::` distinguishes the module from the crate `genai`.
 #[cfg(feature = "genai")]

@@ -206,7 +206,7 @@ impl Session {
     /// again.
     fn fail(&self, error: &RunError) -> Failure {
         say(&format!("\n{}", self.report.table()));
-        let mut text = match error.kind().is_stopped() {
+        let mut text = match error.error().is_stopped() {
             true => "Stopped: none of the calls that were asked about has run.".to_owned(),
             false => error.to_string(),
         };
@@ -224,7 +224,7 @@ impl Session {
                 Err(problem) => text += &format!("\n{problem}"),
             }
         }
-        match error.kind().is_stopped() {
+        match error.error().is_stopped() {
             true => Failure::Stopped(plain(&text)),
             false => Failure::Run(plain(&text)),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::{
-    Agent, BoxError, ErrorKind, Message, RunError, RunOutput, RunResult, SuspendedRun, text,
+    Agent, BoxError, Error, Message, RunError, RunOutput, RunResult, SuspendedRun, text,
 };
 use serde_json::{Map, Value, json};
 
@@ -104,16 +104,16 @@ fn end(ended: RunResult) -> Result<(Map<String, Value>, Conversation), BoxError>
 }
 
 fn failed(error: &RunError) -> Map<String, Value> {
-    let kind = match error.kind() {
-        ErrorKind::User(_) => "user_error",
-        ErrorKind::ModelBehavior { .. } => "model_behavior",
-        ErrorKind::Tool { .. } => "tool_error",
-        ErrorKind::Handler { .. } => {
+    let kind = match error.error() {
+        Error::User(_) => "user_error",
+        Error::ModelBehavior { .. } => "model_behavior",
+        Error::Tool { .. } => "tool_error",
+        Error::Handler { .. } => {
             return object(json!({"end": "error", "error": {"kind": "handler_error"}}));
         }
         _ => "error",
     };
-    let mut ids = error.kind().ids();
+    let mut ids = error.error().ids();
     ids.sort();
     object(json!({"end": "error", "error": {"kind": kind, "ids": ids}}))
 }

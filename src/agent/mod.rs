@@ -30,7 +30,7 @@ pub use stream::{RunStream, RunStreamSync};
 
 use crate::call::{Extensions, UsageLimits};
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::ledger::{Ledger, Record};
 use crate::model::{ErasedModel, Model};
@@ -116,7 +116,7 @@ impl Agent {
 
     /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
     /// own](crate::Tool::max_retries); 1 by default. The failure after that ends the run with
-    /// [`ErrorKind::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
+    /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
     /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
     /// handler is asked. The error has a snapshot of the run, as every error does (rule T9); resumed from it, the run
     /// has its whole budget again.
@@ -131,7 +131,7 @@ impl Agent {
     }
 
     /// Limits what a run and its sub-agents may use. A call beyond the limit is not executed; the run ends with
-    /// [`ErrorKind::UsageLimit`] after the other calls of the response have settled, and can be resumed.
+    /// [`Error::UsageLimit`] after the other calls of the response have settled, and can be resumed.
     pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
         self.limits = limits;
         self
@@ -189,7 +189,7 @@ impl Agent {
         &self,
         suspended: &SuspendedRun,
         answers: DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         match suspended.turn() {
             Some(turn) => self.turn.decide(turn, answers).await,
             None => Ok(()),
@@ -200,11 +200,8 @@ impl Agent {
     /// [resume](Self::resume) it with; see [`Turn::decisions`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails.
-    pub async fn decisions(
-        &self,
-        suspended: &SuspendedRun,
-    ) -> Result<DeferredToolResults, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails.
+    pub async fn decisions(&self, suspended: &SuspendedRun) -> Result<DeferredToolResults, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.decisions(turn).await,
             None => Ok(DeferredToolResults::new()),
@@ -215,8 +212,8 @@ impl Agent {
     /// [`Turn::asks`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails.
-    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails.
+    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.asks(turn).await,
             None => Ok(Vec::new()),
@@ -353,8 +350,8 @@ impl Agent {
     ///
     /// If the run is parked in the [ledger](Self::ledger), this worker holds a lease on it while it is resumed, and the
     /// result is saved: one worker resumes a run at a time (rule L5). Meanwhile every other worker gets
-    /// [`ErrorKind::RunTaken`], and a worker with an outdated state of the run gets [`ErrorKind::RunGoneOn`]; see
-    /// [`ErrorKind::is_conflict`].
+    /// [`Error::RunTaken`], and a worker with an outdated state of the run gets [`Error::RunGoneOn`]; see
+    /// [`Error::is_conflict`].
     ///
     /// Without a ledger, nothing detects a second resume: a state that is resumed twice runs its approved calls twice,
     /// and so does a state whose resume was dropped midway.

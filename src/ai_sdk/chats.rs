@@ -160,8 +160,8 @@ impl Chats {
     /// ```
     /// # use countersign::{Agent, ai_sdk::Chats};
     /// # fn example(agent: Agent) -> Chats {
-    /// Chats::new(agent).error_text(|error| match error.kind() {
-    ///     countersign::ErrorKind::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
+    /// Chats::new(agent).error_text(|error| match error.error() {
+    ///     countersign::Error::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
     ///     _ => "Something went wrong.".to_owned(),
     /// })
     /// # }

@@ -159,7 +159,7 @@ impl RunContext {
     /// A dependency of the run, looked up by its type.
     ///
     /// # Errors [`UserError::MissingDeps`] when the run has no dependency of this type. With `?` in a tool body the
-    /// other calls of the response finish, and the run ends with [`ErrorKind::Tool`](crate::ErrorKind::Tool), which
+    /// other calls of the response finish, and the run ends with [`Error::Tool`](crate::Error::Tool), which
     /// names the call and has the text of this error as its source; the result for the model is an internal error.
     /// With `?` in a middleware the call is denied, and the other calls continue (rule D4).
     pub fn deps<T: Send + Sync + 'static>(&self) -> Result<&T, UserError> {

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use crate::call::{RunContext, ToolCall};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::{BoxError, UserError};
+use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
 use dialogue::Dialogue;
@@ -98,7 +98,7 @@ impl TerminalHandler {
         &self,
         requests: &DeferredToolRequests,
         why: &str,
-    ) -> Result<DeferredToolResults, UserError> {
+    ) -> Result<DeferredToolResults, AnswerError> {
         let calls = requests.approvals.len();
         tracing::warn!(calls, why, "nobody can be asked, the calls are denied");
         // An error is ignored, as stderr may be closed.

@@ -1,9 +1,9 @@
 //! The JSON of requests and answers: what is read and what is refused, and its schema. Answers of two people.
 
 use countersign::{
-    Args, Decision, DeferredToolRequests, DeferredToolResults, ExternalToolset, ModelRetry,
-    ToolApproved, ToolCall, ToolDefinition, ToolFailed, ToolReturn, Tools, ToolsExt, Turn,
-    UserError, decide_fn, schemars,
+    AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, ExternalToolset,
+    ModelRetry, ToolApproved, ToolCall, ToolDefinition, ToolFailed, ToolReturn, Tools, ToolsExt,
+    Turn, decide_fn, schemars,
 };
 use serde_json::{Value, json};
 
@@ -281,8 +281,8 @@ fn requests() -> DeferredToolRequests {
     )
 }
 
-fn contradict(ids: &[&str]) -> Result<DeferredToolResults, UserError> {
-    Err(UserError::AnswersContradict { ids: ids.iter().map(ToString::to_string).collect() })
+fn contradict(ids: &[&str]) -> Result<DeferredToolResults, AnswerError> {
+    Err(AnswerError::Contradictory { ids: ids.iter().map(ToString::to_string).collect() })
 }
 
 // A3: an answer is never overturned, by whoever comes second; not even by the same answer.
@@ -351,17 +351,17 @@ async fn answers_to_different_batches_are_not_joined() {
     let bob = other.answer().deny("b", "no").unchecked();
     assert_eq!(
         ann.clone().merge(bob.clone()),
-        Err(UserError::AnswersForOtherBatch { ids: vec!["a".into(), "b".into()] })
+        Err(AnswerError::OtherBatch { ids: vec!["a".into(), "b".into()] })
     );
     // Bare answers would get fingerprints that nobody gave them.
     let bare = DeferredToolResults::new().approve("b");
-    assert_eq!(ann.clone().merge(bare.clone()), Err(UserError::AnswersNotBound));
-    assert_eq!(bare.merge(ann.clone()), Err(UserError::AnswersNotBound));
+    assert_eq!(ann.clone().merge(bare.clone()), Err(AnswerError::NotBound));
+    assert_eq!(bare.merge(ann.clone()), Err(AnswerError::NotBound));
     let mut forged = serde_json::to_value(&bob).unwrap();
     forged["_countersign"]["batch"] =
         serde_json::to_value(&ann).unwrap()["_countersign"]["batch"].clone();
     let forged: DeferredToolResults = serde_json::from_value(forged).unwrap();
-    assert!(matches!(ann.merge(forged), Err(UserError::AnswersForOtherBatch { .. })));
+    assert!(matches!(ann.merge(forged), Err(AnswerError::OtherBatch { .. })));
 }
 
 // A6: what a handler answers without fingerprints does not get them from the one before it.

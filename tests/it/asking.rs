@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, ApprovalRequired, Args, AskHistory, Decision, DeferredToolRequests, DeferredToolResults,
-    DenyAll, FunctionToolset, ModelResponse, RunContext, Stopped, SuspendedRun, SuspendedTurn,
-    ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt, Turn, UserError, decide_fn,
-    handler_fn_sync, text,
+    Agent, AnswerError, ApprovalRequired, Args, AskHistory, Decision, DeferredToolRequests,
+    DeferredToolResults, DenyAll, FunctionToolset, ModelResponse, RunContext, Stopped,
+    SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt,
+    Turn, decide_fn, handler_fn_sync, text,
 };
 use serde_json::{Value, json};
 
@@ -545,5 +545,5 @@ async fn equal_calls_of_a_batch_are_one_group() {
 
     // Each of a group is answered by itself.
     let answers = requests.answer().deny("a", "no").leave_rest().build();
-    assert_eq!(answers.map_err(|error: UserError| error.ids()).map(|_| ()), Ok(()));
+    assert_eq!(answers.map_err(|error: AnswerError| error.ids()).map(|_| ()), Ok(()));
 }

@@ -477,7 +477,7 @@ async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
     let recorder = Recorder::new(["read"]);
     let turn = Turn::new(recorder.clone().filtered(|_, _| panic!("oh")));
     let error = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap_err();
-    assert!(matches!(error.kind(), countersign::ErrorKind::Tools(_)), "{error:?}");
+    assert!(matches!(error.error(), countersign::Error::Tools(_)), "{error:?}");
     let report = run(recorder.clone().approval_required_if(|_, _| panic!("oh"))).await;
     assert_eq!(words(&report), ["denied"]);
     assert!(recorder.ran().is_empty());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign::{
-    Agent, ApprovalRequired, Args, CallDeferred, ErrorKind, ExternalToolset, FunctionToolset,
-    Message, ModelResponse, ModelRetry, RequestPart, ReturnKind, RunContext, SuspendedRun,
-    ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt,
-    UserError, danger_approve_all, handler_fn_sync, schemars, text, tool_fn,
+    Agent, ApprovalRequired, Args, CallDeferred, Error, ExternalToolset, FunctionToolset, Message,
+    ModelResponse, ModelRetry, RequestPart, ReturnKind, RunContext, SuspendedRun, ToolCall,
+    ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt, UserError,
+    danger_approve_all, handler_fn_sync, schemars, text, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -251,7 +251,7 @@ async fn a11_a_tool_that_needs_approval_is_fine_until_a_call_of_it_is_left_unans
     assert_eq!(recorder.ids(), ["c0", "c1"]);
 
     let error = Agent::new(delete(), recorder.clone()).run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { .. })));
+    assert!(matches!(error.error(), Error::User(UserError::DeferredNotExpected { .. })));
     assert_eq!(recorder.ids(), ["c0", "c1"]);
 }
 
@@ -346,7 +346,7 @@ async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
 async fn approving_all_beside_an_external_call_runs_nothing_where_the_run_may_not_wait() {
     let calls = [("d", "delete"), ("l", "list"), ("o", "open")];
     let (error, ran) = not_expected(&calls, Some(danger_approve_all())).await;
-    assert_eq!((error.kind().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
+    assert_eq!((error.error().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
     let requests = error.suspended().requests();
     assert_eq!((requests.approvals.len(), requests.calls.len()), (1, 1));
 }
@@ -363,9 +363,7 @@ async fn a16_two_calls_of_one_response_with_one_id_are_refused_and_nothing_execu
     let recorder = declared();
     let calls = ["delete", "list", "delete"].map(|tool| call("duplicate-id", tool, json!({})));
     let error = agent(&Script::calls(calls), recorder.clone()).run("go").await.unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if *ids == ["duplicate-id"])
-    );
+    assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["duplicate-id"]));
     assert!(recorder.ran().is_empty());
 }
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use countersign::{
-    BoxError, Decision, ErrorKind, Execution, Outcome, Permit, RunContext, ToolCall,
-    ToolDefinition, ToolError, ToolMiddleware, ToolMiddlewareExt as _, ToolReturn, Tools,
-    ToolsExt as _, Toolset, Turn, TurnError, UserError, danger_approve_all, decide_fn, from_fn,
+    BoxError, Decision, Error, Execution, Outcome, Permit, RunContext, ToolCall, ToolDefinition,
+    ToolError, ToolMiddleware, ToolMiddlewareExt as _, ToolReturn, Tools, ToolsExt as _, Toolset,
+    Turn, TurnError, UserError, danger_approve_all, decide_fn, from_fn,
 };
 use futures::FutureExt as _;
 use serde_json::json;
@@ -34,8 +34,8 @@ fn recorder() -> Recorder {
 
 /// The middleware that the host is told was skipped.
 fn skipped(error: &TurnError) -> (&str, &str, &str) {
-    match error.kind() {
-        ErrorKind::User(UserError::LayerSkipped { id, tool, layer }) => (id, tool, layer),
+    match error.error() {
+        Error::User(UserError::LayerSkipped { id, tool, layer }) => (id, tool, layer),
         other => panic!("no layer was skipped: {other:?}"),
     }
 }

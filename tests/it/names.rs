@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign::{
-    Agent, Chain, Decision, ErrorKind, FunctionToolset, Parts, RunContext, ToolCall,
-    ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnError, UserError,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Agent, Chain, Decision, Error, FunctionToolset, Parts, RunContext, ToolCall, ToolMiddleware,
+    ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnError, UserError, danger_first_decision_wins,
+    decide_fn, from_fn, when,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn run(tools: impl Into<Tools>) -> Result<countersign::TurnReport, TurnErr
 }
 
 fn unknown(error: &TurnError) -> UserError {
-    let ErrorKind::User(error) = error.kind() else { panic!("{error:?}") };
+    let Error::User(error) = error.error() else { panic!("{error:?}") };
     error.clone()
 }
 

@@ -1,7 +1,7 @@
 //! The retry budget of a run: `Agent::max_retries`.
 
 use countersign::{
-    Agent, ApprovalRequired, Decision, DeferredToolResults, ErrorKind, ExternalToolset,
+    Agent, ApprovalRequired, Decision, DeferredToolResults, Error, ExternalToolset,
     FunctionToolset, ModelResponse, ModelRetry, RunError, Tool, ToolCall, ToolDefinition,
     ToolFailed, Tools, ToolsExt, danger_approve_all, decide_fn, handler_fn_sync, text, tool_fn,
 };
@@ -34,7 +34,7 @@ fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
 
 /// The call that the run ended about.
 fn exceeded_by(error: &RunError) -> Vec<String> {
-    let ErrorKind::ModelBehavior { ids, problem } = error.kind() else { panic!("{error:?}") };
+    let Error::ModelBehavior { ids, problem } = error.error() else { panic!("{error:?}") };
     assert!(problem.contains("max_retries"), "{problem}");
     ids.clone()
 }

@@ -1,10 +1,10 @@
 //! The examples of the documents the project started from, each with the sentence it shows.
 
 use countersign::{
-    Agent, Answers, ApprovalRequired, Args, CallDeferred, Decision, DeferredToolHandler,
-    DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, RunContext,
-    ToolApproved, ToolCall, ToolDenied, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
-    Turn, UserError, danger_first_decision_wins, decide_fn, handler_fn, handler_fn_sync, metadata,
+    Agent, AnswerError, Answers, ApprovalRequired, Args, BoxError, CallDeferred, Decision,
+    DeferredToolHandler, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse,
+    RunContext, ToolApproved, ToolCall, ToolDenied, ToolError, ToolMiddleware, ToolMiddlewareExt,
+    ToolsExt, Turn, danger_first_decision_wins, decide_fn, handler_fn, handler_fn_sync, metadata,
     permission_handler, schemars, text, tool_fn,
 };
 use serde_json::{Map, json};
@@ -21,7 +21,7 @@ struct Path {
 fn cli_handler(
     cx: &RunContext,
     requests: &DeferredToolRequests,
-) -> Result<DeferredToolResults, UserError> {
+) -> Result<DeferredToolResults, BoxError> {
     let types_y: &bool = cx.deps()?;
     let mut results = DeferredToolResults::new();
     for call in &requests.approvals {
@@ -337,6 +337,6 @@ async fn fail_closed_defaults_are_one_word() {
         let report = turn.run(vec![call("c1", "x", json!({}))]).await.unwrap();
         content(&report, 0).as_str().unwrap().to_owned()
     }
-    let forgets = handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
+    let forgets = handler_fn_sync(|_, _| Ok::<_, AnswerError>(DeferredToolResults::new()));
     assert_eq!(told(countersign::FailClosed::new(forgets)).await, "Denied by policy.");
 }

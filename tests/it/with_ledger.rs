@@ -8,10 +8,10 @@ use std::time::Duration;
 use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore};
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, FunctionToolset,
-    ModelResponse, Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp, ToolCall,
-    ToolDefinition, ToolError, ToolsExt, Turn, UserError, danger_approve_all, decide_fn,
-    handler_fn, text,
+    Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error,
+    FunctionToolset, ModelResponse, Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp,
+    ToolCall, ToolDefinition, ToolError, ToolsExt, Turn, danger_approve_all, decide_fn, handler_fn,
+    text,
 };
 use serde_json::json;
 
@@ -273,7 +273,7 @@ async fn a_fatal_error_is_an_outcome_too() {
     assert_eq!(recorder.ids(), ["c1"]);
     let unknown = turn.resume(suspended, DeferredToolResults::new().approve("c9").approve("c1"));
     let error = unknown.await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { .. })));
+    assert!(matches!(error.error(), Error::Answers(AnswerError::Unknown { .. })));
 }
 
 #[tokio::test]
@@ -335,12 +335,12 @@ async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
     let error = other.unwrap_err();
     assert!(
         matches!(
-            error.kind(),
-            ErrorKind::RunTaken { run, by, since: Some(1_000) } if run == suspended.run_id() && by == "front"
+            error.error(),
+            Error::RunTaken { run, by, since: Some(1_000) } if run == suspended.run_id() && by == "front"
         ),
         "{error:?}"
     );
-    assert!(error.kind().is_conflict() && error.to_string().contains("`front`"), "{error}");
+    assert!(error.error().is_conflict() && error.to_string().contains("`front`"), "{error}");
     assert_eq!((error.suspended(), recorder.ids()), (&suspended, vec!["c1".to_owned()]));
 }
 
@@ -365,7 +365,7 @@ async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_st
     let before = agent.run("go").await.unwrap().into_suspended().unwrap();
     let yes = |run: &SuspendedRun, id: &str| run.requests().answer().approve(id).build().unwrap();
     let error = agent.resume(stored(&before), yes(&before, "c1")).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Ledger(_)), "{error:?}");
+    assert!(matches!(error.error(), Error::Ledger(_)), "{error:?}");
     let newest = error.into_suspended();
     let told = |run: &SuspendedRun| {
         results(run.history()).into_iter().map(|(id, ..)| id).collect::<Vec<_>>()

@@ -28,7 +28,7 @@ fn yes(run: &SuspendedRun) -> DeferredToolResults {
 }
 
 fn told(error: &RunError) -> String {
-    assert!(error.kind().is_conflict(), "{error:?}");
+    assert!(error.error().is_conflict(), "{error:?}");
     error.to_string()
 }
 

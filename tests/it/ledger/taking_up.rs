@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger};
 use countersign::{
-    Agent, BoxError, Decision, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse,
-    Outcome, Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware,
-    ToolMiddlewareExt, ToolsExt, Turn, text,
+    Agent, BoxError, Decision, Error, ExternalToolset, Model, ModelRequest, ModelResponse, Outcome,
+    Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware, ToolMiddlewareExt,
+    ToolsExt, Turn, text,
 };
 use futures::FutureExt as _;
 use serde_json::json;
@@ -149,7 +149,7 @@ async fn what_could_not_be_kept_comes_back_with_the_reason() {
     let failing = Failing::at(&world.store, Some((failing.count() - 1, How::Fails)));
     let agent = world.agent(Ledger::new(failing.clone()), Scripted::default());
     match agent.take_up(&run).await.unwrap() {
-        TakeUp::NotKept { ended: Ok(ended), error: Some(ErrorKind::Ledger(_)) } => {
+        TakeUp::NotKept { ended: Ok(ended), error: Some(Error::Ledger(_)) } => {
             assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1);
         }
         other => panic!("{other:?}"),
@@ -259,7 +259,7 @@ async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
     match first.await.unwrap().unwrap() {
         TakeUp::NotKept { ended: Err(error), error: None } => {
             assert!(
-                matches!(error.kind(), ErrorKind::RunGoneOn { run: gone } if *gone == run),
+                matches!(error.error(), Error::RunGoneOn { run: gone } if *gone == run),
                 "{error}"
             );
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use countersign::{
-    Args, DeferredToolResults, ErrorKind, ToolApproved, ToolDefinition, ToolKind, Turn, TurnError,
+    Args, DeferredToolResults, Error, ToolApproved, ToolDefinition, ToolKind, Turn, TurnError,
     TurnReport, UserError, handler_fn_sync,
 };
 use proptest::prelude::*;
@@ -112,8 +112,8 @@ fn holds(
     let Err(error) = ended else {
         return Err(TestCaseError::fail(format!("{said:?} was accepted")));
     };
-    prop_assert!(matches!(error.kind(), ErrorKind::User(_)), "{error:?}");
-    prop_assert!(!error.kind().ids().is_empty(), "the error names the calls: {error}");
+    prop_assert!(matches!(error.error(), Error::User(_)), "{error:?}");
+    prop_assert!(!error.error().ids().is_empty(), "the error names the calls: {error}");
     prop_assert_eq!(ran, BTreeSet::from(["r1".to_owned()]), "nothing deferred has executed");
     let waiting: Vec<_> =
         error.suspended().unwrap().requests().iter().map(|call| call.id().to_owned()).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use countersign::{
-    DeferralKind, DeferredToolRequests, DeferredToolResults, ErrorKind, RunContext, SuspendedTurn,
+    DeferralKind, DeferredToolRequests, DeferredToolResults, Error, RunContext, SuspendedTurn,
     ToolApproved, Turn, UserError, handler_fn_sync,
 };
 use proptest::prelude::*;
@@ -111,10 +111,7 @@ fn ended(
     let (report, suspended) = match result {
         Ok(report) => (report, report.suspended().cloned()),
         Err(error) => {
-            assert!(
-                matches!(error.kind(), ErrorKind::Tool { .. } | ErrorKind::User(_)),
-                "{error:?}"
-            );
+            assert!(matches!(error.error(), Error::Tool { .. } | Error::User(_)), "{error:?}");
             assert!(
                 error.suspended().is_some(),
                 "T9: every error after something ran carries the suspended state"

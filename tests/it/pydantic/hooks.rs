@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use countersign::{
-    Agent, ApprovalRequired, BoxError, Decision, ErrorKind, FunctionToolset, Model, ModelRequest,
+    Agent, ApprovalRequired, BoxError, Decision, Error, FunctionToolset, Model, ModelRequest,
     ModelResponse, Outcome, Phase, RunContext, ToolCall, ToolCallError, ToolDefinition, ToolError,
     ToolKind, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, danger_approve_all,
     decide_fn, from_fn, schemars, text, tool_fn,
@@ -265,7 +265,7 @@ async fn d64_a_retry_that_a_layer_asks_for_counts_against_the_budget_of_the_tool
         };
         let error = Agent::new(twice(), tools.clone()).run("go").await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if *ids == ["c2"]),
+            matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["c2"]),
             "{error:?}"
         );
         assert_eq!(recorder.ran().len(), 2 * runs);
@@ -315,7 +315,7 @@ async fn d50_d51_what_ran_is_never_deferred_afterwards() {
         assert_eq!((words(&report), report.deferred()), (vec!["failed"], None));
     }
     let error = Turn::new(error).run(vec![large("c1")]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { .. }), "the error stands: {error:?}");
+    assert!(matches!(error.error(), Error::Tool { .. }), "the error stands: {error:?}");
     assert!(error.report().deferred().is_none());
     assert_eq!((ran.ids(), failed.ids()), (vec!["c1".to_owned()], vec!["c1".to_owned()]));
 }

@@ -1,7 +1,7 @@
 //! Group F: a tool that needs other tools. It runs a turn of its own, and every outcome is a value to it.
 
 use countersign::{
-    ApprovalRequired, CallDeferred, ErrorKind, FunctionToolset, ModelRetry, Outcome, RunContext,
+    ApprovalRequired, CallDeferred, Error, FunctionToolset, ModelRetry, Outcome, RunContext,
     ToolApproved, ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Turn,
     TurnReport, UserError, danger_approve_all, handler_fn_sync, tool_fn,
 };
@@ -108,6 +108,6 @@ async fn f109_f110_an_inner_call_that_is_deferred_again_and_an_answer_to_another
     });
     let call = ToolCall::new("inner", "delete", json!({}));
     let error = Turn::new(inner()).handler(wrong).run(vec![call]).await.unwrap_err();
-    let ErrorKind::User(error) = error.kind() else { panic!("{error:?}") };
+    let Error::User(error) = error.error() else { panic!("{error:?}") };
     assert_eq!(error.ids(), ["outer", "inner"], "not silently left unanswered");
 }
