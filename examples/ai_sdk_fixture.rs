@@ -37,12 +37,15 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use clap::Parser;
+use countersign::agent::RunError;
 use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
+use countersign::message::{RequestPart, ResponsePart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolFailed;
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, Decision, Error, ExternalToolset, FunctionToolset, Message, Model,
-    ModelRequest, ModelResponse, RequestPart, ResponsePart, ReturnKind, RunContext, RunError,
-    ToolCall, ToolDefinition, ToolError, ToolFailed, Tools, ToolsExt as _, decide_fn, schemars,
-    tool_fn,
+    Agent, BoxError, Decision, Error, FunctionToolset, Message, Model, RunContext, ToolCall,
+    ToolDefinition, ToolError, Tools, ToolsExt as _, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -34,11 +34,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use countersign::agent::{RunError, RunOutput, RunResult, text};
+use countersign::message::RequestPart;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolFailed;
 use countersign::{
     Agent, BoxError, Decision, DeferredToolRequests, DeferredToolResults, Error, FunctionToolset,
-    Message, Model, ModelRequest, ModelResponse, RequestPart, RunContext, RunError, RunOutput,
-    RunResult, SuspendedRun, ToolCall, ToolError, ToolFailed, ToolsExt as _, Turn, decide_fn,
-    schemars, text, tool_fn,
+    Message, Model, RunContext, SuspendedRun, ToolCall, ToolError, ToolsExt as _, Turn, decide_fn,
+    schemars, tool_fn,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

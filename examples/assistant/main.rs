@@ -33,10 +33,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser as _;
-use countersign::{
-    Agent, DeferredToolHandler as _, DeferredToolResults, HandlerChain, Run, RunError, RunOutput,
-    RunResult, Stopped, SuspendedRun, text,
-};
+use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
+use countersign::handler::{HandlerChain, Stopped};
+use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun};
 
 use cli::Cli;
 use report::{Report, plain, say};

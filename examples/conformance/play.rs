@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::{
-    Agent, BoxError, Error, Message, RunError, RunOutput, RunResult, SuspendedRun, text,
-};
+use countersign::agent::{RunError, RunOutput, RunResult, text};
+use countersign::{Agent, BoxError, Error, Message, SuspendedRun};
 use serde_json::{Map, Value, json};
 
 use crate::handlers::{answers, chain};
@@ -70,7 +69,7 @@ async fn go(
                 Conversation::Waiting(suspended) => SuspendedRun::clone(suspended),
             };
             let resumed = agent.resume(suspended, answers(written));
-            prompt.into_iter().fold(resumed, countersign::Run::saying)
+            prompt.into_iter().fold(resumed, countersign::agent::Run::saying)
         }
         (None, Conversation::Over(history)) => {
             agent.run(prompt.unwrap_or_default()).history(history.clone())

@@ -1,6 +1,6 @@
 //! The output and the exit status of each result.
 
-use countersign::Question;
+use countersign::decision::Question;
 use countersign::ledger::{
     Answer, Cancelled, Claimed, Decided, Record, RefusedRow, Renewed, Settled, Winner,
 };

@@ -1,7 +1,7 @@
 //! Opening a store by its URL.
 
-use countersign::SqliteStore;
 use countersign::ledger::Ledger;
+use countersign::sqlite::SqliteStore;
 
 use crate::{Failed, chain};
 
@@ -24,7 +24,7 @@ pub(crate) async fn open(url: &str) -> Result<Ledger, Failed> {
 
 #[cfg(feature = "postgres")]
 async fn on_a_server(url: &str) -> Result<Ledger, Failed> {
-    let store = countersign::PostgresStore::connect(url).await;
+    let store = countersign::postgres::PostgresStore::connect(url).await;
     store.map(Ledger::new).map_err(|error| Failed::Store(chain(&error)))
 }
 

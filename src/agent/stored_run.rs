@@ -61,7 +61,8 @@ impl Agent {
     /// [`TakeUp::Held`] after deciding need not try again.
     ///
     /// ```
-    /// # use countersign::{Agent, Error, TakeUp};
+    /// # use countersign::agent::TakeUp;
+    /// # use countersign::{Agent, Error};
     /// # async fn example(agent: Agent, run_id: &str) -> Result<(), Error> {
     /// match agent.take_up(run_id).await? {
     ///     TakeUp::Resumed(Ok(run)) => println!("{:?}", run.text()),

@@ -50,7 +50,8 @@ impl Agent {
     ///
     /// ```
     /// use countersign::{Agent, FunctionToolset};
-    /// # use countersign::{BoxError, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{BoxError, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }

@@ -199,7 +199,7 @@ impl RunContext {
     /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
     ///   arguments. A count in memory may be lost by then, and the approved pass does not restore it;
     /// - when the turn repeats the pass because a layer inside has changed the arguments; for a member of a
-    ///   [`Chain`](crate::Chain) also when another member has;
+    ///   [`Chain`](crate::middleware::Chain) also when another member has;
     /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and continues after an answer.
     ///
     /// It is `false` during the first pass, for every attempt of a layer outside (a tower `retry` or `hedge`),

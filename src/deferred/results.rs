@@ -104,7 +104,7 @@ impl DeferredToolResults {
     }
 
     /// Gives the result of a call that was executed elsewhere: a value, a
-    /// [`ModelRetry`](crate::ModelRetry) or a [`ToolFailed`](crate::ToolFailed).
+    /// [`ModelRetry`](crate::outcome::ModelRetry) or a [`ToolFailed`](crate::outcome::ToolFailed).
     #[must_use]
     pub fn result(mut self, id: impl Into<String>, result: impl Into<CallResult>) -> Self {
         self.calls.insert(id.into(), result.into());

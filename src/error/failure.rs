@@ -45,7 +45,7 @@ pub enum Error {
         #[source]
         source: BoxError,
     },
-    /// A person stopped the run: see [`Stopped`](crate::Stopped).
+    /// A person stopped the run: see [`Stopped`](crate::handler::Stopped).
     #[error("the run was stopped by a person; none of the calls that were open has run")]
     Stopped,
     /// The agent behind a tool failed. The suspended run contains the agent's state, to resume from.
@@ -93,7 +93,7 @@ pub enum Error {
     /// The ledger could not answer. The pending calls are unchanged.
     #[error("the ledger could not answer")]
     Ledger(#[source] BoxError),
-    /// The run has reached one of its [usage limits](crate::UsageLimits).
+    /// The run has reached one of its [usage limits](crate::call::UsageLimits).
     #[error("{exceeded}{}", Behind(ids))]
     UsageLimit {
         /// The limit that the run has reached.
@@ -167,7 +167,7 @@ impl Error {
         }
     }
 
-    /// Whether a person [stopped](crate::Stopped) the run, at a call of its own or of an agent behind a tool.
+    /// Whether a person [stopped](crate::handler::Stopped) the run, at a call of its own or of an agent behind a tool.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         match self {

@@ -16,7 +16,8 @@
 /// [`Error::Tool`](crate::Error::Tool), which is not `is_stopped`.
 ///
 /// ```
-/// use countersign::{DeferredToolResults, FunctionToolset, Stopped, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
+/// use countersign::handler::Stopped;
+/// use countersign::{DeferredToolResults, FunctionToolset, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -16,10 +16,11 @@ use crate::error::{AnswerError, BoxError, UserError};
 ///   are recognised by type, also inside of an `anyhow::Error` or a `BoxError`.
 /// - A [`UserError`] and an [`AnswerError`] are fatal: they are mistakes that the model cannot correct.
 /// - Every other error fails the call, and the run continues. The model gets only the error's `Display`; the host gets
-///   the error with its sources from [`CallReport::error`](crate::CallReport::error).
+///   the error with its sources from [`CallReport::error`](crate::turn::CallReport::error).
 ///
 /// ```
-/// use countersign::{ModelRetry, ToolError};
+/// use countersign::outcome::ModelRetry;
+/// use countersign::ToolError;
 ///
 /// fn parse(text: &str) -> Result<u32, ToolError> {
 ///     let number: u32 = text.parse()?; // the call fails: "invalid digit found in string"
@@ -129,7 +130,8 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
 /// [`ToolError::fatal`].
 ///
 /// ```
-/// use countersign::{BoxError, FatalError, ToolError};
+/// use countersign::outcome::FatalError;
+/// use countersign::{BoxError, ToolError};
 ///
 /// fn balance(account: u32) -> Result<i64, BoxError> {
 ///     match account {

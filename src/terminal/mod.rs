@@ -60,7 +60,8 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// is open, the question is withdrawn. The handler runs on a blocking thread of tokio.
 ///
 /// ```
-/// use countersign::{HandlerChain, TerminalHandler};
+/// use countersign::handler::HandlerChain;
+/// use countersign::terminal::TerminalHandler;
 /// let handler = TerminalHandler::new().answered_by("ada");
 /// # let _ = HandlerChain::new().with(handler);
 /// ```

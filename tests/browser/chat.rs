@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use countersign::SqliteStore;
 use countersign::ledger::{AskState, Ledger};
+use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use crate::built::example;

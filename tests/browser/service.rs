@@ -5,7 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use countersign::ledger::{AskState, Ledger, Record, Taken};
-use countersign::{PostgresStore, SqliteStore};
+use countersign::postgres::PostgresStore;
+use countersign::sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
 

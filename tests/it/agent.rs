@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::{RunError, text};
+use countersign::handler::{DenyAll, danger_approve_all};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolReturn;
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, AnswerError, BoxError, DeferredToolResults, DenyAll, Error, Message, Model,
-    ModelRequest, ModelResponse, RequestPart, ReturnKind, RunError, RunEvent, SuspendedRun,
-    ToolError, ToolReturn, ToolsExt, UserError, danger_approve_all, text,
+    Agent, AnswerError, BoxError, DeferredToolResults, Error, Message, Model, SuspendedRun,
+    ToolError, ToolsExt, UserError,
 };
 use serde_json::{Value, json};
 
@@ -260,7 +265,7 @@ async fn answers_without_anything_that_waits_and_empty_starts_are_errors() {
 }
 
 /// A run of which nothing is left.
-fn empty(run: &countersign::RunResult) -> SuspendedRun {
+fn empty(run: &countersign::agent::RunResult) -> SuspendedRun {
     let stored =
         json!({"version": 1, "run_id": run.run_id(), "responses": 0, "history": [], "turn": null});
     serde_json::from_value(stored).unwrap()
@@ -349,7 +354,7 @@ fn a_history_has_the_shape_of_pydantic_ai() {
 #[tokio::test]
 async fn the_model_can_be_told_that_a_person_edited_its_call() {
     // A2: History keeps what the model sent, and can tell the model that a human edited the call.
-    let edits = countersign::handler_fn_sync(|_, requests| {
+    let edits = countersign::handler::handler_fn_sync(|_, requests| {
         requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
     });
     let model = Scripted::new([two()]);

@@ -1,9 +1,11 @@
 //! The JSON of requests and answers: what is read and what is refused, and its schema. Answers of two people.
 
+use countersign::deferred::ToolApproved;
+use countersign::outcome::{ModelRetry, ToolFailed, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, ExternalToolset,
-    ModelRetry, ToolApproved, ToolCall, ToolDefinition, ToolFailed, ToolReturn, Tools, ToolsExt,
-    Turn, decide_fn, schemars,
+    AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, ToolCall,
+    ToolDefinition, Tools, ToolsExt, Turn, decide_fn, schemars,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +38,7 @@ fn an_approval_is_a_bool_or_an_object_of_its_kind() {
     assert_eq!(approved(r#"{"kind":"tool-denied"}"#), false.into());
     assert_eq!(
         approved(r#"{"kind":"tool-denied","message":"m"}"#),
-        countersign::ToolDenied::new("m").into()
+        countersign::outcome::ToolDenied::new("m").into()
     );
 
     for said in [
@@ -207,7 +209,7 @@ async fn batch() -> DeferredToolRequests {
     let asking = Recorder::new(["ask"]).layered(asks);
     let outside = ExternalToolset::new("ext", [ToolDefinition::new("search", json!({}))]);
     let person = Recorder::new(["question"]).id("person").body(|_, _| {
-        Err(countersign::CallDeferred::question().with_metadata("text", "which?").into())
+        Err(countersign::outcome::CallDeferred::question().with_metadata("text", "which?").into())
     });
     let tools = Tools::combined([asking, outside.into(), person.into()]);
     let calls = ["ask", "search", "question"].map(|tool| call(tool, tool, json!({"n": 1})));
@@ -367,7 +369,7 @@ async fn answers_to_different_batches_are_not_joined() {
 // A6: what a handler answers without fingerprints does not get them from the one before it.
 #[tokio::test]
 async fn bare_answers_stay_bare_behind_bound_ones() {
-    use countersign::{HandlerChain, handler_fn_sync};
+    use countersign::handler::{HandlerChain, handler_fn_sync};
 
     let recorder = Recorder::new(["rm"]);
     let chain = |bare: bool| {

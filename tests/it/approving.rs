@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::call::{Phase, ToolKind};
+use countersign::deferred::{ToolApproved, metadata};
 use countersign::{
-    AnswerError, Args, Decision, DeferredToolResults, FunctionToolset, Outcome, Phase, RunContext,
-    SuspendedTurn, ToolApproved, ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt,
-    Turn, TurnReport, decide_fn, metadata, schemars, tool_fn,
+    AnswerError, Args, Decision, DeferredToolResults, FunctionToolset, Outcome, RunContext,
+    SuspendedTurn, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt, Turn, TurnReport,
+    decide_fn, schemars, tool_fn,
 };
 use serde_json::json;
 use tower::{ServiceBuilder, ServiceExt as _};
@@ -334,12 +336,12 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
             })
             .named("O"),
         );
-    let approves = countersign::permission_handler(async |_, _, _| true);
-    let (channel, batches) = countersign::channel(1);
+    let approves = countersign::handler::permission_handler(async |_, _, _| true);
+    let (channel, batches) = countersign::handler::channel(1);
     let turns = [
-        Turn::new(tools.clone()).handler(countersign::danger_approve_all()),
+        Turn::new(tools.clone()).handler(countersign::handler::danger_approve_all()),
         Turn::new(tools.clone()).handler(approves),
-        Turn::new(tools.clone()).handler(countersign::DenyAll::default()),
+        Turn::new(tools.clone()).handler(countersign::handler::DenyAll::default()),
         Turn::new(tools).handler(channel),
     ];
     for turn in turns {
@@ -536,11 +538,11 @@ async fn a_no_is_final() {
     let report = resume(pay.clone(), suspended, no).await;
     assert_eq!(content(&report, 0), "not today");
 
-    let chain = countersign::HandlerChain::new()
-        .with(countersign::handler_fn_sync(|_, requests| {
+    let chain = countersign::handler::HandlerChain::new()
+        .with(countersign::handler::handler_fn_sync(|_, requests| {
             requests.answer().deny("c1", "no").build()
         }))
-        .with(countersign::danger_approve_all());
+        .with(countersign::handler::danger_approve_all());
     let report =
         Turn::new(pay.clone().approval_required()).handler(chain).run(one()).await.unwrap();
     assert_eq!(content(&report, 0), "no");

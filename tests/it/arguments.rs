@@ -1,8 +1,11 @@
 //! How deep arguments and stored states may be nested (rules T5, L7).
 
+use countersign::agent::text;
+use countersign::deferred::ToolApproved;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, AnswerError, Args, Decision, DeferredToolResults, Error, ModelResponse, SuspendedTurn,
-    ToolApproved, ToolCall, ToolsExt, Turn, UserError, decide_fn, text,
+    Agent, AnswerError, Args, Decision, DeferredToolResults, Error, SuspendedTurn, ToolCall,
+    ToolsExt, Turn, UserError, decide_fn,
 };
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;

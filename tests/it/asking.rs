@@ -3,13 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::{AskHistory, ToolKind};
+use countersign::handler::{DenyAll, Stopped, handler_fn_sync};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+use countersign::model::ModelResponse;
+use countersign::outcome::ApprovalRequired;
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, AnswerError, ApprovalRequired, Args, AskHistory, Decision, DeferredToolRequests,
-    DeferredToolResults, DenyAll, FunctionToolset, ModelResponse, RunContext, Stopped,
-    SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt,
-    Turn, decide_fn, handler_fn_sync, text,
+    Agent, AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset,
+    RunContext, SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt,
+    Turn, decide_fn,
 };
 use serde_json::{Value, json};
 

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::ModelResponse;
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, ApprovalRequired, Args, CallDeferred, Error, ExternalToolset, FunctionToolset, Message,
-    ModelResponse, ModelRetry, RequestPart, ReturnKind, RunContext, SuspendedRun, ToolCall,
-    ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt, UserError,
-    danger_approve_all, handler_fn_sync, schemars, text, tool_fn,
+    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall,
+    ToolDefinition, ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -281,7 +286,7 @@ fn browser() -> ExternalToolset {
 async fn not_expected(
     calls: &[(&str, &str)],
     handler: Option<impl countersign::DeferredToolHandler>,
-) -> (countersign::RunError, Vec<String>) {
+) -> (countersign::agent::RunError, Vec<String>) {
     let recorder = Recorder::of(["list", "delete", "again"].map(|name| {
         let kind = if name == "list" { ToolKind::Function } else { ToolKind::Unapproved };
         ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind)
@@ -304,7 +309,7 @@ async fn not_expected(
 // A12: the error says what really happened: nothing was there to answer, something left the call, or it deferred again.
 #[tokio::test]
 async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
-    let nothing = None::<countersign::DenyAll>;
+    let nothing = None::<countersign::handler::DenyAll>;
     let (error, ran) = not_expected(&[("l", "list"), ("d", "delete")], nothing).await;
     assert_eq!(
         error.to_string(),

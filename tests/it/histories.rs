@@ -1,9 +1,12 @@
 //! Histories that come from outside. Row ids (B20) are those of PydanticAI's conformance table.
 
+use countersign::agent::{RunError, text};
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, AnswerError, DeferredToolRequests, DeferredToolResults, Error, Message, ModelResponse,
-    ReturnKind, RunContext, RunError, SuspendedRun, ToolCall, UserError, danger_approve_all,
-    handler_fn, text,
+    Agent, AnswerError, DeferredToolRequests, DeferredToolResults, Error, Message, RunContext,
+    SuspendedRun, ToolCall, UserError, handler_fn,
 };
 use serde_json::{Value, json};
 

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign::{
-    Agent, ApprovalRequired, Error, ModelResponse, ReturnKind, RunError, ToolCall, ToolError,
-    ToolsExt, UsageLimits, danger_approve_all, text,
-};
+use countersign::agent::{RunError, text};
+use countersign::call::UsageLimits;
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
+use countersign::outcome::ApprovalRequired;
+use countersign::{Agent, Error, ToolCall, ToolError, ToolsExt};
 use serde_json::json;
 use tower::retry::RetryLayer;
 

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use countersign::{
-    Agent, BoxError, Error, Message, Model, ModelExt, ModelRequest, ModelResponse, ModelService,
-    RunEvent, Tools,
-};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse, ModelService};
+use countersign::turn::RunEvent;
+use countersign::{Agent, BoxError, Error, Message, Model, Tools};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;

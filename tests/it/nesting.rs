@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
+use countersign::agent::{RunError, text};
+use countersign::handler::danger_approve_all;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, DeferredToolResults, Error, FunctionToolset, ModelResponse, RunError, SuspendedRun,
-    Tools, ToolsExt, danger_approve_all, text,
+    Agent, DeferredToolResults, Error, FunctionToolset, SuspendedRun, Tools, ToolsExt,
 };
 use serde_json::json;
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use countersign::agent::{Output, RunOutput, RunResult, structured, text};
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
 use countersign::{
     Agent, AnswerError, BoxError, DeferredToolRequests, DeferredToolResults, Error, Message,
-    ModelResponse, Output, ReturnKind, RunContext, RunOutput, RunResult, SuspendedRun, ToolCall,
-    Tools, UserError, danger_approve_all, handler_fn, schemars, structured, text,
+    RunContext, SuspendedRun, ToolCall, Tools, UserError, handler_fn, schemars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -104,7 +107,10 @@ impl SchemaKeeper {
 }
 
 impl countersign::Model for SchemaKeeper {
-    async fn respond(&self, request: countersign::ModelRequest) -> Result<ModelResponse, BoxError> {
+    async fn respond(
+        &self,
+        request: countersign::model::ModelRequest,
+    ) -> Result<ModelResponse, BoxError> {
         let tool = request.tools().iter().find(|tool| tool.name() == "final_result").unwrap();
         *self.schema.lock().unwrap() = tool.parameters().clone();
         Ok(ModelResponse::calls([answer("o", self.args.clone())]))

@@ -3,10 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::agent::{RunResult, text};
+use countersign::call::UsageLimits;
+use countersign::handler::{Stopped, danger_approve_all, handler_fn_sync};
+use countersign::middleware::ToolRateLimit;
+use countersign::model::ModelResponse;
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error, ModelResponse,
-    Outcome, RunContext, RunEvent, RunResult, Stopped, SuspendedRun, ToolRateLimit, Tools,
-    ToolsExt, UsageLimits, danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+    Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error, Outcome,
+    RunContext, SuspendedRun, Tools, ToolsExt, decide_fn, from_fn,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
@@ -408,7 +413,9 @@ async fn answers_for_children_are_as_strict_as_all_others() {
         (
             bare().approval(
                 id,
-                countersign::ToolApproved::with_args(countersign::Args::new().with("path", 7)),
+                countersign::deferred::ToolApproved::with_args(
+                    countersign::Args::new().with("path", 7),
+                ),
             ),
             |it| matches!(it, AnswerError::InvalidArgs { ids, .. } if ids == &["p1/m1/c1"]),
         ),

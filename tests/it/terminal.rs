@@ -8,11 +8,13 @@ use std::process::{Child, Command as Piped, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use countersign::agent::TakeUp;
+use countersign::deferred::metadata;
 use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
+use countersign::terminal::TerminalHandler;
 use countersign::{
-    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TakeUp,
-    TerminalHandler, ToolCall, ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
-    metadata,
+    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,
+    ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
 };
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};

@@ -4,11 +4,16 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use countersign::handler::Stopped;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::outcome::{
+    ApprovalRequired, CallDeferred, DeferralKind, FatalError, ModelRetry, ToolFailed,
+};
+use countersign::toolset::{Tool, blocking_tool_fn};
+use countersign::turn::CallReport;
 use countersign::{
-    Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, DeferredToolResults,
-    Error, FatalError, FunctionToolset, ModelRetry, RunContext, Stopped, Tool, ToolCall, ToolError,
-    ToolFailed, Tools, ToolsExt, Turn, blocking_tool_fn, handler_fn, schemars, tool_fn,
+    Agent, BoxError, DeferredToolResults, Error, FunctionToolset, RunContext, ToolCall, ToolError,
+    Tools, ToolsExt, Turn, handler_fn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;

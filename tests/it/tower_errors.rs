@@ -4,12 +4,16 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::call::Execution;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::middleware::ToolCallError;
+use countersign::outcome::ModelRetry;
+use countersign::outcome::ToolFailed;
 use countersign::{
-    BoxError, Execution, FunctionToolset, Outcome, RunContext, ToolCall, ToolDefinition, ToolError,
-    ToolFailed, Tools, ToolsExt as _, Turn, TurnReport, danger_approve_all, decide_fn, from_fn,
-    handler_fn_sync, tool_fn,
+    BoxError, FunctionToolset, Outcome, RunContext, ToolCall, ToolDefinition, ToolError, Tools,
+    ToolsExt as _, Turn, TurnReport, decide_fn, from_fn, tool_fn,
 };
-use countersign::{Decision, Error, ModelRetry, ToolCallError};
+use countersign::{Decision, Error};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceBuilder;
@@ -173,7 +177,7 @@ async fn a_wrapper_cannot_declare_a_tool_idempotent() {
 type Fails = fn() -> ToolError;
 
 /// Ends with the error the first two times.
-fn flaky(fails: Fails, kind: countersign::ToolKind) -> Recorder {
+fn flaky(fails: Fails, kind: countersign::call::ToolKind) -> Recorder {
     let tool = ToolDefinition::new("a", json!({})).with_kind(kind);
     Recorder::of([tool]).body(move |cx, _| match cx.attempt() {
         1 | 2 => Err(fails()),
@@ -191,7 +195,7 @@ const FAILURES: [Fails; 3] = [
 #[tokio::test]
 async fn an_unasked_call_that_finished_with_an_error_may_be_retried() {
     for fails in FAILURES {
-        let recorder = flaky(fails, countersign::ToolKind::Function);
+        let recorder = flaky(fails, countersign::call::ToolKind::Function);
         let tools = recorder.clone().layered(RetryLayer::new(Retries::of_failures(5)));
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!((words(&report), content(&report, 0)), (vec!["returned"], json!(3)));
@@ -211,8 +215,8 @@ async fn a_call_that_returned_is_not_executed_again() {
 #[tokio::test]
 async fn an_approved_call_that_finished_with_an_error_is_not_retried() {
     for (fails, word) in FAILURES.into_iter().zip(["", "failed", "retry"]) {
-        let declared = flaky(fails, countersign::ToolKind::Unapproved);
-        let layered = flaky(fails, countersign::ToolKind::Function);
+        let declared = flaky(fails, countersign::call::ToolKind::Unapproved);
+        let layered = flaky(fails, countersign::call::ToolKind::Function);
         let retry = || RetryLayer::new(Retries::always(5));
         let sets = [
             (&declared, declared.clone().layered(retry())),

@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::handler::danger_approve_all;
 use countersign::{
     BoxError, Decision, Error, Outcome, RunContext, ToolCall, ToolMiddleware,
-    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, UserError, danger_approve_all, decide_fn,
-    from_fn, handler_fn,
+    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, UserError, decide_fn, from_fn, handler_fn,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;

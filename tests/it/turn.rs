@@ -4,13 +4,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::call::ToolKind;
+use countersign::handler::{
+    DenyAll, FailClosed, HandlerChain, Stopped, channel, danger_approve_all, handler_fn_sync,
+    permission_handler,
+};
 use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::outcome::{CallDeferred, DeferralKind, ModelRetry, ToolFailed};
+use countersign::toolset::blocking_tool_fn;
+use countersign::turn::TurnError;
 use countersign::{
-    AnswerError, CallDeferred, Decision, DeferralKind, DeferredToolRequests, DeferredToolResults,
-    DenyAll, Error, FailClosed, FunctionToolset, HandlerChain, ModelRetry, RunContext, Stopped,
-    ToolDefinition, ToolError, ToolFailed, ToolKind, Turn, TurnError, blocking_tool_fn, channel,
-    danger_approve_all, decide_fn, handler_fn, handler_fn_sync, permission_handler, schemars,
-    tool_fn,
+    AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error, FunctionToolset,
+    RunContext, ToolDefinition, ToolError, Turn, decide_fn, handler_fn, schemars, tool_fn,
 };
 use countersign::{ToolCall, ToolsExt};
 use proptest::prelude::*;
@@ -310,7 +315,7 @@ async fn a_call_that_defers_again_is_returned_and_the_handler_is_not_asked_again
         Recorder::new(["wire"]).body(|cx, call| match (call.id(), cx.tool_call_approved()) {
             ("w1", true) => Err(CallDeferred::new().with_metadata("task", 7).into()),
             (_, false) => {
-                Err(countersign::ApprovalRequired::new().with_metadata("stage", 1).into())
+                Err(countersign::outcome::ApprovalRequired::new().with_metadata("stage", 1).into())
             }
             (_, true) => Ok(json!("done")),
         });
@@ -507,7 +512,7 @@ async fn a_panic_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn results_from_elsewhere_are_what_they_say() {
-    let report = |result: countersign::CallResult| async move {
+    let report = |result: countersign::deferred::CallResult| async move {
         let turn = Turn::new(kinds());
         let suspended = turn
             .run(vec![call("s1", "search", json!({}))])
@@ -550,7 +555,7 @@ async fn ids_that_admit_would_replace_are_refused_before_anything_runs() {
         );
         assert!(error.to_string().contains("`admit`"), "{error}");
         assert!(tools.ran().is_empty() && error.suspended().is_none());
-        let admitted = countersign::admit(calls(), &[]);
+        let admitted = countersign::turn::admit(calls(), &[]);
         assert_eq!(admitted[0].id(), "ok");
         assert_ne!(admitted[1].id(), id);
         let report = Turn::new(kinds()).run(admitted).await.unwrap();
@@ -568,7 +573,7 @@ proptest! {
     fn admitted_ids_are_usable_and_new(ids in prop::collection::vec("[ab]{0,2}|c{300}", 0..6), used in prop::collection::vec("[ab]{0,2}", 0..4)) {
         let used: Vec<&str> = used.iter().map(String::as_str).collect();
         let calls = ids.iter().map(|id| call(id, "read", json!({}))).collect();
-        for (call, id) in countersign::admit(calls, &used).iter().zip(&ids) {
+        for (call, id) in countersign::turn::admit(calls, &used).iter().zip(&ids) {
             prop_assert!(!call.id().is_empty() && call.id().len() <= 256 && !used.contains(&call.id()));
             let kept = !id.is_empty() && id.len() <= 256 && !used.contains(&id.as_str());
             prop_assert_eq!(kept, call.id() == id.as_str());

@@ -4,10 +4,12 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::agent::{Run, RunError, RunResult, RunStep, structured, text};
+use countersign::handler::{DenyAll, danger_approve_all};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, BoxError, DeferredToolResults, DenyAll, Error, Message, Model, ModelExt, ModelRequest,
-    ModelResponse, Run, RunContext, RunError, RunEvent, RunResult, RunStep, UserError,
-    danger_approve_all, handler_fn, structured, text,
+    Agent, BoxError, DeferredToolResults, Error, Message, Model, RunContext, UserError, handler_fn,
 };
 use futures::StreamExt as _;
 use proptest::collection::vec;
@@ -199,7 +201,7 @@ fn lines(heard: &Heard) -> Vec<String> {
     heard.lock().unwrap().iter().map(line).collect()
 }
 
-async fn all(mut stream: countersign::RunStream<'_>) -> (Vec<RunEvent>, RunResult) {
+async fn all(mut stream: countersign::agent::RunStream<'_>) -> (Vec<RunEvent>, RunResult) {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);
@@ -546,7 +548,7 @@ async fn a_step_that_is_dropped_ends_the_run_and_what_may_have_run_does_not_run_
     assert_eq!(result.text(), Some("done"));
     assert_eq!(recorder.ids(), ["slow"], "it ran once");
     let [(id, kind, _)] = results(result.history()).try_into().unwrap();
-    assert_eq!((id.as_str(), kind), ("slow", countersign::ReturnKind::Interrupted));
+    assert_eq!((id.as_str(), kind), ("slow", countersign::message::ReturnKind::Interrupted));
     // Dropped while the model is asked, nothing is lost.
     struct Silent;
     impl Model for Silent {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use countersign::agent::{TakeUp, text};
+use countersign::handler::danger_approve_all;
 use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore};
+use countersign::model::ModelResponse;
 use countersign::show::{CallView, Limits};
 use countersign::{
     Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error,
-    FunctionToolset, ModelResponse, Outcome, RunContext, SuspendedRun, SuspendedTurn, TakeUp,
-    ToolCall, ToolDefinition, ToolError, ToolsExt, Turn, danger_approve_all, decide_fn, handler_fn,
-    text,
+    FunctionToolset, Outcome, RunContext, SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition,
+    ToolError, ToolsExt, Turn, decide_fn, handler_fn,
 };
 use serde_json::json;
 
@@ -418,7 +420,7 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
     impl countersign::Model for Never {
         async fn respond(
             &self,
-            _: countersign::ModelRequest,
+            _: countersign::model::ModelRequest,
         ) -> Result<ModelResponse, countersign::BoxError> {
             std::future::pending().await
         }

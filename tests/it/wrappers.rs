@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::call::ToolKind;
+use countersign::handler::danger_approve_all;
+use countersign::outcome::{ModelRetry, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Args, BoxError, Error, ExternalToolset, FunctionToolset, ModelRetry, Permit, RunContext,
-    ToolCall, ToolDefinition, ToolError, ToolKind, ToolReturn, Tools, ToolsExt, Toolset, Turn,
-    UserError, danger_approve_all, decide_fn, tool_fn,
+    Args, BoxError, Error, FunctionToolset, Permit, RunContext, ToolCall, ToolDefinition,
+    ToolError, Tools, ToolsExt, Toolset, Turn, UserError, decide_fn, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::ServiceBuilder;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::{Agent, Error, GenaiError, GenaiModel, ModelExt as _, RunError, Tools};
+use countersign::agent::RunError;
+use countersign::genai::{GenaiError, GenaiModel};
+use countersign::model::ModelExt as _;
+use countersign::{Agent, Error, Tools};
 use tower::ServiceBuilder;
 
 /// The timeout of one request to the model.

@@ -27,7 +27,8 @@ use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use countersign::{ledger::{MemoryStore, Store}, testing::ledger_contract};
+/// use countersign::ledger::{MemoryStore, Store};
+/// use countersign::testing::ledger_contract;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// ledger_contract::check(async || vec![Arc::new(MemoryStore::new()) as Arc<dyn Store>]).await;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use countersign::Args;
+use countersign::agent::TakeUp;
 use countersign::ledger::{
     Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken,
     Verified,
 };
-use countersign::{Args, TakeUp};
 use serde_json::{Value, json};
 
 use super::stack::{agent, asked, bank, one, resuming};

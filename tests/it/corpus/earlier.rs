@@ -1,7 +1,7 @@
 //! Processes of earlier builds that go on writing after a newer one has brought the tables to its version.
 
-use countersign::SqliteStore;
 use countersign::ledger::Ledger;
+use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use super::asks::ask;

@@ -4,7 +4,8 @@ use countersign::ledger::{
     Answer, Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Writes,
 };
 use countersign::seal::SealError;
-use countersign::{SqliteStore, SuspendedRun, SuspendedTurn};
+use countersign::sqlite::SqliteStore;
+use countersign::{SuspendedRun, SuspendedTurn};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,10 +4,11 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::{
-    Agent, BoxError, DeferredToolResults, Error, GenaiError, GenaiModel, ModelExt, ModelRequest,
-    ModelResponse, RunError, RunEvent,
-};
+use countersign::agent::RunError;
+use countersign::genai::{GenaiError, GenaiModel};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+use countersign::turn::RunEvent;
+use countersign::{Agent, BoxError, DeferredToolResults, Error};
 use genai::adapter::AdapterKind;
 use serde_json::json;
 use tower::ServiceBuilder;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use countersign::TakeUp;
+use countersign::agent::TakeUp;
 use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
 
 use super::closing::{Fate, World};
@@ -155,7 +155,7 @@ async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run()
     let said: Vec<_> = questions.iter().map(|it| it.reason()).collect();
     assert!(said.iter().any(|it| it.contains("which is too long ago")), "{said:?}");
     assert_eq!(decide(&world.ledger(), pending, "bob").await, Decided::Won { again: false });
-    let model = Scripted::new([countersign::ModelResponse::text("done")]);
+    let model = Scripted::new([countersign::model::ModelResponse::text("done")]);
     let agent = world.agent(world.ledger(), model);
     let TakeUp::Resumed(Ok(_)) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(world.recorder.ids(), ["c0", "c1"], "approved anew, it runs once");

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use countersign::Args;
 use countersign::ledger::{
     Answer, Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verified,
 };
-use countersign::{Args, SqliteStore};
+use countersign::sqlite::SqliteStore;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;

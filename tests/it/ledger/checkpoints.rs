@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use countersign::SqliteStore;
 use countersign::ledger::{
     Answer, Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
 };
+use countersign::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use countersign::agent::{TakeUp, text};
+use countersign::call::Phase;
 use countersign::ledger::{Answer, AskState, Ledger, MemoryStore, Record};
+use countersign::message::RequestPart;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, Decision, FunctionToolset, Message, ModelResponse, Phase, RequestPart, RunContext,
-    SuspendedRun, TakeUp, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, text,
+    Agent, Decision, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall, ToolMiddleware,
+    ToolMiddlewareExt, ToolsExt,
 };
 use serde_json::{Value, json};
 

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use countersign::agent::{TakeUp, text};
+use countersign::call::Phase;
 use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger, Record, Settled};
+use countersign::message::RequestPart;
 use countersign::{
-    Agent, Decision, Message, Outcome, Phase, RequestPart, RunContext, TakeUp, ToolCall,
-    ToolDefinition, ToolMiddleware, ToolMiddlewareExt, ToolsExt, text,
+    Agent, Decision, Message, Outcome, RunContext, ToolCall, ToolDefinition, ToolMiddleware,
+    ToolMiddlewareExt, ToolsExt,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -59,7 +62,7 @@ impl World {
         self.pass(31);
     }
 
-    async fn take_up(&self, ledger: Ledger, run: &str) -> countersign::RunResult {
+    async fn take_up(&self, ledger: Ledger, run: &str) -> countersign::agent::RunResult {
         let taken = self.agent(ledger, Scripted::default()).take_up(run).await.unwrap();
         let TakeUp::Resumed(Ok(ended)) = taken else { panic!("{taken:?}") };
         ended
@@ -70,7 +73,7 @@ impl World {
     }
 
     /// What the model was told of the call.
-    async fn told(&self, run: countersign::RunResult) -> String {
+    async fn told(&self, run: countersign::agent::RunResult) -> String {
         let last = run.history().iter().rev().find_map(|message| match message {
             Message::Request { parts } => parts.iter().find_map(|part| match part {
                 RequestPart::ToolReturn { content, .. } => Some(content.to_string()),
@@ -82,7 +85,7 @@ impl World {
     }
 }
 
-fn is_about(question: &countersign::Question) -> bool {
+fn is_about(question: &countersign::decision::Question) -> bool {
     question.key() == "may-have-run"
 }
 

@@ -3,10 +3,10 @@
 use std::future::IntoFuture as _;
 use std::time::Duration;
 
+use countersign::agent::{RunError, TakeUp, text};
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::{
-    Agent, DeferredToolResults, ModelResponse, RunError, SuspendedRun, TakeUp, ToolsExt, text,
-};
+use countersign::model::ModelResponse;
+use countersign::{Agent, DeferredToolResults, SuspendedRun, ToolsExt};
 use serde_json::json;
 
 use crate::agent::Scripted;

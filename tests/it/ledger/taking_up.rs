@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::agent::{TakeUp, text};
+use countersign::call::Phase;
 use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, Decision, Error, ExternalToolset, Model, ModelRequest, ModelResponse, Outcome,
-    Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware, ToolMiddlewareExt,
-    ToolsExt, Turn, text,
+    Agent, BoxError, Decision, Error, Model, Outcome, RunContext, ToolCall, ToolDefinition,
+    ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
 };
 use futures::FutureExt as _;
 use serde_json::json;

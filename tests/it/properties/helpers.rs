@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use countersign::{
-    AnswerError, Answers, CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry,
-    ToolApproved, ToolDefinition, ToolKind, Turn,
-};
+use countersign::call::ToolKind;
+use countersign::deferred::{Answers, ToolApproved};
+use countersign::outcome::{CallDeferred, ModelRetry};
+use countersign::{AnswerError, DeferredToolRequests, DeferredToolResults, ToolDefinition, Turn};
 use proptest::prelude::*;
 use serde_json::json;
 

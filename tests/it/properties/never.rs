@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::deferred::ToolApproved;
+use countersign::handler::handler_fn_sync;
+use countersign::outcome::DeferralKind;
 use countersign::{
-    DeferralKind, DeferredToolRequests, DeferredToolResults, Error, RunContext, SuspendedTurn,
-    ToolApproved, Turn, UserError, handler_fn_sync,
+    DeferredToolRequests, DeferredToolResults, Error, RunContext, SuspendedTurn, Turn, UserError,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -105,7 +107,7 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer], inline: bo
 
 /// Checks the form of what a turn came to, and gives what still waits.
 fn ended(
-    result: &Result<countersign::TurnReport, countersign::TurnError>,
+    result: &Result<countersign::TurnReport, countersign::turn::TurnError>,
     ids: &[String],
 ) -> Option<SuspendedTurn> {
     let (report, suspended) = match result {

@@ -1,8 +1,10 @@
 //! What suspends reads back (rule L7), however deep its values are nested.
 
+use countersign::agent::text;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, Args, Decision, Error, FunctionToolset, ModelResponse, SuspendedRun, ToolCall, Tools,
-    ToolsExt, UserError, decide_fn, text,
+    Agent, Args, Decision, Error, FunctionToolset, SuspendedRun, ToolCall, Tools, ToolsExt,
+    UserError, decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -2,11 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::outcome::{ApprovalRequired, ToolReturn};
 use countersign::{
-    Agent, AnswerError, ApprovalRequired, Decision, DeferredToolHandler, DeferredToolRequests,
-    DeferredToolResults, Error, FunctionToolset, Message, RequestPart, ReturnKind, RunContext,
-    ToolCall, ToolDefinition, ToolError, ToolKind, ToolReturn, Tools, ToolsExt, Turn, UserError,
-    danger_approve_all, decide_fn, handler_fn, handler_fn_sync, text, tool_fn,
+    Agent, AnswerError, Decision, DeferredToolHandler, DeferredToolRequests, DeferredToolResults,
+    Error, FunctionToolset, Message, RunContext, ToolCall, ToolDefinition, ToolError, Tools,
+    ToolsExt, Turn, UserError, decide_fn, handler_fn, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -79,7 +83,7 @@ fn e81_e82_e83_the_answers_to_a_batch_are_checked_as_they_are_built() {
     let built = all().result("x", 1).build().unwrap();
     assert_eq!(
         built.approvals["a"],
-        countersign::ToolDenied::new("not that one").into(),
+        countersign::outcome::ToolDenied::new("not that one").into(),
         "what was said stays"
     );
     assert_eq!((&built.approvals["b"], &built.approvals["c"]), (&true.into(), &true.into()));

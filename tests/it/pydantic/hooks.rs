@@ -2,11 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::{Phase, ToolKind};
+use countersign::handler::danger_approve_all;
+use countersign::middleware::ToolCallError;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ApprovalRequired;
 use countersign::{
-    Agent, ApprovalRequired, BoxError, Decision, Error, FunctionToolset, Model, ModelRequest,
-    ModelResponse, Outcome, Phase, RunContext, ToolCall, ToolCallError, ToolDefinition, ToolError,
-    ToolKind, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, danger_approve_all,
-    decide_fn, from_fn, schemars, text, tool_fn,
+    Agent, BoxError, Decision, Error, FunctionToolset, Model, Outcome, RunContext, ToolCall,
+    ToolDefinition, ToolError, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, decide_fn,
+    from_fn, schemars, tool_fn,
 };
 use serde_json::json;
 use tower::layer::layer_fn;
@@ -236,7 +241,7 @@ async fn d60_d62_a_failure_that_a_layer_reports_is_final_and_costs_no_retry() {
         let run = agent.run("go").await.unwrap();
         assert_eq!(
             results(run.history()),
-            [("c1".into(), countersign::ReturnKind::Failed, json!("closed"))]
+            [("c1".into(), countersign::message::ReturnKind::Failed, json!("closed"))]
         );
         assert_eq!(recorder.ran().len(), runs);
     }
