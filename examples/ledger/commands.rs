@@ -5,7 +5,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use countersign::ledger::{Answer, Broken, Checkpoint, Entry, Ledger};
+use countersign::deferred::Answer;
+use countersign::ledger::{Broken, Checkpoint, Entry, Ledger};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 

@@ -97,7 +97,7 @@ impl DeferredToolResults {
     /// The answer to a call; `None` for a call that is left, or that is not in these answers.
     ///
     /// ```
-    /// use countersign::ledger::Answer;
+    /// use countersign::deferred::Answer;
     /// use countersign::DeferredToolResults;
     ///
     /// let answers = DeferredToolResults::new().approve("c1").leave("c2");

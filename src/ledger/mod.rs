@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::RunContext;
-pub use crate::deferred::Answer;
+use crate::deferred::Answer;
 
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
@@ -71,7 +71,8 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 /// ledger.
 ///
 /// ```
-/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Answer};
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore};
 /// use serde_json::json;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {

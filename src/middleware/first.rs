@@ -68,7 +68,7 @@ impl Opinion {
 /// impl ToolMiddleware for FileAccess {
 ///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
 ///         match call.name() {
-///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
 ///             "read_file" => Decision::allow(),
 ///             _ => call.args().clone().into(), // does not decide
 ///         }

@@ -1,7 +1,8 @@
 //! A store of the ledger in PostgreSQL, for more than one machine (feature `postgres`).
 //!
 //! ```no_run
-//! use countersign::ledger::{Answer, Ask, Ledger};
+//! use countersign::deferred::Answer;
+//! use countersign::ledger::{Ask, Ledger};
 //! use countersign::postgres::PostgresStore;
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -7,7 +7,8 @@
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
-//! use countersign::ledger::{Answer, Ask, Decided, Ledger, MemoryStore};
+//! use countersign::deferred::Answer;
+//! use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
 //! use countersign::seal::{SealError, SealKeys};
 //! use countersign::Args;
 //!

@@ -503,7 +503,7 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
         if shown.len() == 2 {
             clock.fetch_add(10_000, Ordering::SeqCst);
         } else {
-            let no = countersign::ledger::Answer::Deny { message: "keep it".into() };
+            let no = countersign::deferred::Answer::Deny { message: "keep it".into() };
             ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no).await.unwrap();
         }
         let decided: DeferredToolResults = agent.decisions(&suspended).await.unwrap();

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::agent::TakeUp;
+use countersign::deferred::Answer;
 use countersign::deferred::metadata;
-use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::terminal::TerminalHandler;
 use countersign::{
     Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use countersign::agent::{TakeUp, text};
+use countersign::deferred::Answer;
 use countersign::handler::danger_approve_all;
-use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore};
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore};
 use countersign::model::ModelResponse;
 use countersign::show::{CallView, Limits};
 use countersign::{

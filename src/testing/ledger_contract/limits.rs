@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{LONG, Place, ask, ok};
 use crate::args::Args;
-use crate::ledger::{Answer, Ask, Decided, Ledger, LedgerError, Saved, Taken};
+use crate::deferred::Answer;
+use crate::ledger::{Ask, Decided, Ledger, LedgerError, Saved, Taken};
 
 pub(super) async fn check(place: &Place) {
     ids(place).await;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use countersign::ai_sdk::{Chats, Principal};
-use countersign::ledger::{Answer, Ledger, MemoryStore, Record, Store};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ledger, MemoryStore, Record, Store};
 use countersign::message::{RequestPart, ResponsePart};
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::outcome::ToolFailed;

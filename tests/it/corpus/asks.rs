@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use countersign::Args;
 use countersign::agent::TakeUp;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken,
-    Verified,
+    Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken, Verified,
 };
 use serde_json::{Value, json};
 

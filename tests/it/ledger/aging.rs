@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use countersign::agent::TakeUp;
-use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
 
 use super::closing::{Fate, World};
 use crate::agent::Scripted;

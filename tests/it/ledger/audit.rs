@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use countersign::Args;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verified,
+    Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verified,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
+    Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use countersign::agent::{TakeUp, text};
 use countersign::call::Phase;
-use countersign::ledger::{Answer, AskState, Ledger, MemoryStore, Record};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, MemoryStore, Record};
 use countersign::message::RequestPart;
 use countersign::model::ModelResponse;
 use countersign::{

@@ -1,7 +1,8 @@
 //! L1: deciders are compared in a canonical form.
 
+use countersign::deferred::Answer;
 use countersign::handler::{DenyAll, handler_fn_sync};
-use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
 use countersign::{DeferredToolRequests, Outcome, RunContext, Tools, ToolsExt as _, Turn};
 use proptest::prelude::*;
 use serde_json::json;

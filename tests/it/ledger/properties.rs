@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use countersign::Args;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Cancelled, Claimed, Decided, Ledger, MemoryStore, Quorum, Record,
-    Renewed, Settled,
+    Ask, AskState, Cancelled, Claimed, Decided, Ledger, MemoryStore, Quorum, Record, Renewed,
+    Settled,
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use countersign::agent::{TakeUp, text};
 use countersign::call::Phase;
-use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger, Record, Settled};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Claimed, Decided, Ledger, Record, Settled};
 use countersign::message::RequestPart;
 use countersign::{
     Agent, Decision, Message, Outcome, RunContext, ToolCall, ToolDefinition, ToolMiddleware,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken,
+    Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use countersign::agent::{TakeUp, text};
 use countersign::call::Phase;
-use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Claimed, Decided, Ledger};
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::toolset::ExternalToolset;
 use countersign::{

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup,
-    Row, RowKind, Store, StoreError, Work, Writes,
+    Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup, Row,
+    RowKind, Store, StoreError, Work, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;

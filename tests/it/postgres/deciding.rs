@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Writes,
+    Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;

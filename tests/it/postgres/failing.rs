@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Writes,
+    Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! Values of every kind, and lists.
 
 use countersign::Args;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Decided, Draft, Filter, Ledger, Linker, Lookup, MemoryStore, Row, RowKind, Store,
-    Writes,
+    Ask, Decided, Draft, Filter, Ledger, Linker, Lookup, MemoryStore, Row, RowKind, Store, Writes,
 };
 use serde_json::json;
 
