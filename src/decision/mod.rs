@@ -17,7 +17,7 @@ pub use question::{Question, QuestionId};
 /// Exhaustive on purpose: a fourth kind has to break every `match`.
 ///
 /// ```
-/// use countersign::ToolDecision::{Allow, Ask, Deny};
+/// use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 /// assert_eq!([Ask, Deny, Allow].into_iter().max(), Some(Deny));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

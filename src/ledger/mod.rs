@@ -143,11 +143,18 @@ pub enum LedgerError {
         /// Why it cannot be stored, and what to do about that.
         problem: String,
     },
+    /// A log, or a row beside it, is not as the ledger wrote it: see [`Ledger::verify`].
+    #[error("{0}")]
+    Broken(Broken),
 }
 
 impl LedgerError {
     fn unreadable(id: &str, problem: &(impl fmt::Display + ?Sized)) -> Self {
         Self::Unreadable { id: id.to_owned(), problem: problem.to_string() }
+    }
+
+    fn broken(run: &str, seq: Option<i64>, problem: impl Into<String>) -> Self {
+        Self::Broken(Broken { run: run.to_owned(), seq, problem: problem.into() })
     }
 
     fn changed(id: &str, problem: &str) -> Self {

@@ -101,7 +101,7 @@ pub(super) async fn standing(ledger: &Ledger, earlier: &Verified) -> Value {
     let asks = ledger.list(None, 1000).await.unwrap().records;
     let states: BTreeSet<_> = asks.iter().map(|record| record.state.as_str()).collect();
     assert_eq!(states.len(), AskState::ALL.len(), "there is one in every state");
-    let verified = ledger.verify(&earlier.heads).await.unwrap().expect("the log is whole");
+    let verified = ledger.verify(&earlier.heads).await.expect("the log is whole");
     let runs = ledger.waiting_runs(1000).await.unwrap().records;
     json!({"asks": asks, "runs": runs, "verified": verified})
 }
@@ -117,7 +117,7 @@ pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     decide(ledger, token).await;
     execute(ledger).await;
     runs(ledger).await;
-    ledger.verify(&earlier.heads).await.unwrap().expect("the log goes on from where it was");
+    ledger.verify(&earlier.heads).await.expect("the log goes on from where it was");
 }
 
 async fn record(ledger: &Ledger, name: &str) -> Record {
