@@ -39,7 +39,8 @@ impl ToolKind {
 /// The definition of a tool: the name, description and schema that a model is shown, and how its calls are executed.
 ///
 /// ```
-/// use countersign::{ToolDefinition, ToolKind};
+/// use countersign::call::ToolKind;
+/// use countersign::ToolDefinition;
 /// use serde_json::json;
 ///
 /// let definition = ToolDefinition::new("search", json!({"type": "object"}))
