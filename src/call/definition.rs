@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::level::{Applied, SetId, Way};
-use super::tool_layer;
+use super::source::ToolSource;
 use crate::args::{Args, digest};
 use crate::decision::Question;
 
@@ -62,6 +62,9 @@ pub struct ToolDefinition {
     max_retries: Option<u32>,
     #[serde(default)]
     metadata: Map<String, Value>,
+    /// The name of the MCP server that the tool comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<Arc<str>>,
     /// The tool at its gate, set by the gate. Wrappers change the fields above, never this one.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
@@ -100,6 +103,8 @@ pub(crate) struct Leaf {
     /// The sub-agent behind the tool, if any: its calls are not executed at the gate, but outside of the stack (rule
     /// T7).
     pub(crate) behind: Option<Behind>,
+    /// The name of the MCP server that the tool comes from.
+    server: Option<Arc<str>>,
     schema: Arc<Value>,
     /// The path of the tool's function, where its set has no id of its own.
     function: Option<Arc<str>>,
@@ -135,6 +140,7 @@ impl ToolDefinition {
             journaled: false,
             max_retries: None,
             metadata: Map::new(),
+            server: None,
             leaf: None,
             asks: false,
             behind: None,
@@ -205,6 +211,43 @@ impl ToolDefinition {
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
+    }
+
+    /// Sets the name of the MCP server that the tool comes from, as the user's configuration names it. Only the toolset
+    /// can declare it; a wrapper that sets it has no effect.
+    #[must_use]
+    pub fn with_server(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Where the tool comes from: its toolset or MCP server, and its name there, whatever name wrappers give it. Layers
+    /// identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
+    ///
+    /// ```
+    /// use countersign::call::ToolSource;
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{ToolDefinition, ToolsExt, Turn};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let definition = ToolDefinition::new("open_tab", json!({"type": "object"}));
+    /// assert_eq!(definition.source(), None);
+    ///
+    /// let tools = ExternalToolset::new("browser", [definition]).prefixed("my");
+    /// let listed = Turn::new(tools).definitions().await?;
+    /// assert_eq!(listed[0].name(), "my_open_tab");
+    /// assert_eq!(listed[0].source(), Some(ToolSource::toolset("browser", "open_tab")));
+    /// # Ok::<(), countersign::Error>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn source(&self) -> Option<ToolSource> {
+        let leaf = self.leaf.as_ref()?;
+        let name = Arc::clone(&leaf.name);
+        Some(match &leaf.server {
+            Some(server) => ToolSource::server(Arc::clone(server), name),
+            None => ToolSource::toolset(Arc::clone(&leaf.gate), name),
+        })
     }
 
     /// The name of the tool at this level of the stack; wrappers inside may know it under another one.
@@ -342,6 +385,7 @@ impl ToolDefinition {
             journaled: self.journaled,
             validate,
             behind: self.behind.clone(),
+            server: self.server.clone(),
             schema: Arc::clone(&self.parameters),
             function: self.function.clone(),
             identity: OnceLock::new(),
@@ -401,6 +445,11 @@ fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
         _ => without_prose(value),
     };
     Some((key.clone(), value))
+}
+
+/// The layer name of questions that the tool itself asks.
+pub(crate) fn tool_layer(name: &str) -> String {
+    format!("tool `{name}`")
 }
 
 #[cfg(test)]
