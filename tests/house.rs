@@ -472,22 +472,6 @@ fn every_row_of_pydantic_ais_table_is_held_by_a_test_or_is_a_difference() {
     }
 }
 
-/// Files of a folder that import each other in a circle. This list only shrinks.
-const CIRCLES: &[(&str, &[&str])] = &[(
-    "src/ledger",
-    &[
-        "audit",
-        "change",
-        "checkpoint",
-        "codec",
-        "listing",
-        "mod",
-        "operations",
-        "requesters",
-        "runs",
-    ],
-)];
-
 /// The statements of a text that import, each in one line, with how visible what they import is.
 fn imports(text: &str) -> Vec<(bool, String)> {
     let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -615,13 +599,31 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
             circles(&imports_within(folder)).into_iter().map(|circle| (folder.clone(), circle)),
         );
     }
-    let allowed: BTreeSet<_> = CIRCLES
-        .iter()
-        .map(|(folder, circle)| {
-            ((*folder).to_owned(), circle.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
-        })
-        .collect();
-    assert_eq!(found, allowed, "left: the circles that are there; right: those that are listed");
+    assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
+}
+
+/// The features that a text asks for with `cfg`.
+fn features_asked_for(text: &str) -> Vec<&str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let cfgs = code.filter(|line| line.contains("cfg") && line.contains("feature = \""));
+    let named = cfgs.flat_map(|line| line.split("feature = \"").skip(1));
+    named.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn a_module_knows_no_feature_of_the_floors_above() {
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+        let text = read(path);
+        for feature in features_asked_for(without_tests(&text)) {
+            let above = FLOORS.iter().find(|(name, _)| *name == feature.replace('-', "_"));
+            let is_below = above.is_some_and(|(_, above)| *above >= floor(module(path)));
+            assert!(
+                !is_below || module(path) == "docs",
+                "{path}: `cfg` of the feature `{feature}`"
+            );
+        }
+    }
+    assert_eq!(features_asked_for("#[cfg(any(feature = \"a\", feature = \"b\"))]"), ["a", "b"]);
 }
 
 /// Names of types that stand for more than one thing. This list only shrinks.

@@ -149,9 +149,18 @@ impl RunError {
         self.0.suspended
     }
 
-    /// An error of a run that has not started.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn stopped(kind: ErrorKind, suspended: SuspendedRun) -> Self {
+    /// The error of a run that could not be started, for a caller that reports such errors as those of runs. `suspended`
+    /// is the run as it was.
+    ///
+    /// ```
+    /// use countersign::{ErrorKind, RunError, SuspendedRun};
+    ///
+    /// let run = SuspendedRun::from_trusted_history(Vec::new());
+    /// let error = RunError::before_start(ErrorKind::Ledger("the disk is full".into()), run);
+    /// assert!(error.turns().is_empty());
+    /// ```
+    #[must_use]
+    pub fn before_start(kind: ErrorKind, suspended: SuspendedRun) -> Self {
         Self::new(kind, suspended, Vec::new())
     }
 
