@@ -626,6 +626,58 @@ fn a_module_knows_no_feature_of_the_floors_above() {
     assert_eq!(features_asked_for("#[cfg(any(feature = \"a\", feature = \"b\"))]"), ["a", "b"]);
 }
 
+/// The names that a module keeps to the crate: what its files declare with `pub(crate)`, and what it re-exports so.
+fn private_names(module: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let single = format!("src/{module}.rs");
+    let mut paths = files(&format!("src/{module}"), &[".rs"]);
+    paths.extend(root().join(&single).exists().then_some(single));
+    for path in &paths {
+        let text = read(path);
+        for line in without_tests(&text).lines() {
+            let Some(rest) = line.strip_prefix("pub(crate) ") else { continue };
+            let mut words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            let kinds = ["async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type"];
+            let name = words.find(|word| !kinds.contains(word)).unwrap_or_default();
+            names.insert(name.to_owned());
+        }
+        let statements = without_tests(&text).split("pub(crate) use ").skip(1);
+        for statement in statements.filter_map(|rest| rest.split(';').next()) {
+            let compact: String = statement.split_whitespace().collect();
+            names.extend(self::paths(&compact).iter().filter_map(|path| {
+                let last = path.rsplit("::").next()?;
+                (last != "*").then(|| last.to_owned())
+            }));
+        }
+    }
+    names
+}
+
+#[test]
+fn an_adapter_imports_only_what_is_public() {
+    let highest = FLOORS.iter().filter(|(name, _)| *name != "docs").map(|(_, floor)| *floor).max();
+    let adapters = FLOORS.iter().filter(|(_, floor)| Some(*floor) == highest);
+    let private: BTreeMap<_, _> =
+        FLOORS.iter().map(|(module, _)| (*module, private_names(module))).collect();
+    let mut seen = 0;
+    for path in adapters.flat_map(|(adapter, _)| files(&format!("src/{adapter}"), &[".rs"])) {
+        let text = read(&path);
+        for (_, import) in imports(without_tests(&text)) {
+            for named in paths(&import) {
+                let parts: Vec<_> = named.split("::").collect();
+                let ["crate", used, rest @ ..] = &parts[..] else { continue };
+                if *used == module(&path) {
+                    continue;
+                }
+                seen += 1;
+                let kept = rest.iter().find(|name| private[used].contains(**name));
+                assert_eq!(kept, None, "{path}: `{named}` is private to the crate");
+            }
+        }
+    }
+    assert!(seen > 50 && private["call"].contains("CallRecord"), "the check sees imports");
+}
+
 /// Names of types that stand for more than one thing. This list only shrinks.
 const NAMES_OF_SEVERAL_TYPES: &[&str] = &[
     "Answer", "Applied", "Ask", "Behind", "Change", "Decided", "Entry", "Found", "Ids", "Leaf",

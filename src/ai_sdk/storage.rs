@@ -121,7 +121,7 @@ impl ChatStore {
         let Some(lease) = &lease.lease else { return Ok(None) };
         match lease.save_and_release(state, closed_asks).await {
             Ok(Saved::Saved) => Ok(None),
-            Ok(Saved::StaleToken) => {
+            Ok(_) => {
                 Err(Rejection::conflict("another server has taken the chat over: load it again"))
             }
             Err(error) => Err(unavailable(&error)),
@@ -148,9 +148,7 @@ impl ChatLease {
         let Some(lease) = &self.lease else { return Ok(()) };
         match lease.save(json!(self.chat)).await {
             Ok(Saved::Saved) => Ok(()),
-            Ok(Saved::StaleToken) => {
-                Err(ErrorKind::Ledger("another server has taken the chat over".into()))
-            }
+            Ok(_) => Err(ErrorKind::Ledger("another server has taken the chat over".into())),
             Err(error) => Err(ErrorKind::Ledger(error.into())),
         }
     }

@@ -115,7 +115,9 @@ impl Ledger {
         &self.worker
     }
 
-    pub(crate) fn get_lease(&self) -> Duration {
+    /// The [lease](Self::lease) of claims, runs and chats.
+    #[must_use]
+    pub fn get_lease(&self) -> Duration {
         self.lease
     }
 
