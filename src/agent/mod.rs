@@ -175,8 +175,8 @@ impl Agent {
 
     /// The [ledger](Self::ledger) of the agent, if it has one.
     #[must_use]
-    pub fn get_ledger(&self) -> Option<&Ledger> {
-        self.turn.get_ledger()
+    pub fn own_ledger(&self) -> Option<&Ledger> {
+        self.turn.own_ledger()
     }
 
     /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].

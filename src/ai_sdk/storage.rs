@@ -64,7 +64,7 @@ impl ChatStore {
         messages: &[UiMessage],
     ) -> Result<Option<Chat>, Rejection> {
         let chat = match self {
-            Self::Ledger(ledger) => match ledger.get_chat(id).await {
+            Self::Ledger(ledger) => match ledger.load_chat(id).await {
                 Ok(None | Some(Value::Null)) => None,
                 Ok(Some(state)) => Some(read(state)?),
                 Err(error) => return Err(unavailable(&error)),
@@ -90,7 +90,7 @@ impl ChatStore {
         };
         let (state, lease) = match ledger.acquire_chat(id).await {
             Ok(Acquired::Lease(lease)) => lease.take_state(),
-            Ok(_) => return Err(Rejection::busy(ledger.get_lease() / 3)),
+            Ok(_) => return Err(Rejection::busy(ledger.lease_time() / 3)),
             Err(error) => return Err(unavailable(&error)),
         };
         let chat = match state {

@@ -73,7 +73,7 @@ pub(super) async fn checkpoint(ledger: &Ledger) -> Result<Result<Checkpoint, Bro
 
 async fn note(ledger: &Ledger, ends: &BTreeMap<String, (i64, String)>) -> Result<(), LedgerError> {
     transact(ledger, &[], |writing, _| {
-        let (event, by) = ("checkpoint", ledger.get_worker());
+        let (event, by) = ("checkpoint", ledger.worker_name());
         writing.entry(
             CHECKPOINTS,
             json!({"at": writing.now, "by": by, "event": event, "heads": ends}),

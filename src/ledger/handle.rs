@@ -25,7 +25,7 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let ledger = Ledger::new(MemoryStore::new());
-/// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").args(countersign::Args::new().with("path", "a"))).await?;
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").with_args(countersign::Args::new().with("path", "a"))).await?;
 ///
 /// let yes = Answer::Approve { args: None };
 /// let first = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes.clone()).await?;
@@ -94,7 +94,7 @@ impl Ledger {
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new())
-    ///     .asks(|_cx, ask: Ask| ask.principal("ann").expires_in(Duration::from_secs(3600)));
+    ///     .asks(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
     /// # let _ = ledger;
     /// ```
     #[must_use]
@@ -111,13 +111,13 @@ impl Ledger {
         Arc::ptr_eq(&self.store, &other.store)
     }
 
-    pub(crate) fn get_worker(&self) -> &str {
+    pub(crate) fn worker_name(&self) -> &str {
         &self.worker
     }
 
     /// The [lease](Self::lease) of claims, runs and chats.
     #[must_use]
-    pub fn get_lease(&self) -> Duration {
+    pub fn lease_time(&self) -> Duration {
         self.lease
     }
 
@@ -178,11 +178,11 @@ impl Ledger {
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);
-        !names.is_blank(who) && !ask.quorum.refuses(ask.get_principal(), who, names)
+        !names.is_blank(who) && !ask.quorum.refuses(ask.principal(), who, names)
     }
 
     /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an
-    /// [`Ask::valid_for`](super::Ask::valid_for); 24 hours by default, and `None` means for ever. An older approval is
+    /// [`Ask::with_valid_for`](super::Ask::with_valid_for); 24 hours by default, and `None` means for ever. An older approval is
     /// not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of its
     /// response run (rule A8). The time is fixed when an ask is parked, and compared with the store's clock.
     ///

@@ -50,7 +50,7 @@ impl Ledger {
         log::refuse_name(ask.run(), &id)?;
         // Without a transaction, which would also read the row of the run: most asks that are parked again exist
         // already.
-        if let Some(record) = self.get_now(&id).await? {
+        if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
         let new = Change { by: None, new: Some(ask) };
@@ -153,7 +153,7 @@ impl Ledger {
     }
 
     /// The stored record of an ask, after a deadline or lease that has passed was recorded.
-    pub(crate) async fn get_now(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+    pub(crate) async fn load_current(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         match self.get(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let look = |record: &mut Record, _| record.clone();
@@ -265,7 +265,7 @@ impl Ledger {
 
     /// Closes these asks in one transaction.
     pub(crate) async fn close_all(&self, asks: &[String]) -> Result<(), LedgerError> {
-        transact(self, asks, |writing, rows| closed(writing, rows, self.get_worker())).await
+        transact(self, asks, |writing, rows| closed(writing, rows, self.worker_name())).await
     }
 
     /// Applies all deadlines and leases that are over: pending asks expire, and claimed asks become unknown. Deciding
@@ -439,7 +439,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
-    pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
+    pub async fn load_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
         runs::get(self, run).await
     }
 
@@ -449,7 +449,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
-        let taken = runs::take_run(self, run, self.get_worker(), self.lease).await?;
+        let taken = runs::take_run(self, run, self.worker_name(), self.lease).await?;
         Ok(self.acquired(run, taken))
     }
 
@@ -464,7 +464,7 @@ impl Ledger {
     /// let ledger = Ledger::new(MemoryStore::new());
     /// let Acquired::Lease(lease) = ledger.acquire_chat("chat-1").await? else { panic!() };
     /// lease.save_and_release(json!(["Hello"]), &[]).await?;
-    /// assert_eq!(ledger.get_chat("chat-1").await?, Some(json!(["Hello"])));
+    /// assert_eq!(ledger.load_chat("chat-1").await?, Some(json!(["Hello"])));
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     ///
@@ -489,7 +489,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
-    pub async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
+    pub async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
         Ok(runs::get(self, &runs::chat_key(chat)).await?.map(|record| record.state))
     }
 

@@ -36,7 +36,7 @@ async fn drop_run(ledger: &Ledger, end: Entry) -> Result<bool, LedgerError> {
     let Some((record, asks)) = finished(&end.run, &rows) else { return Ok(false) };
     // The store writes nothing if the log has a newer entry by then.
     transact(ledger, &[], |writing, _| {
-        run_record::note_dropped(writing, &end.run, record.clone(), ledger.get_worker())?;
+        run_record::note_dropped(writing, &end.run, record.clone(), ledger.worker_name())?;
         let last = (end.seq, end.hash.clone());
         writing.remove(Dropped { run: end.run.clone(), end: last, rows: asks.clone() });
         Ok(())

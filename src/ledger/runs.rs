@@ -89,7 +89,7 @@ pub(super) async fn take_run(
 
 /// Takes the lease on a chat. A chat that does not exist is created with the state `null`.
 pub(super) async fn take_chat(ledger: &Ledger, key: &str) -> Result<Taken, LedgerError> {
-    let (lease, worker) = (millis(ledger.lease), ledger.get_worker());
+    let (lease, worker) = (millis(ledger.lease), ledger.worker_name());
     on_run(ledger, key, None, |now, record| {
         let mut record = record.unwrap_or_else(|| RunRecord::new(key, true, now));
         match take(&mut record, worker, lease, now) {
@@ -145,7 +145,7 @@ pub(super) async fn write(
     let RunWrite { state, token, over, closes } = write;
     log::refuse_name(run, run)?;
     let event = if over { "run_ended" } else { "run_saved" };
-    let closing = Closing { asks: closes, by: ledger.get_worker(), if_made: Saved::Saved };
+    let closing = Closing { asks: closes, by: ledger.worker_name(), if_made: Saved::Saved };
     on_run(ledger, run, Some(closing), |now, record| {
         let mut record = match (record, token) {
             (None, None) => RunRecord::new(run, false, now),
@@ -196,7 +196,7 @@ async fn on_run<T: PartialEq + Send + Sync>(
                 check_run(run)?;
             }
             let held = record.claim.clone().or(held);
-            let by = held.as_ref().map_or(ledger.get_worker(), |claim| &claim.worker);
+            let by = held.as_ref().map_or(ledger.worker_name(), |claim| &claim.worker);
             note(writing, record, event, by)?;
         }
         Ok(made)
