@@ -81,7 +81,10 @@ fn attempt(call: &Arc<Call>, number: usize, dropped: bool) -> Seen {
 /// or that it was not seen. None waits for ever, which loom reports as a deadlock.
 #[test]
 fn of_three_attempts_one_of_them_dropped_one_runs() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    // Without a bound this takes longer than a developer waits; `LOOM_MAX_PREEMPTIONS` sets another.
+    model.preemption_bound.get_or_insert(2);
+    model.check(|| {
         let call = Call::new();
         let others = [(1, false), (2, true)].map(|(number, dropped)| {
             let call = Arc::clone(&call);
