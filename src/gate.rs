@@ -226,7 +226,7 @@ impl<T: Toolset> Gate<T> {
 /// Turns a claim that the journal did not grant into the result of the call.
 fn not_executed(
     claim: Result<JournalClaim, BoxError>,
-    claimed: ExecutionGuard,
+    claimed: ExecutionGuard<CallRecord>,
     record: &CallRecord,
 ) -> Result<Outcome, BoxError> {
     let outcome = match claim {

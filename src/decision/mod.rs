@@ -228,7 +228,12 @@ impl Decision {
     }
 
     /// The reasons as one text, for logs and explanations; empty for an ALLOW.
-    pub(crate) fn reason(&self) -> String {
+    ///
+    /// ```
+    /// assert_eq!(countersign::Decision::deny("not today").reason(), "not today");
+    /// ```
+    #[must_use]
+    pub fn reason(&self) -> String {
         match &self.verdict {
             Verdict::Undecided | Verdict::Allow => String::new(),
             Verdict::Ask(questions) => questions
