@@ -27,7 +27,7 @@ pub enum Preset {
 /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
 ///
 /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
-///     .search_path(SearchPath::unchecked());
+///     .with_search_path(SearchPath::unchecked());
 /// let judge = |text| classifier.judge(text, Dialect::Bash);
 ///
 /// assert_eq!(judge("git log --oneline | head -5").verdict(), Verdict::Allow);
@@ -59,14 +59,14 @@ impl Classifier {
 
     /// Replaces the table of programs.
     #[must_use]
-    pub fn programs(mut self, programs: Programs) -> Self {
+    pub fn with_programs(mut self, programs: Programs) -> Self {
         self.programs = programs;
         self
     }
 
     /// Replaces the directories in which programs are looked up.
     #[must_use]
-    pub fn search_path(mut self, search_path: SearchPath) -> Self {
+    pub fn with_search_path(mut self, search_path: SearchPath) -> Self {
         self.search_path = search_path;
         self
     }
@@ -101,8 +101,10 @@ impl Classifier {
 /// What is known about the lines of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// Every line is a path in the workspace.
+    /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
     Paths,
+    /// The same, with NUL after each path.
+    NulPaths,
     Unknown,
 }
 
@@ -112,6 +114,15 @@ pub(super) struct Left {
     pub(super) lines: Lines,
     /// The directories that a `cd` may have changed to.
     pub(super) directories: Option<Vec<PathBuf>>,
+    /// Whether the command is a `cd` of this shell, so that its success means that the directory was changed.
+    pub(super) is_cd: bool,
+}
+
+/// What a pipeline means for the pipelines after it.
+struct Went {
+    directories: Vec<PathBuf>,
+    /// Whether the success of the pipeline means that the directory was changed.
+    certain: bool,
 }
 
 /// The state of one judgement.
@@ -137,13 +148,14 @@ impl Judging<'_> {
                 succeeded = None;
             }
             let here = succeeded.clone().unwrap_or_else(|| all.clone());
-            if let Some(there) = self.pipeline(pipeline, &here) {
-                for directory in &there {
+            if let Some(Went { directories, certain }) = self.pipeline(pipeline, &here) {
+                for directory in &directories {
                     if !all.contains(directory) {
                         all.push(directory.clone());
                     }
                 }
-                succeeded = Some(there);
+                // After `a || cd b &&`, the next pipeline also runs where `a` succeeded and `cd` did not run.
+                succeeded = (certain && pipeline.join != Join::Or).then_some(directories);
             }
             if all.len() > MAX_DIRECTORIES {
                 self.ask_last("may run in too many directories");
@@ -152,15 +164,19 @@ impl Judging<'_> {
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Went> {
         let mut lines = Lines::Unknown;
-        let mut directories = None;
+        let mut went: Option<Went> = None;
+        // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
+        let alone = pipeline.stages.len() == 1 && !pipeline.negated;
         for stage in &pipeline.stages {
             match stage {
                 Stage::Simple(command) => {
                     let left = Simple::new(command, here, lines).judge(self);
                     lines = left.lines;
-                    directories = left.directories.or(directories);
+                    if let Some(directories) = left.directories {
+                        went = Some(Went { directories, certain: alone && left.is_cd });
+                    }
                 }
                 Stage::Subshell { commands, redirections } => {
                     self.list(commands, here);
@@ -169,7 +185,7 @@ impl Judging<'_> {
                 }
             }
         }
-        directories
+        went
     }
 
     /// Adds an ASK to the last part.

@@ -38,7 +38,7 @@ impl Workspace {
         let mut workspace = Self::lexical(root);
         workspace.home = std::env::home_dir();
         workspace.looks = true;
-        workspace.resolved_by(existing)
+        workspace.with_resolver(existing)
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
@@ -63,21 +63,21 @@ impl Workspace {
 
     /// Sets the directory that commands start in, relative to the root; the root by default.
     #[must_use]
-    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = normal(&self.root.join(directory.into()));
         self
     }
 
     /// Sets the user's home directory, which `~` stands for.
     #[must_use]
-    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
     /// Adds a place that tools may write to. A program in such a place is never allowed.
     #[must_use]
-    pub fn writable(mut self, place: impl Into<PathBuf>) -> Self {
+    pub fn with_writable(mut self, place: impl Into<PathBuf>) -> Self {
         self.writable.push(normal(&place.into()));
         self
     }
@@ -85,7 +85,7 @@ impl Workspace {
     /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
     /// is asked.
     #[must_use]
-    pub fn resolved_by(
+    pub fn with_resolver(
         mut self,
         resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
     ) -> Self {
@@ -239,63 +239,6 @@ fn is_secret_file(name: &str) -> bool {
         || lower.starts_with(".env.")
         || lower.starts_with("id_rsa")
         || lower.starts_with("id_ed25519")
-}
-
-/// Whether a glob could match the name of a secret, and is specific enough that this is likely intended: at least two
-/// literal characters, or a leading dot.
-pub(super) fn may_be_secret(glob: &str) -> bool {
-    let samples = names("secret samples");
-    glob.split('/').any(|part| {
-        let letters = part.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).count();
-        part.contains(['*', '?', '['])
-            && (letters >= 2 || part.starts_with('.'))
-            && samples.iter().any(|sample| fits(part, sample))
-    })
-}
-
-/// Whether a name matches a glob. A `[…]` matches any one character.
-pub(super) fn fits(glob: &str, name: &str) -> bool {
-    let glob: Vec<char> = glob.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    // The positions in the glob that the characters so far may have reached.
-    let mut at = vec![0_usize];
-    let close = |at: &mut Vec<usize>| {
-        let mut next = 0;
-        while let Some(&place) = at.get(next) {
-            if glob.get(place) == Some(&'*') && !at.contains(&(place + 1)) {
-                at.push(place + 1);
-            }
-            next += 1;
-        }
-    };
-    close(&mut at);
-    for c in name {
-        let mut next = Vec::new();
-        for place in at {
-            let to = match glob.get(place) {
-                Some('*') => place,
-                Some('?') => place + 1,
-                Some('[') => {
-                    place
-                        + 1
-                        + glob
-                            .get(place..)
-                            .unwrap_or_default()
-                            .iter()
-                            .position(|c| *c == ']')
-                            .unwrap_or(0)
-                }
-                Some(same) if *same == c => place + 1,
-                _ => continue,
-            };
-            if !next.contains(&to) {
-                next.push(to);
-            }
-        }
-        close(&mut next);
-        at = next;
-    }
-    at.contains(&glob.len())
 }
 
 /// Whether a path, relative to the root, decides what runs there or what an agent may do.

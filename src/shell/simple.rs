@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::classify::{Judging, Left, Lines, Preset};
-use super::commands::{Commands, Redirection, RedirectionTarget, SimpleCommand};
+use super::commands::{Assignment, Commands, Redirection, RedirectionTarget, SimpleCommand};
 use super::dialect::Dialect;
 use super::environment;
-use super::judgement::{Effect, Part, Reason, Verdict};
-use super::search_path::installed_name;
+use super::judgement::{Effect, Part, Reason, Verdict, hex};
+use super::search_path::{Found, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use super::word::{Word, WordKind};
 
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 8;
 
 /// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
-    assignments: Vec<(&'a str, &'a Word)>,
+    assignments: &'a [Assignment],
     words: &'a [Word],
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
@@ -30,15 +30,24 @@ pub(super) struct Simple<'a> {
     pub(super) reasons: Vec<Reason>,
     /// Whether all paths that the command names are in the workspace.
     pub(super) inside: bool,
+    /// Whether it runs code of the workspace, so that a text may be the path of code.
+    pub(super) builds: bool,
+    /// Whether it queries a service, so that a text may be the address of another one.
+    pub(super) queries: bool,
+    program: Option<Program>,
+}
+
+/// What the name of a program stands for.
+struct Program {
+    name: String,
+    file: Option<PathBuf>,
+    digest: String,
 }
 
 impl<'a> Simple<'a> {
     pub(super) fn new(command: &'a SimpleCommand, here: &[PathBuf], input: Lines) -> Self {
-        let assignments = command.assignments.iter();
         Self {
-            assignments: assignments
-                .map(|assignment| (assignment.name.as_str(), &assignment.value))
-                .collect(),
+            assignments: &command.assignments,
             span: command.span.clone(),
             ..Self::of_words(&command.words, &command.redirections, here, input)
         }
@@ -60,7 +69,7 @@ impl<'a> Simple<'a> {
             _ => 0..0,
         };
         Self {
-            assignments: Vec::new(),
+            assignments: &[],
             words,
             redirections,
             span,
@@ -71,6 +80,9 @@ impl<'a> Simple<'a> {
             effects: Vec::new(),
             reasons: Vec::new(),
             inside: true,
+            builds: false,
+            queries: false,
+            program: None,
         }
     }
 
@@ -87,11 +99,12 @@ impl<'a> Simple<'a> {
     }
 
     pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
-        let mut left = Left { lines: Lines::Unknown, directories: None };
+        let mut left = Left { lines: Lines::Unknown, directories: None, is_cd: false };
         self.substitutions(judging);
-        for (name, value) in std::mem::take(&mut self.assignments) {
-            self.assignment(name, value.literal());
+        for assignment in self.assignments {
+            self.assignment(&assignment.name, assignment.value.literal());
         }
+        let directories = self.here.clone();
         for redirection in self.redirections {
             self.redirection(judging, redirection);
         }
@@ -102,11 +115,21 @@ impl<'a> Simple<'a> {
         if self.words.is_empty() && self.reasons.is_empty() && self.effects.is_empty() {
             return left;
         }
+        let (program, file, digest) = match self.program {
+            Some(program) => (Some(program.name), program.file, Some(program.digest)),
+            None => (None, None, None),
+        };
         let part = Part {
             span: self.span,
             argv: self.words.iter().map(|word| word.text.clone()).collect(),
+            words: self.words.to_vec(),
+            assignments: self.assignments.to_vec(),
+            redirections: self.redirections.to_vec(),
             wrapped_by: self.wrapped_by,
-            directory: self.here.into_iter().next().unwrap_or_default(),
+            directories,
+            program,
+            file,
+            digest,
             effects: self.effects,
             reasons: self.reasons,
         };
@@ -116,7 +139,7 @@ impl<'a> Simple<'a> {
     }
 
     fn substitutions(&self, judging: &mut Judging<'_>) {
-        let values = self.assignments.iter().map(|(_, value)| *value);
+        let values = self.assignments.iter().map(|assignment| &assignment.value);
         let targets = self.redirections.iter().filter_map(|redirection| redirection.target.word());
         for word in values.chain(self.words).chain(targets) {
             for commands in &word.substitutions {
@@ -169,12 +192,19 @@ impl<'a> Simple<'a> {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
-        if !entry.is(Mark::Builtin)
-            && let Some(problem) =
-                judging.classifier.search_path.problem(name, &judging.classifier.workspace)
-        {
-            self.ask(problem);
-        }
+        let found = match entry.is(Mark::Builtin) {
+            true => Found::Nothing,
+            false => judging.classifier.search_path.find(name, &judging.classifier.workspace),
+        };
+        let file = match found {
+            Found::File(file) => Some(file),
+            Found::Nothing => None,
+            Found::Problem(problem) => {
+                self.ask(problem);
+                None
+            }
+        };
+        self.program = Some(Program { name: name.to_owned(), file, digest: hex(&entry.digest()) });
         match matched(entry, args) {
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
@@ -226,53 +256,107 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         left: &mut Left,
     ) {
-        for word in matched
-            .operands
-            .iter()
-            .filter(|(kind, _)| **kind == Kind::Directory)
-            .map(|(_, word)| word)
-        {
-            self.directory(judging, word);
-        }
+        let directories = matched.operands.iter().filter(|one| *one.kind == Kind::Directory);
+        directories.for_each(|one| self.directory(judging, &one.word));
         if matched.entry.is(Mark::Repository) {
             self.repository(judging);
         }
-        let options =
-            |(kind, word): &&(&Kind, Word)| **kind == Kind::Read && word.text.starts_with('@');
-        if *matched.entry.does() == Does::Builds
-            && let Some((_, word)) = matched.operands.iter().find(options)
-        {
-            self.ask(format!("`{name}` may read options from `{}`", word.text));
-        }
         let formats = matched.formats || *matched.entry.does() == Does::Formats;
-        for (kind, word) in &matched.operands {
-            self.operand(judging, kind, word, formats);
+        self.builds = formats || *matched.entry.does() == Does::Builds;
+        self.queries = matches!(matched.entry.does(), Does::Queries(_));
+        for argument in &matched.operands {
+            self.operand(judging, argument.kind, &argument.word, formats);
+            if argument.late {
+                self.late(judging, &argument.word);
+            }
         }
         self.does(judging, name, matched, formats);
-        if self.appended && !matched.entry.takes_only_harmless() {
-            self.ask(format!("`{name}` gets arguments from its input that may be options"));
-        }
-        if self.appended && self.input != Lines::Paths {
-            self.ask(format!("`{name}` gets arguments from its input that are not known to be paths in the workspace"));
+        if self.appended {
+            self.appended(name, matched.entry);
         }
         match name {
-            "cd" => left.directories = self.went(matched),
+            "cd" => {
+                left.directories = self.went(matched);
+                left.is_cd = self.wrapped_by.is_none();
+            }
+            "printf" => self.printf(matched),
             "env" | "printenv"
-                if matched.inner.is_none()
-                    && !matched.operands.iter().any(|(kind, _)| **kind == Kind::Variable) =>
+                if matched.inner.is_empty()
+                    && !matched.operands.iter().any(|one| *one.kind == Kind::Variable) =>
             {
                 self.effects.push(Effect::RevealsEnvironment);
                 self.ask("prints the environment, which may hold secrets");
             }
             _ => {}
         }
-        if let Some((kind, words)) = matched.inner {
-            self.inner(judging, name, kind, words, left);
+        for (kind, words) in &matched.inner {
+            self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        let reads = matched.operands.iter().any(|(kind, _)| matches!(kind, Kind::Read));
-        let filtered = matched.entry.is(Mark::Filter) && !reads && self.input == Lines::Paths;
-        if self.reasons.is_empty() && self.inside && (matched.paths || filtered) {
-            left.lines = Lines::Paths;
+        let reads =
+            matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
+        if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
+            let filters = matched.entry.is(Mark::Filter) && !reads && matched.whole_lines;
+            left.lines = match (matched.paths, self.input, matched.nul) {
+                (true, _, false) => Lines::Paths,
+                (true, _, true) => Lines::NulPaths,
+                (_, Lines::Paths, false) | (_, Lines::NulPaths, true) if filters => self.input,
+                _ => Lines::Unknown,
+            };
+        }
+    }
+
+    /// The command that a program runs, with the words that the program puts into it.
+    fn matched_inner(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+        (kind, words): (&Kind, &[Word]),
+        left: &mut Left,
+    ) {
+        if *kind == Kind::RunAppended {
+            self.input = match (self.input, matched.nul) {
+                (Lines::NulPaths, true) => Lines::NulPaths,
+                (Lines::Paths, false) => Lines::Paths,
+                _ => Lines::Unknown,
+            };
+        }
+        let replaced = matched.operands.iter().rfind(|one| *one.kind == Kind::Replaced);
+        let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
+            (Kind::RunEach, _) => "{}",
+            (_, Some(replaced)) => replaced,
+            (_, None) => return self.inner(judging, name, kind, words, left),
+        };
+        if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
+            self.ask(format!("`{name}` runs a program with paths that are not known to be in the workspace"));
+        }
+        // Each word that is replaced becomes one path; a word that only contains it could become any path.
+        let whole = |word: &Word| word.text == replaced;
+        if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
+            self.ask(format!("`{replaced}` becomes a part of a word"));
+        }
+        let path = |word: &Word| match whole(word) {
+            true => Word { text: "./x".to_owned(), ..word.clone() },
+            false => word.clone(),
+        };
+        let words: Vec<Word> = words.iter().map(path).collect();
+        self.inner(judging, name, kind, &words, left);
+    }
+
+    /// Asks about operands that come from standard input, unless they are known to be harmless paths.
+    fn appended(&mut self, name: &str, entry: &Entry) {
+        if !entry.takes_only_harmless() {
+            self.ask(format!("`{name}` gets arguments from its input that may be options"));
+        }
+        match self.input {
+            Lines::NulPaths => {}
+            Lines::Paths if entry.hides_content() => {}
+            Lines::Paths => self.ask(format!(
+                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
+            )),
+            Lines::Unknown => self.ask(format!(
+                "`{name}` gets arguments from its input that are not known to be paths in the workspace"
+            )),
         }
     }
 
@@ -307,7 +391,7 @@ impl<'a> Simple<'a> {
                 }
             }
             Does::Queries(who) => {
-                self.effects.push(Effect::Sends(who.clone()));
+                self.effects.push(Effect::Queries(who.clone()));
                 if reader {
                     self.ask(format!("`{name}` talks to {who}"));
                 }
@@ -359,8 +443,11 @@ impl<'a> Simple<'a> {
         inner.wrapped_by = Some(name.to_owned());
         // Substitutions in these words were judged with the outer command.
         judging.depth += 1;
-        left.lines = inner.judge(judging).lines;
+        let inner = inner.judge(judging);
         judging.depth -= 1;
+        left.lines = inner.lines;
+        // `command cd` changes the directory of this shell, `nohup cd` does not.
+        left.directories = inner.directories;
     }
 
     /// Judges the text of a `sh -c`.

@@ -229,9 +229,11 @@ impl Lexer<'_> {
             inside.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '@'));
         let alone = inside.is_empty() && word.start == self.at && word.text.is_empty();
         let after_at = word.text.ends_with('@') && !inside.is_empty();
+        // `-I{}`: empty braces within a word are no expansion.
+        let within = inside.is_empty() && word.start < self.at;
         if end == 0
             || !plain
-            || !(alone || after_at)
+            || !(alone || after_at || within)
             || (alone
                 && rest.get(2..).is_some_and(|rest| {
                     !rest.is_empty() && !rest.starts_with([' ', '\t', '\n', ';', '|', ')'])

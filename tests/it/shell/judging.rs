@@ -90,7 +90,7 @@ fn paths_and_programs_are_resolved() {
     symlink(root.join("bin/cat"), installed.join("head")).unwrap();
     let judge = |path: &[PathBuf], text: &str| {
         Classifier::new(Workspace::new(&root), Preset::Developer)
-            .search_path(SearchPath::new(path))
+            .with_search_path(SearchPath::new(path))
             .judge(text, Dialect::Bash)
     };
     let only = [installed.clone()];

@@ -1,4 +1,4 @@
-//! Matches arguments against an entry, as the program would parse them.
+//! The arguments of a program, matched against its entry as the program would parse them.
 
 use super::super::word::{Word, WordKind};
 use super::entry::{Choice, Entry, Kind, Mark, Place};
@@ -8,16 +8,30 @@ use super::entry::{Choice, Entry, Kind, Mark, Place};
 pub(in crate::shell) struct Matched<'t, 'w> {
     /// The entry of the program, or of its sub-command.
     pub(in crate::shell) entry: &'t Entry,
-    /// The operands and the values of options, each with its kind, in order.
-    pub(in crate::shell) operands: Vec<(&'t Kind, Word)>,
-    /// The words of another command that the program runs.
-    pub(in crate::shell) inner: Option<(&'t Kind, &'w [Word])>,
+    /// The operands and the values of options, in order.
+    pub(in crate::shell) operands: Vec<Argument<'t>>,
+    /// The words of other commands that the program runs.
+    pub(in crate::shell) inner: Vec<(&'t Kind, &'w [Word])>,
     /// Whether an option makes the command rewrite files.
     pub(in crate::shell) formats: bool,
     /// Whether the output consists of paths below the operands.
     pub(in crate::shell) paths: bool,
+    /// Whether a filter passes on whole lines of its input.
+    pub(in crate::shell) whole_lines: bool,
+    /// Whether paths are separated by NUL, in the output and in the input.
+    pub(in crate::shell) nul: bool,
     /// Whether the only argument asks for help or the version.
     pub(in crate::shell) help: bool,
+}
+
+/// An operand, or the value of an option.
+#[derive(Debug)]
+pub(in crate::shell) struct Argument<'t> {
+    pub(in crate::shell) kind: &'t Kind,
+    pub(in crate::shell) word: Word,
+    /// Whether it is the value of an option after the first operand, in a word of its own. Programs that stop at the
+    /// first operand, as those of BSD do, read it as an operand.
+    pub(in crate::shell) late: bool,
 }
 
 /// Why arguments do not match an entry.
@@ -42,8 +56,10 @@ pub(in crate::shell) fn matched<'t, 'w>(
         seen: Vec::new(),
         next: 0,
         formats: false,
-        inner: None,
+        inner: Vec::new(),
         only_operands: false,
+        had_operand: false,
+        option_for_operand: false,
     };
     let help = match args {
         [only] if !entry.is(Mark::NoHelp) => matches!(only.literal(), Some("--help" | "--version")),
@@ -53,10 +69,15 @@ pub(in crate::shell) fn matched<'t, 'w>(
         reading.all(args)?;
         reading.check_needs()?;
     }
-    let paths = reading.entry.is(Mark::Paths)
-        || reading.entry.paths.iter().any(|option| reading.seen.contains(option));
+    let entry = reading.entry;
+    let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));
+    let whole_lines = reading.seen.iter().all(|option| {
+        [&entry.lines, &entry.paths, &entry.nul].iter().any(|known| known.contains(option))
+    });
     Ok(Matched {
-        paths,
+        paths: whole_lines && (entry.is(Mark::Paths) || given(&entry.paths)),
+        whole_lines,
+        nul: given(&entry.nul),
         entry: reading.entry,
         operands: reading.operands,
         inner: reading.inner,
@@ -67,14 +88,17 @@ pub(in crate::shell) fn matched<'t, 'w>(
 
 struct Reading<'t, 'w> {
     entry: &'t Entry,
-    operands: Vec<(&'t Kind, Word)>,
+    operands: Vec<Argument<'t>>,
     seen: Vec<String>,
     /// The index of the next operand in the entry's list.
     next: usize,
     formats: bool,
-    inner: Option<(&'t Kind, &'w [Word])>,
+    inner: Vec<(&'t Kind, &'w [Word])>,
     /// Whether all remaining words are operands, after `--`.
     only_operands: bool,
+    had_operand: bool,
+    /// Whether an option has taken the place of the first operand.
+    option_for_operand: bool,
 }
 
 impl<'t, 'w> Reading<'t, 'w> {
@@ -88,7 +112,10 @@ impl<'t, 'w> Reading<'t, 'w> {
             let from = args;
             args = rest;
             let text = word.text.as_str();
-            if self.only_operands || !may_be_option(word) {
+            let passed_on =
+                self.only_operands && self.entry.passes_options_on() && text.starts_with('-');
+            let plus = text.starts_with('+') && self.entry.options.contains_key(text);
+            if !plus && !passed_on && (self.only_operands || !may_be_option(word)) {
                 if self.sub_command(word)? {
                     continue;
                 }
@@ -108,7 +135,7 @@ impl<'t, 'w> Reading<'t, 'w> {
                 }
             } else if word.kind != WordKind::Literal {
                 return Err(Unmatched::Option(word.text.clone()));
-            } else if text == "--" {
+            } else if text == "--" && !self.only_operands {
                 self.only_operands = true;
             } else if !self.entry.subs.contains_key(text) || !self.sub_command(word)? {
                 args = self.option(word, rest)?;
@@ -142,7 +169,9 @@ impl<'t, 'w> Reading<'t, 'w> {
                 self.seen.clear();
                 Ok(true)
             }
-            None if self.entry.operands.is_empty() => Err(Unmatched::SubCommand(word.text.clone())),
+            None if !self.had_operand && !self.option_for_operand && !self.entry.opens_with(word) => {
+                Err(Unmatched::SubCommand(word.text.clone()))
+            }
             None => Ok(false),
         }
     }
@@ -153,6 +182,9 @@ impl<'t, 'w> Reading<'t, 'w> {
         let Some(slot) = entry.operands.get(self.next) else {
             return Err(Unmatched::Operand(word.text.clone()));
         };
+        if self.is_no_operand(&slot.kind, word) {
+            return Err(Unmatched::Operand(word.text.clone()));
+        }
         if slot.kind == Kind::Assignment && !word.text.contains('=') {
             self.next += 1;
             return self.operand(word, from);
@@ -165,19 +197,44 @@ impl<'t, 'w> Reading<'t, 'w> {
             self.next += 1;
             return self.operand(word, from);
         }
-        if word.may_split() && !slot.repeats && entry.operands.len() > self.next + 1 {
-            // The word may expand to several operands, and so also fill the places after this one.
-            return Err(Unmatched::Operand(word.text.clone()));
+        if word.may_split() && !slot.repeats {
+            // The word may become several operands, and so fill the places after this one, too.
+            let later = entry.operands.get(self.next..).unwrap_or_default();
+            let harmless = later.last().is_some_and(|slot| slot.repeats)
+                && later.iter().all(|slot| {
+                    matches!(slot.kind, Kind::Text | Kind::Read | Kind::Local | Kind::List)
+                });
+            if !harmless {
+                return Err(Unmatched::Operand(word.text.clone()));
+            }
+            for slot in later.iter().skip(1) {
+                self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
+            }
         }
         if matches!(slot.kind, Kind::Run | Kind::RunAppended) {
-            self.inner = Some((&slot.kind, from));
+            self.inner.push((&slot.kind, from));
             return Ok(true);
         }
         if !slot.repeats {
             self.next += 1;
         }
-        self.operands.push((&slot.kind, word.clone()));
+        self.had_operand = true;
+        self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
         Ok(false)
+    }
+
+    /// Whether a word may be more than the operand that it looks like: a file of options (`@file`), a command (`+cmd`),
+    /// or a word that the entry refuses.
+    fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
+        let text = word.text.as_str();
+        let opens = match kind {
+            Kind::Read | Kind::Local | Kind::List => true,
+            Kind::OneOf(words) => words.iter().any(|known| known == "@path") && !is_one_of(kind, word),
+            _ => false,
+        };
+        matches!(self.entry.options.get(text), Some(Choice::Refused))
+            || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
+            || opens && word.kind == WordKind::Literal && text.contains('\\')
     }
 
     /// Matches an option and its value. Returns the words after them.
@@ -193,23 +250,29 @@ impl<'t, 'w> Reading<'t, 'w> {
             let from = name.len() + 1;
             return match choice {
                 Choice::Value(kind, place) => {
-                    self.take(name, kind, *place, word.tail(from));
+                    self.take(name, kind, *place, word.tail(from), false)?;
                     Ok(rest)
                 }
-                Choice::Optional(kind) => {
-                    self.take(name, kind, Place::Own, word.tail(from));
+                Choice::Optional(kind) | Choice::Last(kind) => {
+                    self.take(name, kind, Place::Own, word.tail(from), false)?;
                     Ok(rest)
                 }
-                Choice::Flag if text.starts_with("--") && matches!(value, "true" | "false") => {
+                Choice::Flag if text.starts_with("--") && value == "true" => {
                     self.seen.push(name.to_owned());
                     Ok(rest)
                 }
-                Choice::Flag | Choice::Formats | Choice::Refused => Err(unknown()),
+                // A needed option that is switched off is not given.
+                Choice::Flag if text.starts_with("--") && value == "false" => {
+                    self.seen.push(text.to_owned());
+                    Ok(rest)
+                }
+                Choice::Flag | Choice::Formats | Choice::Refused | Choice::Pair(_) => Err(unknown()),
             };
         }
         let number =
             text.get(1..).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         if number && text.len() > 1 && self.entry.options.contains_key("-#") {
+            self.seen.push("-#".to_owned());
             return Ok(rest);
         }
         if let Some((beginning, choice)) =
@@ -218,16 +281,11 @@ impl<'t, 'w> Reading<'t, 'w> {
             if matches!(choice, Choice::Refused) {
                 return Err(unknown());
             }
-            let from = match choice {
-                Choice::Value(..) | Choice::Optional(_) => beginning.len(),
-                _ => text.find('=').map_or(text.len(), |at| at + 1),
-            };
-            let kind = match choice {
-                Choice::Value(kind, _) | Choice::Optional(kind) => kind,
-                _ => &Kind::Read,
-            };
-            if from < text.len() {
-                self.operands.push((kind, word.tail(from)));
+            if let Choice::Value(kind, _) | Choice::Optional(kind) = choice {
+                let value = word.tail(beginning.len());
+                self.operands.push(Argument { kind, word: value, late: false });
+            } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
+                return Err(unknown());
             }
             self.formats |= matches!(choice, Choice::Formats);
             self.seen.push(text.to_owned());
@@ -254,29 +312,94 @@ impl<'t, 'w> Reading<'t, 'w> {
             }
             Choice::Refused => return Err(Unmatched::Option(name.to_owned())),
             Choice::Value(kind @ (Kind::Run | Kind::RunAppended), _) => {
-                self.inner = Some((kind, rest));
+                self.inner.push((kind, rest));
                 return Ok(&[]);
             }
-            Choice::Value(kind, place) => {
+            Choice::Value(kind @ Kind::RunEach, _) => return self.run_each(name, kind, rest),
+            Choice::Last(_) if rest.is_empty() => self.seen.push(name.to_owned()),
+            Choice::Pair(kind) => {
+                let [first, second, rest @ ..] = rest else {
+                    return Err(Unmatched::ValueMissing(name.to_owned()));
+                };
+                if first.may_split() || second.may_split() {
+                    return Err(Unmatched::MayBeOption(second.text.clone()));
+                }
+                self.take(name, &Kind::Text, Place::Own, first.clone(), false)?;
+                self.take(name, kind, Place::Own, second.clone(), false)?;
+                return Ok(rest);
+            }
+            Choice::Value(..) | Choice::Last(_) => {
+                let (kind, place) = match choice {
+                    Choice::Value(kind, place) => (kind, *place),
+                    Choice::Last(kind) => (kind, Place::Own),
+                    _ => return Err(Unmatched::Option(name.to_owned())),
+                };
                 let Some((value, rest)) = rest.split_first() else {
                     return Err(Unmatched::ValueMissing(name.to_owned()));
                 };
                 if value.may_split() {
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
-                self.take(name, kind, *place, value.clone());
+                if place == Place::Own && is_like_option(value) && !is_one_of(kind, value) {
+                    // Where the option is a flag to the program, after all, this is the next option.
+                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                }
+                self.take(name, kind, place, value.clone(), self.had_operand)?;
                 return Ok(rest);
             }
         }
         Ok(rest)
     }
 
-    fn take(&mut self, name: &str, kind: &'t Kind, place: Place, value: Word) {
-        self.seen.push(name.to_owned());
-        self.operands.push((kind, value));
-        if place == Place::FirstOperand && self.next == 0 {
-            self.next = 1;
+    /// Takes the words of a command up to `;` or `{} +`.
+    fn run_each(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        rest: &'w [Word],
+    ) -> Result<&'w [Word], Unmatched> {
+        let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+        let ends = |at: usize| {
+            is(rest.get(at), ";")
+                || at > 0 && is(rest.get(at), "+") && is(rest.get(at.saturating_sub(1)), "{}")
+        };
+        let end = (0..rest.len()).find(|at| ends(*at));
+        let (words, after) =
+            match end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?))) {
+                Some(found) => found,
+                None => return Err(Unmatched::ValueMissing(name.to_owned())),
+            };
+        if words.iter().any(Word::may_split) {
+            return Err(Unmatched::Operand(name.to_owned()));
         }
+        self.seen.push(name.to_owned());
+        self.inner.push((kind, words));
+        Ok(after)
+    }
+
+    /// Takes the value of an option.
+    fn take(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        place: Place,
+        word: Word,
+        late: bool,
+    ) -> Result<(), Unmatched> {
+        if place == Place::FirstOperand {
+            if self.had_operand && !self.option_for_operand {
+                // What was taken for the first operand is the second kind of operand.
+                return Err(Unmatched::Option(name.to_owned()));
+            }
+            self.option_for_operand = true;
+            self.next = self.next.max(1);
+        }
+        if self.is_no_operand(kind, &word) {
+            return Err(Unmatched::Operand(word.text));
+        }
+        self.seen.push(name.to_owned());
+        self.operands.push(Argument { kind, word, late });
+        Ok(())
     }
 
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
@@ -291,11 +414,15 @@ impl<'t, 'w> Reading<'t, 'w> {
             let end = at + letter.len_utf8();
             match choice {
                 Choice::Value(kind, place) if end < text.len() => {
-                    self.take(&name, kind, *place, word.tail(end));
+                    // `-o:FILE` is a way of some compilers.
+                    let colon = matches!(kind, Kind::Output | Kind::Write | Kind::Read)
+                        && text.get(end..).is_some_and(|value| value.starts_with(':'));
+                    let value = word.tail(end + usize::from(colon));
+                    self.take(&name, kind, *place, value, false)?;
                     return Ok(rest);
                 }
-                Choice::Optional(kind) if end < text.len() => {
-                    self.take(&name, kind, Place::Own, word.tail(end));
+                Choice::Optional(kind) | Choice::Last(kind) if end < text.len() => {
+                    self.take(&name, kind, Place::Own, word.tail(end), false)?;
                     return Ok(rest);
                 }
                 _ if words => return Err(unknown()),
@@ -313,6 +440,22 @@ impl<'t, 'w> Reading<'t, 'w> {
         }
         Ok(())
     }
+}
+
+/// Whether a value looks like an option: a dash and more than a number.
+fn is_like_option(value: &Word) -> bool {
+    let text = value.text.as_str();
+    text.len() > 1
+        && text.starts_with('-')
+        && !text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether the rest of an option that is known by its beginning is a plain word: no path, and nothing that a program
+/// could take for one.
+fn is_plain(rest: &str) -> bool {
+    let path_like = rest.contains("..") || rest.starts_with(['.', '/']);
+    !path_like
+        && rest.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
 }
 
 /// Whether the program may parse the word as an option.
@@ -335,8 +478,18 @@ fn may_be_option(word: &Word) -> bool {
 /// Whether a word is one of the words of [`Kind::OneOf`].
 pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
     let (Kind::OneOf(words), Some(text)) = (kind, word.literal()) else { return false };
-    words.iter().any(|known| match known.strip_suffix('*') {
-        Some(beginning) => text.starts_with(beginning),
-        None => known == text,
+    is_known_word(words, text)
+}
+
+/// Whether a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation, and `x**` for
+/// `x` and anything.
+pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
+    words.iter().any(|known| match (known.strip_suffix("**"), known.strip_suffix('*')) {
+        (Some(beginning), _) => text.starts_with(beginning),
+        (_, Some(beginning)) => {
+            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain))
+        }
+        _ => known == text,
     })
 }
