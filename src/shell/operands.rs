@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::classify::{Judging, Preset};
 use super::environment;
+use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
 use super::names::names;
-use super::globs::{is_glob, may_be_secret};
 use super::paths::{Place, is_build_definition, is_secret, place};
 use super::scripts;
 use super::simple::Simple;
@@ -22,16 +22,7 @@ impl Simple<'_> {
         formats: bool,
     ) {
         match kind {
-            Kind::Text => {
-                self.text(word);
-                if self.builds {
-                    self.code_elsewhere(judging, word);
-                }
-                if self.queries && word.text.contains("://") {
-                    self.effects.push(Effect::Sends(word.text.clone()));
-                    self.ask(format!("asks `{}`", word.text));
-                }
-            }
+            Kind::Text => self.free_text(judging, word),
             Kind::Replaced => self.text(word),
             Kind::Read if formats => {
                 self.path(judging, word, &Kind::Read);
@@ -58,15 +49,7 @@ impl Simple<'_> {
                     self.ask(format!("sets `{name}`, which may change what programs do"));
                 }
             }
-            Kind::Variable => {
-                if !word.literal().is_some_and(environment::is_public) {
-                    self.effects.push(Effect::RevealsEnvironment);
-                    self.ask(format!(
-                        "prints the variable `{}`, which may hold a secret",
-                        word.text
-                    ));
-                }
-            }
+            Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
             Kind::OneOf(words)
                 if words.iter().any(|known| known == "@path") && word.text.contains(['/', '.']) =>
@@ -79,6 +62,24 @@ impl Simple<'_> {
                 self.effects.push(Effect::Runs(word.text.clone()));
                 self.ask(format!("runs the code `{}`", word.text));
             }
+        }
+    }
+
+    fn free_text(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.text(word);
+        if self.builds {
+            self.code_elsewhere(judging, word);
+        }
+        if self.queries && word.text.contains("://") {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("asks `{}`", word.text));
+        }
+    }
+
+    fn variable(&mut self, word: &Word) {
+        if !word.literal().is_some_and(environment::is_public) {
+            self.effects.push(Effect::RevealsEnvironment);
+            self.ask(format!("prints the variable `{}`, which may hold a secret", word.text));
         }
     }
 
@@ -153,8 +154,9 @@ impl Simple<'_> {
         let Some((format, rest)) = matched.operands.split_first() else { return };
         let texts = format.word.literal().is_some_and(|format| {
             format.replace("%%", "").split('%').skip(1).all(|conversion| {
-                let conversion = conversion
-                    .trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | '#' | ' ' | '+'));
+                let conversion = conversion.trim_start_matches(|c: char| {
+                    c.is_ascii_digit() || matches!(c, '-' | '.' | '#' | ' ' | '+')
+                });
                 conversion.starts_with(['s', 'b', 'q', 'c'])
             })
         });
@@ -243,12 +245,41 @@ impl Simple<'_> {
                 return self
                     .ask(format!("`{}` leads to a place that cannot be resolved", word.text));
             };
+            if word.kind == WordKind::Glob && self.matches(judging, word, kind, number) {
+                return;
+            }
             for found in whole.iter().chain(&inner) {
                 if self.placed(judging, word, found, kind) {
                     return;
                 }
             }
         }
+    }
+
+    /// Judges the files that a pattern matches now, for links and secrets among them. Returns whether a reason was
+    /// added.
+    fn matches(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind, number: usize) -> bool {
+        let workspace = &judging.classifier.workspace;
+        let Some(here) = self.here.get(number).cloned() else { return false };
+        let Some(found) = workspace.matches(&word.text, &here) else {
+            self.ask(format!("`{}` stands for too many files", word.text));
+            return true;
+        };
+        for path in found {
+            let Some(places) = workspace.places(&path.to_string_lossy(), &here) else {
+                self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
+                return true;
+            };
+            let plain = |found: &PathBuf| place(found, workspace.root()) == Place::Inside;
+            if places.iter().all(plain) {
+                continue;
+            }
+            let one = Word { text: path.display().to_string(), ..word.clone() };
+            if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Judges one place that a path may lead to. Returns whether a reason was added.

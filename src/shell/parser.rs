@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
         let first = command.words.is_empty();
         if first && let Some(name) = self.lexer.eat_assignment()? {
             let start = self.lexer.at();
-            let value = if self.lexer.is_word_start() && self.lexer.peek() != Some('#') {
+            let value = if self.lexer.is_word_start() {
                 self.word(depth)?
             } else {
                 let mut empty = Word::synthetic("");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::globs::{fits, is_glob};
 use super::names::names;
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
@@ -116,6 +117,48 @@ impl Workspace {
         self.writable.iter().any(|place| path.starts_with(place))
     }
 
+    /// The files that a pattern matches now. Empty in a [`lexical`](Self::lexical) workspace, and `None` where there
+    /// are too many to look at.
+    pub(super) fn matches(&self, glob: &str, directory: &Path) -> Option<Vec<PathBuf>> {
+        if !self.looks {
+            return Some(Vec::new());
+        }
+        let (base, rest) = match (glob.strip_prefix("~/"), glob.strip_prefix('/'), &self.home) {
+            (Some(rest), _, Some(home)) => (home.as_path(), rest),
+            (Some(_), _, None) => return None,
+            (_, Some(rest), _) => (Path::new("/"), rest),
+            _ => (directory, glob),
+        };
+        let mut left = MAX_LOOKED_AT;
+        let mut found = vec![base.to_owned()];
+        for part in rest.split('/').filter(|part| !part.is_empty()) {
+            if !is_glob(part) {
+                found.iter_mut().for_each(|path| path.push(part));
+                continue;
+            }
+            let mut next = if part == "**" { found.clone() } else { Vec::new() };
+            let mut at = 0;
+            // With `**`, what was found is looked into, too.
+            while let Some(folder) = found.get(at).cloned() {
+                at += 1;
+                for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    left = usize::checked_sub(left, 1)?;
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    if !fits(part, &name) || name.starts_with('.') && !part.starts_with('.') {
+                        continue;
+                    }
+                    next.push(entry.path());
+                    if part == "**" && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        found.push(entry.path());
+                    }
+                }
+            }
+            found = next;
+        }
+        Some(found)
+    }
+
     /// The two places that a path stands for: as it is written, and as it is resolved.
     pub(super) fn places(&self, text: &str, directory: &Path) -> Option<[PathBuf; 2]> {
         let joined = match text.strip_prefix('~') {
@@ -129,6 +172,9 @@ impl Workspace {
         Some([normal(&joined), normal(&resolved)])
     }
 }
+
+/// How many files are looked at for one pattern.
+const MAX_LOOKED_AT: usize = 4096;
 
 const UNKNOWN_HOME: &str = "/home";
 

@@ -33,11 +33,11 @@ impl SearchPath {
     }
 
     /// Looks a program up.
-    pub(super) fn find(&self, name: &str, workspace: &Workspace) -> Found {
-        let Some(folders) = &self.folders else { return Found::Nothing };
+    pub(super) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
+        let Some(folders) = &self.folders else { return ProgramFile::Nothing };
         for folder in folders {
             if !folder.is_absolute() || workspace.is_writable(&normal(folder)) {
-                return Found::Problem(format!(
+                return ProgramFile::Problem(format!(
                     "`{}` is searched for programs, and tools may write there",
                     folder.display()
                 ));
@@ -48,19 +48,19 @@ impl SearchPath {
                 continue;
             }
             return match workspace.is_writable(&found) {
-                true => Found::Problem(format!(
+                true => ProgramFile::Problem(format!(
                     "`{name}` is `{}`, which tools may write",
                     found.display()
                 )),
-                false => Found::File(found),
+                false => ProgramFile::File(found),
             };
         }
-        Found::Nothing
+        ProgramFile::Nothing
     }
 }
 
 /// What the search for a program has found.
-pub(super) enum Found {
+pub(super) enum ProgramFile {
     /// The file, with links resolved.
     File(PathBuf),
     /// No such program, so that nothing runs; or no files are examined.

@@ -7,7 +7,7 @@ use super::commands::{Assignment, Commands, Redirection, RedirectionTarget, Simp
 use super::dialect::Dialect;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, Verdict, hex};
-use super::search_path::{Found, installed_name};
+use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use super::word::{Word, WordKind};
 
@@ -193,13 +193,13 @@ impl<'a> Simple<'a> {
             return self.ask(format!("`{name}` is not known"));
         };
         let found = match entry.is(Mark::Builtin) {
-            true => Found::Nothing,
+            true => ProgramFile::Nothing,
             false => judging.classifier.search_path.find(name, &judging.classifier.workspace),
         };
         let file = match found {
-            Found::File(file) => Some(file),
-            Found::Nothing => None,
-            Found::Problem(problem) => {
+            ProgramFile::File(file) => Some(file),
+            ProgramFile::Nothing => None,
+            ProgramFile::Problem(problem) => {
                 self.ask(problem);
                 None
             }
@@ -292,8 +292,7 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        let reads =
-            matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
+        let reads = matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
         if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
             let filters = matched.entry.is(Mark::Filter) && !reads && matched.whole_lines;
             left.lines = match (matched.paths, self.input, matched.nul) {
@@ -328,7 +327,9 @@ impl<'a> Simple<'a> {
             (_, None) => return self.inner(judging, name, kind, words, left),
         };
         if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
-            self.ask(format!("`{name}` runs a program with paths that are not known to be in the workspace"));
+            self.ask(format!(
+                "`{name}` runs a program with paths that are not known to be in the workspace"
+            ));
         }
         // Each word that is replaced becomes one path; a word that only contains it could become any path.
         let whole = |word: &Word| word.text == replaced;

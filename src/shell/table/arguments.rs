@@ -169,7 +169,10 @@ impl<'t, 'w> Reading<'t, 'w> {
                 self.seen.clear();
                 Ok(true)
             }
-            None if !self.had_operand && !self.option_for_operand && !self.entry.opens_with(word) => {
+            None if !self.had_operand
+                && !self.option_for_operand
+                && !self.entry.opens_with(word) =>
+            {
                 Err(Unmatched::SubCommand(word.text.clone()))
             }
             None => Ok(false),
@@ -229,7 +232,9 @@ impl<'t, 'w> Reading<'t, 'w> {
         let text = word.text.as_str();
         let opens = match kind {
             Kind::Read | Kind::Local | Kind::List => true,
-            Kind::OneOf(words) => words.iter().any(|known| known == "@path") && !is_one_of(kind, word),
+            Kind::OneOf(words) => {
+                words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
+            }
             _ => false,
         };
         matches!(self.entry.options.get(text), Some(Choice::Refused))
@@ -266,7 +271,9 @@ impl<'t, 'w> Reading<'t, 'w> {
                     self.seen.push(text.to_owned());
                     Ok(rest)
                 }
-                Choice::Flag | Choice::Formats | Choice::Refused | Choice::Pair(_) => Err(unknown()),
+                Choice::Flag | Choice::Formats | Choice::Refused | Choice::Pair(_) => {
+                    Err(unknown())
+                }
             };
         }
         let number =
@@ -364,11 +371,10 @@ impl<'t, 'w> Reading<'t, 'w> {
                 || at > 0 && is(rest.get(at), "+") && is(rest.get(at.saturating_sub(1)), "{}")
         };
         let end = (0..rest.len()).find(|at| ends(*at));
-        let (words, after) =
-            match end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?))) {
-                Some(found) => found,
-                None => return Err(Unmatched::ValueMissing(name.to_owned())),
-            };
+        let parts = end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?)));
+        let Some((words, after)) = parts else {
+            return Err(Unmatched::ValueMissing(name.to_owned()));
+        };
         if words.iter().any(Word::may_split) {
             return Err(Unmatched::Operand(name.to_owned()));
         }
@@ -455,7 +461,9 @@ fn is_like_option(value: &Word) -> bool {
 fn is_plain(rest: &str) -> bool {
     let path_like = rest.contains("..") || rest.starts_with(['.', '/']);
     !path_like
-        && rest.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
+        && rest
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
 }
 
 /// Whether the program may parse the word as an option.

@@ -13,14 +13,13 @@ type Entries = HashMap<String, Arc<Entry>>;
 
 /// Parses a file and adds its entries to the table.
 pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), ProgramsError> {
-    let mut reader =
-        Reader {
-            entries,
-            groups: HashMap::new(),
-            names: Vec::new(),
-            entry: Entry::default(),
-            text: String::new(),
-        };
+    let mut reader = Reader {
+        entries,
+        groups: HashMap::new(),
+        names: Vec::new(),
+        entry: Entry::default(),
+        text: String::new(),
+    };
     for (number, line) in text.lines().enumerate() {
         reader.line(line.trim()).map_err(|problem| ProgramsError {
             file: file.to_owned(),

@@ -15,7 +15,9 @@ fn with_table(table: &'static str) -> impl Fn(&str) -> bool {
 /// Where the option is a flag to the program, after all, what the table takes for its value is the next option.
 #[test]
 fn a_value_is_never_a_word_that_looks_like_an_option() {
-    let allowed = with_table("[frob]\noperands: text read\nvalues: -x|--width=text -e=text^ --sort={-*|name}");
+    let allowed = with_table(
+        "[frob]\noperands: text read\nvalues: -x|--width=text -e=text^ --sort={-*|name}",
+    );
     assert!(allowed("frob -x 5 p a"));
     assert!(allowed("frob -x -5 p a"));
     assert!(allowed("frob -x - p a"));
@@ -67,7 +69,9 @@ fn texts_that_name_secrets_are_asked_about() {
     ] {
         asks(text);
     }
-    for text in ["cat *.md", "cat src/*.json", "git tag --list 'v2.*'", "wc -l *.yml", "grep -rn env src"] {
+    for text in
+        ["cat *.md", "cat src/*.json", "git tag --list 'v2.*'", "wc -l *.yml", "grep -rn env src"]
+    {
         allows(text);
     }
 }
@@ -76,7 +80,10 @@ fn texts_that_name_secrets_are_asked_about() {
 #[test]
 fn an_option_that_is_a_word_does_not_let_its_letters_in() {
     let refused = Programs::built_in().with("[frob]\nflags: -errors").unwrap_err().to_string();
-    assert_eq!(refused, "programs, line 2: `-errors` has a letter twice: a word belongs to `words`");
+    assert_eq!(
+        refused,
+        "programs, line 2: `-errors` has a letter twice: a word belongs to `words`"
+    );
     let refused = Programs::built_in().with("[frob]\nflags: --*").unwrap_err().to_string();
     assert_eq!(refused, "programs, line 2: `--*` lets every option in");
     let allowed = with_table("[frob]\nflags: -ab\nwords: -error");
@@ -111,7 +118,15 @@ fn a_pattern_of_options_lets_no_path_in() {
 #[test]
 fn files_of_options_and_commands_in_operands_are_asked_about() {
     let allowed = with_table("[frob]\noperands: read...\nvalues: --from=read");
-    for text in ["frob @options", "frob +command", "frob '|id'", "frob '&x'", "frob 'a\\b'", "frob --from=@x", "frob --from @x"] {
+    for text in [
+        "frob @options",
+        "frob +command",
+        "frob '|id'",
+        "frob '&x'",
+        "frob 'a\\b'",
+        "frob --from=@x",
+        "frob --from @x",
+    ] {
         assert!(!allowed(text), "{text}");
     }
     assert!(allowed("frob a@b"));

@@ -33,6 +33,14 @@ async fn pipelines_lists_and_redirections_run_as_a_shell_runs_them() {
         ("cat <<< x", "x\n", 0),
         ("cd sub && echo y > g; cat g", "y\n", 0),
         ("A=1 env | grep -x A=1", "A=1\n", 0),
+        // A shell opens the redirections of `cd` too.
+        ("cd sub > made && pwd | tail -c 4; cd .. ; cat made", "sub\n", 0),
+        ("cd nowhere 2> /dev/null || echo none", "none\n", 0),
+        (
+            "cd sub > no/such/file 2> /dev/null; pwd | grep -c 'sub$'",
+            "cd: No such file or directory (os error 2)\n0\n",
+            1,
+        ),
     ] {
         let told = run(ShellTool::new(folder.path()), command).await;
         assert_eq!(told, json!({"output": output, "status": status}), "{command}");
