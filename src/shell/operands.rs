@@ -237,19 +237,20 @@ impl Simple<'_> {
         let workspace = &judging.classifier.workspace;
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
-            let (whole, inner) = (
-                workspace.places(&word.text, here),
-                workspace.places(path_of(&word.text, kind), here),
-            );
-            let (Some(whole), Some(inner)) = (whole, inner) else {
+            let inner = path_of(&word.text, kind);
+            let texts = [Some(word.text.as_str()), (inner != word.text).then_some(inner)];
+            let places = texts.into_iter().flatten().map(|text| workspace.places(text, here));
+            let Some(places) = places.collect::<Option<Vec<_>>>() else {
                 return self
                     .ask(format!("`{}` leads to a place that cannot be resolved", word.text));
             };
             if word.kind == WordKind::Glob && self.matches(judging, word, kind, number) {
                 return;
             }
-            for found in whole.iter().chain(&inner) {
-                if self.placed(judging, word, found, kind) {
+            for [written, resolved] in &places {
+                if self.placed(judging, word, written, kind)
+                    || resolved != written && self.placed(judging, word, resolved, kind)
+                {
                     return;
                 }
             }

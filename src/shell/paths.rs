@@ -234,7 +234,7 @@ pub(super) enum Place {
 /// Classifies a path that has no `.` and `..`.
 pub(super) fn place(path: &Path, root: &Path) -> Place {
     let text = path.to_string_lossy();
-    if names("streams").contains(&&*text) {
+    if text.starts_with("/dev/") && names("streams").contains(&&*text) {
         return Place::Stream;
     }
     if let Ok(inner) = path.strip_prefix(root) {

@@ -36,6 +36,8 @@ impl Lexer<'_> {
         }
         let mut kind = WordKind::Literal;
         match (self.peek(), self.peek_second()) {
+            // Alone, as in `[ a = b ]`, it is a word like any other.
+            (Some('='), Some(' ' | '\t')) => {}
             (Some('='), _) => return Err(self.stop("`=` at the beginning of a word")),
             (Some('~'), None | Some('/' | ' ' | '\t' | '\n' | ';' | ')' | '|' | '&')) => {
                 kind = WordKind::Tilde;
@@ -80,7 +82,7 @@ impl Lexer<'_> {
                 }
                 '`' => return Err(self.stop("a backtick is not analysed: write `$(…)`")),
                 '{' | '}' => self.brace(word)?,
-                '=' if word.text.is_empty() => {
+                '=' if word.text.is_empty() && !self.is_lone_equals(word) => {
                     return Err(self.stop("`=` at the beginning of a word"));
                 }
                 _ => self.plain(word, next),
@@ -90,6 +92,10 @@ impl Lexer<'_> {
             true => Err(Stop::new(word.start, "a quote without its end")),
             false => Ok(false),
         }
+    }
+
+    fn is_lone_equals(&self, word: &OpenWord) -> bool {
+        self.at == word.start && matches!(self.peek_second(), Some(' ' | '\t'))
     }
 
     fn plain(&mut self, word: &mut OpenWord, next: char) {

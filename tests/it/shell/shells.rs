@@ -151,7 +151,7 @@ exec 9>>"$LOG"
 command_not_found_handle() { builtin printf '%s\037' "$@" $'\036' >&9; }
 set -f
 for name in $(compgen -b); do case $name in builtin|printf|eval|enable) ;; *) enable -n "$name";; esac; done
-for text in "$@"; do builtin printf '\035' >&9; ( builtin eval "$text" ) 2>/dev/null </dev/null; done
+for text in "$@"; do builtin printf '\035' >&9; ( builtin eval -- "$text" ) 2>/dev/null </dev/null; done
 "#;
 
 const ZSH: &str = r#"
