@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::commands::Word;
 use super::commands::{Assignment, Redirection};
-use super::word::Word;
 
 /// Whether commands may run. Ordered from the least to the most strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::classify::{Judging, Preset};
+use super::commands::{Word, WordKind};
 use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
 use super::names::names;
 use super::paths::{Place, is_build_definition, is_secret, place};
+use super::preset::Preset;
 use super::scripts;
-use super::simple::Simple;
+use super::simple::{Judging, Simple};
 use super::table::{Kind, Matched, Script, is_known_word};
-use super::word::{Word, WordKind};
 
 impl Simple<'_> {
     pub(super) fn operand(
@@ -105,9 +105,9 @@ impl Simple<'_> {
         let Some(text) = word.literal() else { return };
         let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
         let outside = text.contains('/')
-            && judging.classifier.workspace.places(text, here).is_none_or(|places| {
+            && judging.settings.workspace.places(text, here).is_none_or(|places| {
                 places.iter().any(|found| {
-                    let place = place(found, judging.classifier.workspace.root());
+                    let place = place(found, judging.settings.workspace.root());
                     !matches!(place, Place::Inside | Place::Stream)
                 })
             });
@@ -118,7 +118,7 @@ impl Simple<'_> {
 
     /// Asks about a text that names a place outside of the workspace, for a program that may run what is there.
     fn code_elsewhere(&mut self, judging: &Judging<'_>, word: &Word) {
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
         let elsewhere = |text: &str| {
             let leads = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
@@ -234,7 +234,7 @@ impl Simple<'_> {
             self.effects.push(Effect::Sends(word.text.clone()));
             return self.ask(format!("fetches `{}`", word.text));
         }
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
             let inner = path_of(&word.text, kind);
@@ -260,7 +260,7 @@ impl Simple<'_> {
     /// Judges the files that a pattern matches now, for links and secrets among them. Returns whether a reason was
     /// added.
     fn matches(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind, number: usize) -> bool {
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         let Some(here) = self.here.get(number).cloned() else { return false };
         let Some(found) = workspace.matches(&word.text, &here) else {
             self.ask(format!("`{}` stands for too many files", word.text));
@@ -286,7 +286,7 @@ impl Simple<'_> {
     /// Judges one place that a path may lead to. Returns whether a reason was added.
     fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
         let before = self.reasons.len();
-        let what = place(found, judging.classifier.workspace.root());
+        let what = place(found, judging.settings.workspace.root());
         self.inside &= matches!(what, Place::Inside);
         let text = &word.text;
         match (kind, what) {
@@ -304,8 +304,7 @@ impl Simple<'_> {
                 ));
             }
             (Kind::Output | Kind::Make, Place::Inside)
-                if judging.classifier.preset == Preset::Developer
-                    && !is_build_definition(found) => {}
+                if judging.settings.preset == Preset::Developer && !is_build_definition(found) => {}
             (_, Place::Inside) if is_build_definition(found) => {
                 self.ask(format!("writes `{text}`, which says what a build runs"))
             }

@@ -1,31 +1,26 @@
-//! The judgement of one simple command.
+//! The judgement of lists of commands, and of each simple command in them.
 
 use std::path::PathBuf;
 
-use super::classify::{Judging, Left, Lines, Preset};
-use super::commands::{Assignment, Commands, Redirection, RedirectionTarget, SimpleCommand};
-use super::dialect::Dialect;
+use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
 use super::judgement::{Effect, Part, Reason, Verdict, hex};
+use super::preset::{Preset, Settings};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
-use super::word::{Word, WordKind};
-
-/// The maximum depth of programs that run programs, and of `sh -c` texts.
-const MAX_DEPTH: usize = 8;
 
 /// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
     assignments: &'a [Assignment],
-    words: &'a [Word],
+    pub(super) words: &'a [Word],
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(super) here: Vec<PathBuf>,
     /// What is known about the lines of its standard input.
-    input: Lines,
+    pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
-    appended: bool,
-    wrapped_by: Option<String>,
+    pub(super) appended: bool,
+    pub(super) wrapped_by: Option<String>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
     /// Whether all paths that the command names are in the workspace.
@@ -58,7 +53,7 @@ impl<'a> Simple<'a> {
         Self::of_words(&[], redirections, here, Lines::Unknown)
     }
 
-    fn of_words(
+    pub(super) fn of_words(
         words: &'a [Word],
         redirections: &'a [Redirection],
         here: &[PathBuf],
@@ -187,14 +182,14 @@ impl<'a> Simple<'a> {
             given
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
-        let programs = judging.classifier.programs.clone();
+        let programs = judging.settings.programs.clone();
         let Some(entry) = programs.get(name) else {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
         let found = match entry.is(Mark::Builtin) {
             true => ProgramFile::Nothing,
-            false => judging.classifier.search_path.find(name, &judging.classifier.workspace),
+            false => judging.settings.search_path.find(name, &judging.settings.workspace),
         };
         let file = match found {
             ProgramFile::File(file) => Some(file),
@@ -304,63 +299,6 @@ impl<'a> Simple<'a> {
         }
     }
 
-    /// The command that a program runs, with the words that the program puts into it.
-    fn matched_inner(
-        &mut self,
-        judging: &mut Judging<'_>,
-        name: &str,
-        matched: &Matched<'_, '_>,
-        (kind, words): (&Kind, &[Word]),
-        left: &mut Left,
-    ) {
-        if *kind == Kind::RunAppended {
-            self.input = match (self.input, matched.nul) {
-                (Lines::NulPaths, true) => Lines::NulPaths,
-                (Lines::Paths, false) => Lines::Paths,
-                _ => Lines::Unknown,
-            };
-        }
-        let replaced = matched.operands.iter().rfind(|one| *one.kind == Kind::Replaced);
-        let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
-            (Kind::RunEach, _) => "{}",
-            (_, Some(replaced)) => replaced,
-            (_, None) => return self.inner(judging, name, kind, words, left),
-        };
-        if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
-            self.ask(format!(
-                "`{name}` runs a program with paths that are not known to be in the workspace"
-            ));
-        }
-        // Each word that is replaced becomes one path; a word that only contains it could become any path.
-        let whole = |word: &Word| word.text == replaced;
-        if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
-            self.ask(format!("`{replaced}` becomes a part of a word"));
-        }
-        let path = |word: &Word| match whole(word) {
-            true => Word { text: "./x".to_owned(), ..word.clone() },
-            false => word.clone(),
-        };
-        let words: Vec<Word> = words.iter().map(path).collect();
-        self.inner(judging, name, kind, &words, left);
-    }
-
-    /// Asks about operands that come from standard input, unless they are known to be harmless paths.
-    fn appended(&mut self, name: &str, entry: &Entry) {
-        if !entry.takes_only_harmless() {
-            self.ask(format!("`{name}` gets arguments from its input that may be options"));
-        }
-        match self.input {
-            Lines::NulPaths => {}
-            Lines::Paths if entry.hides_content() => {}
-            Lines::Paths => self.ask(format!(
-                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
-            )),
-            Lines::Unknown => self.ask(format!(
-                "`{name}` gets arguments from its input that are not known to be paths in the workspace"
-            )),
-        }
-    }
-
     fn does(
         &mut self,
         judging: &Judging<'_>,
@@ -368,11 +306,11 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         formats: bool,
     ) {
-        let reader = judging.classifier.preset == Preset::Reader;
+        let reader = judging.settings.preset == Preset::Reader;
         let outside = self
             .here
             .iter()
-            .any(|directory| !directory.starts_with(judging.classifier.workspace.root()));
+            .any(|directory| !directory.starts_with(judging.settings.workspace.root()));
         if formats {
             self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
             if reader {
@@ -425,51 +363,31 @@ impl<'a> Simple<'a> {
         }
         self.ask(format!("`{name}` {what}"));
     }
+}
 
-    fn inner(
-        &mut self,
-        judging: &mut Judging<'_>,
-        name: &str,
-        kind: &Kind,
-        words: &[Word],
-        left: &mut Left,
-    ) {
-        if judging.depth >= MAX_DEPTH {
-            return self.ask("programs that run programs are nested too deeply");
-        }
-        let runs = words.first().map(|word| word.text.clone()).unwrap_or_default();
-        self.effects.push(Effect::Wraps(runs));
-        let mut inner = Simple::of_words(words, &[], &self.here, self.input);
-        inner.appended = self.appended || *kind == Kind::RunAppended;
-        inner.wrapped_by = Some(name.to_owned());
-        // Substitutions in these words were judged with the outer command.
-        judging.depth += 1;
-        let inner = inner.judge(judging);
-        judging.depth -= 1;
-        left.lines = inner.lines;
-        // `command cd` changes the directory of this shell, `nohup cd` does not.
-        left.directories = inner.directories;
-    }
+/// What is known about the lines of a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
+    Paths,
+    /// The same, with NUL after each path.
+    NulPaths,
+    Unknown,
+}
 
-    /// Judges the text of a `sh -c`.
-    pub(super) fn shell(&mut self, judging: &mut Judging<'_>, word: &Word) {
-        let program = self.words.iter().find_map(|word| Dialect::of_program(&word.text));
-        let dialect = program.unwrap_or(Dialect::Sh);
-        let Some(text) = word.literal() else {
-            return self.ask("which commands run is known only when they do");
-        };
-        if judging.depth >= MAX_DEPTH {
-            return self.ask("programs that run programs are nested too deeply");
-        }
-        self.effects.push(Effect::Runs(text.to_owned()));
-        judging.depth += 1;
-        match Commands::parse(text, dialect) {
-            Ok(commands) => judging.list(&commands, &self.here),
-            Err(refused) => {
-                judging.list(refused.read(), &self.here);
-                self.ask(format!("runs a text that is not analysed: {refused}"));
-            }
-        }
-        judging.depth -= 1;
-    }
+/// What a command means for the commands after it.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    pub(super) lines: Lines,
+    /// The directories that a `cd` may have changed to.
+    pub(super) directories: Option<Vec<PathBuf>>,
+    /// Whether the command is a `cd` of this shell, so that its success means that the directory was changed.
+    pub(super) is_cd: bool,
+}
+
+/// The state of one judgement.
+pub(super) struct Judging<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) parts: Vec<Part>,
+    pub(super) depth: usize,
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::word::{Word, WordKind};
+use super::super::commands::{Word, WordKind};
 use super::ProgramExample;
 
 /// What a program does, as long as it is run with options that its entry lists.
