@@ -258,6 +258,10 @@ impl<'a> Simple<'a> {
         }
         let formats = matched.formats || *matched.entry.does() == Does::Formats;
         self.builds = formats || *matched.entry.does() == Does::Builds;
+        let input = matched.operands.iter().any(|one| one.word.text == "-");
+        if *matched.entry.does() == Does::Builds && input {
+            self.ask(format!("`{name}` may run what it reads from its input"));
+        }
         self.queries = matches!(matched.entry.does(), Does::Queries(_));
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);

