@@ -167,6 +167,13 @@ impl Target {
         })
     }
 
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Pipe(writer) => writer.write_all(bytes),
+            Self::File(file) => file.write_all(bytes),
+        }
+    }
+
     fn into_stdio(self) -> Stdio {
         match self {
             Self::Pipe(writer) => writer.into(),
@@ -194,7 +201,7 @@ impl Running<'_> {
                 return self.change_directory(command, pipeline.negated);
             }
             let (output, next) = match number == last {
-                true => (Target::Pipe(self.writer.try_clone()?), Stdio::null()),
+                true => (self.output()?, Stdio::null()),
                 false => {
                     let (reader, writer) = pipe()?;
                     (Target::Pipe(writer), reader.into())
@@ -206,16 +213,38 @@ impl Running<'_> {
         Ok(if pipeline.negated { i32::from(status == 0) } else { status })
     }
 
+    /// Changes the directory. Its redirections are opened, as a shell opens them, and one that fails keeps the directory.
     fn change_directory(&mut self, command: &SimpleCommand, negated: bool) -> io::Result<i32> {
         let there =
             command.words.get(1).map(|word| self.directory.join(&word.text)).unwrap_or_default();
-        let found = there.is_dir();
-        if found {
-            self.directory = there;
-        } else {
-            writeln!(self.writer, "cd: {}: not a directory", there.display())?;
-        }
-        Ok(i32::from(found == negated))
+        let mut input = Stdio::null();
+        let mut outputs = [self.output()?, self.output()?];
+        let opened = command
+            .redirections
+            .iter()
+            .try_for_each(|redirection| self.redirect(redirection, &mut input, &mut outputs));
+        let [_, errors] = &mut outputs;
+        let changed = match opened {
+            Err(error) => {
+                writeln!(self.writer, "cd: {error}")?;
+                false
+            }
+            Ok(()) if there.is_dir() => {
+                self.directory = there;
+                true
+            }
+            Ok(()) => {
+                errors
+                    .write_all(format!("cd: {}: not a directory\n", there.display()).as_bytes())?;
+                false
+            }
+        };
+        Ok(i32::from(changed == negated))
+    }
+
+    /// The output of the whole call.
+    fn output(&self) -> io::Result<Target> {
+        self.writer.try_clone().map(Target::Pipe)
     }
 
     /// Starts a program. The error is the exit status that counts in its place.
@@ -247,7 +276,7 @@ impl Running<'_> {
             command.assignments.iter().map(|one| (one.name.as_str(), one.value.text.as_str())),
         );
         let mut input = input;
-        let mut outputs = [output, Target::Pipe(self.writer.try_clone()?)];
+        let mut outputs = [output, self.output()?];
         for redirection in &command.redirections {
             self.redirect(redirection, &mut input, &mut outputs)?;
         }
