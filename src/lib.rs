@@ -90,6 +90,7 @@
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
@@ -136,6 +137,8 @@ pub mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "rules")]
+pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod shell;
@@ -193,6 +196,8 @@ pub use outcome::{
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "rules")]
+pub use rules::Rules;
 #[cfg(feature = "seal")]
 pub use seal::SealKeys;
 #[cfg(feature = "sqlite")]

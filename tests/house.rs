@@ -29,6 +29,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("ai_sdk", 12),
     ("genai", 12),
     ("postgres", 12),
+    ("rules", 12),
     ("shell", 12),
     ("sqlite", 12),
     ("terminal", 12),

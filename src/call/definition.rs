@@ -77,6 +77,9 @@ pub struct ToolDefinition {
     /// The path of the tool's function, where its set has no id of its own.
     #[serde(skip)]
     function: Option<Arc<str>>,
+    /// The MCP server that provides the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<Arc<str>>,
     #[serde(skip)]
     way: Way,
 }
@@ -102,6 +105,7 @@ pub(crate) struct Leaf {
     schema: Arc<Value>,
     /// The path of the tool's function, where its set has no id of its own.
     function: Option<Arc<str>>,
+    server: Option<Arc<str>>,
     identity: OnceLock<String>,
 }
 
@@ -139,6 +143,7 @@ impl ToolDefinition {
             behind: None,
             hidden: false,
             function: None,
+            server: None,
             way: Way::default(),
         }
     }
@@ -267,6 +272,44 @@ impl ToolDefinition {
         &self.metadata
     }
 
+    /// Sets the MCP server that provides the tool, under the name that the user's configuration gives the server, never
+    /// one that the server chose. Only the toolset can declare it; a wrapper that sets it has no effect.
+    ///
+    /// ```
+    /// use countersign::ToolDefinition;
+    /// use serde_json::json;
+    ///
+    /// let search = ToolDefinition::new("search", json!({"type": "object"})).with_server("docs");
+    /// assert_eq!(search.server(), Some("docs"));
+    /// ```
+    #[must_use]
+    pub fn with_server(mut self, server: impl Into<Arc<str>>) -> Self {
+        self.server = Some(server.into());
+        self
+    }
+
+    /// The MCP server that provides the tool; `None` for a tool of this program.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        match &self.leaf {
+            Some(leaf) => leaf.server.as_deref(),
+            None => self.server.as_deref(),
+        }
+    }
+
+    /// The id of the toolset that executes the tool; `None` before the definition has reached a gate.
+    #[must_use]
+    pub fn toolset(&self) -> Option<&str> {
+        self.leaf.as_ref().map(|leaf| &*leaf.gate)
+    }
+
+    /// The name that the toolset gave the tool, whatever wrappers call it; `None` before the definition has reached a
+    /// gate.
+    #[must_use]
+    pub fn own_name(&self) -> Option<&str> {
+        self.leaf.as_ref().map(|leaf| &*leaf.name)
+    }
+
     /// Makes the tool one whose calls this agent executes.
     pub(crate) fn agent(mut self, behind: Behind) -> Self {
         self.behind = Some(behind);
@@ -343,6 +386,7 @@ impl ToolDefinition {
             behind: self.behind.clone(),
             schema: Arc::clone(&self.parameters),
             function: self.function.clone(),
+            server: self.server.clone(),
             identity: OnceLock::new(),
         };
         self.leaf = Some(Arc::new(leaf));

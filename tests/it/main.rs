@@ -35,6 +35,7 @@ mod properties;
 mod pydantic;
 mod rate_limit;
 mod retries;
+mod rules;
 mod seal;
 mod secrecy;
 mod seeds;
