@@ -4,23 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::counts::{CallCounts, MemoryCounts};
+use super::engine::{Engine, ShellField};
 use super::error::RulesError;
-use super::handle::{Rules, Sources};
+use super::handle::{Rules, Settings};
+use super::journal::DecisionJournal;
 use super::paths::Places;
 use super::preset;
-use super::seen::{Engine, ShellField};
+use super::project::ProjectApprovals;
+use super::sources::{Origin, Sources};
 use super::tool_pattern::ToolPattern;
 use crate::call::RunContext;
 use crate::shell::{Classifier, Dialect, Preset, Programs, SearchPath};
-
-/// One place that rules come from.
-#[derive(Debug, Clone)]
-pub(super) enum Origin {
-    Preset(Preset),
-    File(PathBuf),
-    Text(String, String),
-    Project(PathBuf),
-}
 
 /// Collects files and settings, and loads them together.
 ///
@@ -34,7 +28,7 @@ pub(super) enum Origin {
 /// ```
 #[must_use = "a builder does nothing until `load`"]
 pub struct RulesBuilder {
-    pub(super) origins: Vec<Origin>,
+    origins: Vec<Origin>,
     root: PathBuf,
     home: Option<PathBuf>,
     lexical: bool,
@@ -43,13 +37,9 @@ pub struct RulesBuilder {
     search_path: Option<SearchPath>,
     shells: Vec<ShellField>,
     protected: Vec<PathBuf>,
-    pub(super) counts: Arc<dyn CallCounts>,
-    pub(super) principal: Arc<Principal>,
-    pub(super) approvals: Option<super::project::ProjectApprovals>,
-    pub(super) journal: Option<super::journal::DecisionJournal>,
+    settings: Settings,
+    approvals: Option<ProjectApprovals>,
 }
-
-pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
 
 impl std::fmt::Debug for RulesBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,10 +62,12 @@ impl RulesBuilder {
             search_path: None,
             shells: Engine::known_shells(),
             protected: Vec::new(),
-            counts: Arc::new(MemoryCounts::default()),
-            principal: Arc::new(|_| String::new()),
+            settings: Settings {
+                counts: Arc::new(MemoryCounts::default()),
+                principal: Arc::new(|_| String::new()),
+                journal: None,
+            },
             approvals: None,
-            journal: None,
         }
     }
 
@@ -99,11 +91,7 @@ impl RulesBuilder {
 
     /// Adds the file of a project. It can narrow, and allows something only as far as these approvals hold its present
     /// form (rule R4).
-    pub fn project(
-        mut self,
-        path: impl Into<PathBuf>,
-        approvals: super::project::ProjectApprovals,
-    ) -> Self {
+    pub fn project(mut self, path: impl Into<PathBuf>, approvals: ProjectApprovals) -> Self {
         self.origins.push(Origin::Project(path.into()));
         self.approvals = Some(approvals);
         self
@@ -168,7 +156,7 @@ impl RulesBuilder {
 
     /// Sets where the calls of rules with `at_most` are counted; in memory by default.
     pub fn counts(mut self, counts: impl CallCounts) -> Self {
-        self.counts = Arc::new(counts);
+        self.settings.counts = Arc::new(counts);
         self
     }
 
@@ -177,13 +165,13 @@ impl RulesBuilder {
         mut self,
         principal: impl Fn(&RunContext) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.principal = Arc::new(principal);
+        self.settings.principal = Arc::new(principal);
         self
     }
 
     /// Records every decision of the layer in a journal.
-    pub fn journal(mut self, journal: super::journal::DecisionJournal) -> Self {
-        self.journal = Some(journal);
+    pub fn journal(mut self, journal: DecisionJournal) -> Self {
+        self.settings.journal = Some(journal);
         self
     }
 
@@ -225,7 +213,22 @@ impl RulesBuilder {
             tests: test_engine(&self.shells, self.programs.as_ref()),
         };
         let set = sources.load(&engine)?;
-        Ok(Rules::new(self, engine, sources, set))
+        Ok(Rules::new(self.settings, engine, sources, set))
+    }
+}
+
+impl Rules {
+    /// Loads files of the user, for the current directory.
+    ///
+    /// # Errors
+    /// [`RulesError`] with file, line and column of each problem. Then no file is loaded.
+    pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, RulesError> {
+        paths.into_iter().fold(Self::builder(), |builder, path| builder.file(path.as_ref())).load()
+    }
+
+    /// A builder for rules from several sources.
+    pub fn builder() -> RulesBuilder {
+        RulesBuilder::new()
     }
 }
 

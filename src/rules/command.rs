@@ -4,62 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::condition::{Answer, Reading};
+use super::answer::{Answer, Reading};
+use super::classes::{Classes, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
+use super::engine::Engine;
 use super::glob::Glob;
-use super::paths::normal;
-use super::seen::{Engine, Seen};
 use crate::shell::{
     Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Verdict,
 };
-
-/// A set of classes of commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Classes(u8);
-
-/// The classes by the names that files of rules use.
-pub(super) const CLASSES: &[(&str, Classes)] = &[
-    ("read-only", Classes(1)),
-    ("project-build", Classes(2)),
-    ("writes", Classes(4)),
-    ("network", Classes(8)),
-    ("runs-code", Classes(16)),
-    ("environment", Classes(32)),
-    ("unknown", Classes(64)),
-    ("destructive", Classes(128)),
-];
-
-impl Classes {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        CLASSES.iter().find(|(known, _)| *known == name).map(|(_, class)| *class)
-    }
-
-    pub(super) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    fn is_part_of(self, other: Self) -> bool {
-        self.0 & !other.0 == 0
-    }
-}
-
-const READ_ONLY: Classes = Classes(1);
-const UNKNOWN: Classes = Classes(64);
-
-fn class(effect: &Effect) -> Classes {
-    Classes(match effect {
-        Effect::Reads(_) | Effect::Lists(_) | Effect::Wraps(_) | Effect::ChangesDirectory(_) => 1,
-        Effect::RunsWorkspace => 2,
-        Effect::Writes(_) => 4,
-        Effect::Sends(_) => 8,
-        Effect::Runs(_) => 16,
-        Effect::RevealsEnvironment => 32,
-        _ => 64,
-    })
-}
 
 /// One shell text with the judgement of its commands.
 #[derive(Debug)]
@@ -158,7 +109,7 @@ impl CommandView {
         let Some(part) = self.parts().get(part) else { return Answer::No };
         let mut found = part.effects().iter().map(class).fold(Classes::default(), Classes::with);
         if part.verdict() == Verdict::Deny {
-            found = found.with(Classes(128));
+            found = found.with(DESTRUCTIVE);
         }
         if found == Classes::default() {
             found = if part.reasons().is_empty() { READ_ONLY } else { UNKNOWN };
@@ -190,12 +141,12 @@ impl CommandView {
         &self,
         part: usize,
         pattern: &[String],
-        seen: &Seen<'_>,
+        engine: &Engine,
         reading: Reading,
     ) -> Answer {
         let Some(part) = self.parts().get(part) else { return Answer::No };
         match reading {
-            Reading::Allowing => self.allows_to_run(part, pattern, seen),
+            Reading::Allowing => self.allows_to_run(part, pattern, engine),
             Reading::Strict => {
                 let mut answer = strictly_runs(part.argv(), pattern);
                 if answer == Answer::No && !part.reasons().is_empty() {
@@ -211,7 +162,7 @@ impl CommandView {
         }
     }
 
-    fn allows_to_run(&self, part: &Part, pattern: &[String], seen: &Seen<'_>) -> Answer {
+    fn allows_to_run(&self, part: &Part, pattern: &[String], engine: &Engine) -> Answer {
         let argv = part.argv();
         if argv.len() < pattern.len()
             || argv.iter().zip(pattern).any(|(word, wanted)| word != wanted)
@@ -222,11 +173,11 @@ impl CommandView {
             return Answer::No;
         }
         let Some(program) = pattern.first() else { return Answer::No };
-        if !seen.engine.is_installed(program) {
+        if !engine.is_installed(program) {
             return Answer::Unknown("is a program in a place that tools may write to");
         }
         match self.command_of(part) {
-            Some(command) if part.wrapped_by().is_none() => self.surroundings(command, seen),
+            Some(command) if part.wrapped_by().is_none() => self.surroundings(command, engine),
             Some(_) | None if part.wrapped_by().is_some() => Answer::Yes,
             _ => Answer::Unknown("is in a text inside of another command"),
         }
@@ -234,7 +185,7 @@ impl CommandView {
 
     /// Whether the assignments and redirections of a command are harmless: a rule about a program allows only its
     /// words.
-    fn surroundings(&self, command: &SimpleCommand, seen: &Seen<'_>) -> Answer {
+    fn surroundings(&self, command: &SimpleCommand, engine: &Engine) -> Answer {
         let mut probe = String::new();
         for assignment in command.assignments() {
             let value = self.text.get(assignment.value().span()).unwrap_or("$");
@@ -264,7 +215,7 @@ impl CommandView {
         if probe == "true" {
             return Answer::Yes;
         }
-        match seen.engine.classifier.judge(&probe, Dialect::Bash).verdict() {
+        match engine.classifier.judge(&probe, Dialect::Bash).verdict() {
             Verdict::Allow => Answer::Yes,
             Verdict::Ask | Verdict::Deny => {
                 Answer::Unknown("has a redirection or an assignment that has to be approved")
@@ -408,32 +359,4 @@ fn may_expand(word: &str) -> bool {
 /// A word that a shell reads as exactly this text.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// Whether a program would be found in a place that tools may write to, or in the working directory.
-pub(super) fn is_in_writable_place(program: &str, root: &Path) -> bool {
-    if program.contains('/') {
-        let place = normal(Path::new(program));
-        let system =
-            ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
-        return !place
-            .parent()
-            .is_some_and(|folder| system.iter().any(|known| folder == Path::new(known)));
-    }
-    let Some(path) = std::env::var_os("PATH") else { return false };
-    let writable = |path: &Path| {
-        path.starts_with(root)
-            || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place))
-    };
-    for folder in std::env::split_paths(&path) {
-        if !folder.is_absolute() || writable(&normal(&folder)) {
-            return true;
-        }
-        if let Ok(found) = std::fs::canonicalize(folder.join(program))
-            && found.is_file()
-        {
-            return writable(&found);
-        }
-    }
-    false
 }

@@ -5,7 +5,7 @@ use std::ops::Range as Span;
 use serde_json::{Number, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::command::{CLASSES, Classes};
+use super::classes::{CLASSES, Classes};
 use super::condition::{Condition, Field, Range, Test};
 use super::document::{Item, boolean, entries, json, strings, table};
 use super::glob::{Glob, MAX_PATTERN, PathGlob, is_pattern};

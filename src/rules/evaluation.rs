@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::answer::{Answer, Reading};
 use super::call::RuleCall;
 use super::command::CommandView;
-use super::condition::{Answer, Condition, Field, Reading};
+use super::condition::{Condition, Field};
+use super::engine::Engine;
 use super::floor;
 use super::reason;
 use super::rule::Rule;
 use super::rule_file::RuleFile;
 use super::rule_set::RuleSet;
 use super::ruling::{Charge, Layer, NearMiss, Ruling, Spoke};
-use super::seen::{Engine, Seen};
+use super::seen::Seen;
 use crate::decision::ToolDecision;
 
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.

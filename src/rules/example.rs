@@ -5,11 +5,11 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 use toml::de::DeValue;
 
+use super::call::RuleCall;
 use super::document::{Item, entries, object, string, table};
-use super::seen::Engine;
+use super::engine::Engine;
 use super::source::Source;
 use crate::decision::ToolDecision;
-use crate::rules::RuleCall;
 
 /// One test of a file: a call, and the decision that the file has to make about it.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,90 +6,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::json;
 
-use super::builder::{Origin, Principal, RulesBuilder};
 use super::call::RuleCall;
 use super::counts::{CallCounts, Count};
+use super::engine::Engine;
 use super::error::{Problem, RulesError};
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
-use super::journal::DecisionJournal;
-use super::preset::preset_text;
-use super::project::ProjectApprovals;
-use super::rule_file::RuleFile;
+use super::journal::{DecisionJournal, JournalEntry};
 use super::rule_set::RuleSet;
-use super::ruling::{Layer, NearMiss, Ruling, Spoke};
-use super::seen::Engine;
-use super::source::{Source, read};
+use super::ruling::{NearMiss, Ruling, Spoke};
+use super::sources::Sources;
+use crate::call::RunContext;
 use crate::decision::ToolDecision;
 
 /// How many versions of the rules can wait for being accepted.
 const MAX_VERSIONS: usize = 16;
-
-/// Where rules come from, to load them again.
-#[derive(Debug, Clone)]
-pub(super) struct Sources {
-    pub(super) origins: Vec<Origin>,
-    pub(super) approvals: Option<ProjectApprovals>,
-    /// What the tests in files are run with.
-    pub(super) tests: Engine,
-}
-
-impl Sources {
-    /// Loads every file, or none.
-    pub(super) fn load(&self, engine: &Engine) -> Result<RuleSet, RulesError> {
-        let files = self.origins.iter().map(|origin| self.file(origin, engine));
-        Ok(RuleSet::new(files.collect::<Result<_, _>>()?))
-    }
-
-    fn file(&self, origin: &Origin, engine: &Engine) -> Result<RuleFile, RulesError> {
-        let named = |path: &Path| path.display().to_string();
-        let (mut file, source) = match origin {
-            Origin::Preset(preset) => {
-                let (name, text) = preset_text(*preset);
-                RuleFile::read(name, text, Layer::Preset, &self.tests)?
-            }
-            Origin::Text(name, text) => RuleFile::read(name, text, Layer::User, &self.tests)?,
-            Origin::File(path) => {
-                let (file, source) =
-                    RuleFile::read(&named(path), &read(path)?, Layer::User, &self.tests)?;
-                (file.at(path), source)
-            }
-            Origin::Project(path) => {
-                let (file, source) =
-                    RuleFile::read(&named(path), &read(path)?, Layer::Project, &self.tests)?;
-                (file.at(path), source)
-            }
-        };
-        self.run_tests(&mut file, source)?;
-        if file.layer == Layer::Project
-            && let Some(approvals) = &self.approvals
-        {
-            file.widens = approvals.is_approved(engine.places.root(), &file.digest);
-        }
-        Ok(file)
-    }
-
-    /// Runs the tests in a file, against this file alone.
-    fn run_tests(&self, file: &mut RuleFile, mut source: Source) -> Result<(), RulesError> {
-        let mut tested = file.clone();
-        // What a project's file allows is tested before it was approved, too.
-        tested.widens = true;
-        let set = RuleSet::new(vec![tested]);
-        for example in &file.examples {
-            let (ruling, _) = evaluate(&set, &self.tests, example.call(), false);
-            if ruling.decision != example.wanted {
-                let (ruling, _) = evaluate(&set, &self.tests, example.call(), true);
-                let wanted = super::ruling::word(example.wanted);
-                let text = format!(
-                    "the test `{}` wants {wanted}, and the rules decide: {ruling}",
-                    example.text
-                );
-                source.problem(&example.span, text);
-            }
-        }
-        source.checked()
-    }
-}
 
 /// The rules that decide: all versions since the last one that was accepted, so that a new one never widens.
 pub(super) struct InForce {
@@ -102,9 +33,18 @@ struct Shared {
     engine: Engine,
     sources: Sources,
     in_force: RwLock<Arc<InForce>>,
-    counts: Arc<dyn CallCounts>,
-    principal: Arc<Principal>,
-    journal: Option<DecisionJournal>,
+    settings: Settings,
+}
+
+/// Says for whom a call is made.
+pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
+
+/// How calls are counted and recorded.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) counts: Arc<dyn CallCounts>,
+    pub(super) principal: Arc<Principal>,
+    pub(super) journal: Option<DecisionJournal>,
 }
 
 /// Permissions from files: a [middleware](crate::ToolMiddleware) that decides about each call by rules.
@@ -139,35 +79,10 @@ pub struct Reload {
 }
 
 impl Rules {
-    pub(super) fn new(
-        builder: RulesBuilder,
-        engine: Engine,
-        sources: Sources,
-        set: RuleSet,
-    ) -> Self {
+    pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
         let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
-        let shared = Shared {
-            engine,
-            sources,
-            in_force: RwLock::new(Arc::new(in_force)),
-            counts: builder.counts,
-            principal: builder.principal,
-            journal: builder.journal,
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// Loads files of the user, for the current directory.
-    ///
-    /// # Errors
-    /// [`RulesError`] with file, line and column of each problem. Then no file is loaded.
-    pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, RulesError> {
-        paths.into_iter().fold(Self::builder(), |builder, path| builder.file(path.as_ref())).load()
-    }
-
-    /// A builder for rules from several sources.
-    pub fn builder() -> RulesBuilder {
-        RulesBuilder::new()
+        let in_force = RwLock::new(Arc::new(in_force));
+        Self { shared: Arc::new(Shared { engine, sources, in_force, settings }) }
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -254,7 +169,7 @@ impl Rules {
                 calls: charge.calls,
                 within: charge.within,
             };
-            let counted = self.shared.counts.count(&count).await;
+            let counted = self.shared.settings.counts.count(&count).await;
             let beyond = match counted {
                 Ok(true) => continue,
                 Ok(false) => charge.beyond,
@@ -272,12 +187,18 @@ impl Rules {
         }
     }
 
-    pub(super) fn principal(&self, cx: &crate::RunContext) -> String {
-        (self.shared.principal)(cx)
+    pub(super) fn principal(&self, cx: &RunContext) -> String {
+        (self.shared.settings.principal)(cx)
     }
 
     pub(super) fn journal(&self) -> Option<&DecisionJournal> {
-        self.shared.journal.as_ref()
+        self.shared.settings.journal.as_ref()
+    }
+
+    /// The entry of the decision journal for a decision about a call, made now.
+    #[must_use]
+    pub fn journal_entry(&self, call: &RuleCall<'_>, ruling: &Ruling) -> JournalEntry {
+        JournalEntry::new(call, ruling, self.root(), self.digest())
     }
 
     /// Loads the files again. If they mean something else, the stricter of the rules before and the new ones decides,

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::condition::Answer;
+use super::answer::Answer;
 
 /// A pattern over hosts: `example.com`, `*.example.com` (every name below it), `*`; with a port if one is written.
 #[derive(Debug, Clone, PartialEq, Eq)]

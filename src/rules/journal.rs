@@ -9,10 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::call::RuleCall;
-use super::handle::Rules;
 use super::private_file;
 use super::ruling::{Ruling, word};
-use crate::call::{RunContext, ToolCall};
 use crate::decision::ToolDecision;
 
 /// A private file with every decision of the rules: allowed, asked about and denied calls, with their arguments.
@@ -60,6 +58,29 @@ pub struct JournalEntry {
 }
 
 impl JournalEntry {
+    pub(super) fn new(call: &RuleCall<'_>, ruling: &Ruling, root: &Path, rules: String) -> Self {
+        Self {
+            at: now(),
+            run: String::new(),
+            call: String::new(),
+            tool: call.tool.to_owned(),
+            server: call.server.map(str::to_owned),
+            toolset: call.toolset.map(str::to_owned),
+            args: call.args.clone(),
+            directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
+            pins: ruling.pins.clone(),
+            rules,
+            decision: word(ruling.decision).to_owned(),
+        }
+    }
+
+    /// Sets the run and the id of the call.
+    #[must_use]
+    pub fn of_call(mut self, run: &str, call: &str) -> Self {
+        (self.run, self.call) = (run.to_owned(), call.to_owned());
+        self
+    }
+
     /// The recorded decision, if it is one of the three.
     #[must_use]
     pub fn decision(&self) -> Option<ToolDecision> {
@@ -155,34 +176,6 @@ impl DecisionJournal {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // One write, so that lines of several processes do not mix.
         private_file::append(&self.path)?.write_all(&line)
-    }
-
-    /// The entry for a decision about a call, made now.
-    #[must_use]
-    pub fn entry(rules: &Rules, call: &RuleCall<'_>, ruling: &Ruling) -> JournalEntry {
-        let root = rules.root();
-        JournalEntry {
-            at: now(),
-            run: String::new(),
-            call: String::new(),
-            tool: call.tool.to_owned(),
-            server: call.server.map(str::to_owned),
-            toolset: call.toolset.map(str::to_owned),
-            args: call.args.clone(),
-            directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
-            pins: ruling.pins.clone(),
-            rules: rules.digest(),
-            decision: word(ruling.decision).to_owned(),
-        }
-    }
-
-    pub(super) fn record(&self, rules: &Rules, cx: &RunContext, call: &ToolCall, ruling: &Ruling) {
-        let entry = Self::entry(rules, &RuleCall::of(call), ruling);
-        let entry =
-            JournalEntry { run: cx.run_id().to_owned(), call: call.id().to_owned(), ..entry };
-        if let Err(error) = self.append(&entry) {
-            tracing::error!(file = %self.path.display(), %error, "a decision is not in the journal");
-        }
     }
 }
 

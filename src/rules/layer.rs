@@ -26,7 +26,10 @@ impl ToolMiddleware for Rules {
             ruling = self.decide_and_count(&seen, &self.principal(cx), &id, cx.is_repeat()).await;
         }
         if let Some(journal) = self.journal() {
-            journal.record(self, cx, call, &ruling);
+            let entry = self.journal_entry(&seen, &ruling).of_call(cx.run_id(), call.id());
+            if let Err(error) = journal.append(&entry) {
+                tracing::error!(file = %journal.path().display(), %error, "a decision is not in the journal");
+            }
         }
         ruling.into_decision()
     }

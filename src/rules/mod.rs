@@ -45,13 +45,16 @@
 //! # Ok::<(), countersign::rules::RulesError>(())
 //! ```
 
+mod answer;
 mod builder;
 mod call;
+mod classes;
 mod command;
 mod condition;
 mod condition_format;
 mod counts;
 mod document;
+mod engine;
 mod error;
 mod evaluation;
 mod example;
@@ -73,6 +76,7 @@ mod rule_set;
 mod ruling;
 mod seen;
 mod source;
+mod sources;
 mod tool_pattern;
 
 pub use builder::RulesBuilder;

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::document::{boolean, entries, strings};
+use super::engine::Engine;
 use super::error::RulesError;
 use super::example::Example;
 use super::rule::{Rule, digest_of, hex_digest};
 use super::ruling::Layer;
-use super::seen::Engine;
 use super::source::Source;
 use super::tool_pattern::ToolPattern;
 

@@ -8,62 +8,12 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::call::RuleCall;
-use super::command::{CommandView, is_in_writable_place};
+use super::command::CommandView;
+use super::engine::Engine;
 use super::paths::{Places, forms, normal};
-use super::tool_pattern::ToolPattern;
-use crate::shell::{Classifier, Dialect};
-
-/// What rules are evaluated with: directories, the table of programs, and the tools that are shells.
-#[derive(Debug, Clone)]
-pub(super) struct Engine {
-    pub(super) places: Places,
-    pub(super) classifier: Classifier,
-    pub(super) dialect: Dialect,
-    pub(super) shells: Vec<ShellField>,
-    /// Files and folders that the floor protects, besides those with known names.
-    pub(super) protected: Vec<PathBuf>,
-}
-
-/// A field that holds a shell text.
-#[derive(Debug, Clone)]
-pub(super) struct ShellField {
-    pub(super) tool: ToolPattern,
-    pub(super) field: String,
-}
-
-/// Tools that are known to run the text of a field in a shell.
-const SHELLS: &[(&str, &str)] = &[
-    ("shell", "command"),
-    ("bash", "command"),
-    ("sh", "command"),
-    ("run_command", "command"),
-    ("run_shell_command", "command"),
-    ("execute_command", "command"),
-    ("run_terminal_cmd", "command"),
-    ("run_in_terminal", "command"),
-];
 
 /// The fields in which tools take the directory that they work in.
 const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
-
-impl Engine {
-    pub(super) fn known_shells() -> Vec<ShellField> {
-        let known = SHELLS.iter().filter_map(|(tool, field)| {
-            Some(ShellField { tool: ToolPattern::parse(tool).ok()?, field: (*field).to_owned() })
-        });
-        known.collect()
-    }
-
-    /// The field with a shell text, if the tool of a call is a shell.
-    pub(super) fn shell_field(&self, call: &RuleCall<'_>) -> Option<&str> {
-        let found = self.shells.iter().find(|shell| shell.tool.matches(call, false));
-        found.map(|shell| shell.field.as_str())
-    }
-
-    pub(super) fn is_installed(&self, program: &str) -> bool {
-        !self.places.looks() || !is_in_writable_place(program, self.places.root())
-    }
-}
 
 /// The places that one text stands for, and whether the text is a pattern that a shell expands.
 pub(super) type Place = (Result<Vec<PathBuf>, &'static str>, bool);
