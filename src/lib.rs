@@ -89,6 +89,7 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
@@ -118,6 +119,8 @@ pub mod agent;
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
+#[cfg(feature = "cli")]
+pub mod config;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -163,7 +166,7 @@ pub use agent::{
 pub use args::{Args, ArgsError, IntoArgs};
 pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
-    ToolDefinition, ToolKind, Usage, UsageLimits,
+    ToolDefinition, ToolKind, ToolSource, Usage, UsageLimits,
 };
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,

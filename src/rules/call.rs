@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::call::ToolCall;
+use crate::call::{ToolCall, ToolSource};
 
 /// A call as rules see it: the identity of its tool, and the arguments.
 ///
@@ -16,12 +16,10 @@ use crate::call::ToolCall;
 /// let call = RuleCall::new("search", args.as_object().unwrap()).server("docs");
 /// assert_eq!(call.to_string(), "mcp:docs/search");
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RuleCall<'a> {
     pub(super) tool: &'a str,
-    pub(super) own_name: Option<&'a str>,
-    pub(super) server: Option<&'a str>,
-    pub(super) toolset: Option<&'a str>,
+    pub(super) source: Option<ToolSource>,
     pub(super) args: &'a Map<String, Value>,
     pub(super) directory: Option<&'a Path>,
 }
@@ -30,32 +28,28 @@ impl<'a> RuleCall<'a> {
     /// A call of a tool of this program, with its arguments.
     #[must_use]
     pub fn new(tool: &'a str, args: &'a Map<String, Value>) -> Self {
-        Self { tool, own_name: None, server: None, toolset: None, args, directory: None }
+        Self { tool, source: None, args, directory: None }
     }
 
     /// The call of a turn, as a layer sees it.
     #[must_use]
     pub fn of(call: &'a ToolCall) -> Self {
         let definition = call.context().tool_definition();
-        Self {
-            own_name: definition.and_then(|it| it.own_name()),
-            server: definition.and_then(|it| it.server()),
-            toolset: definition.and_then(|it| it.toolset()),
-            ..Self::new(call.name(), call.args().as_map())
-        }
+        let source = definition.and_then(crate::ToolDefinition::source);
+        Self { source, ..Self::new(call.name(), call.args().as_map()) }
     }
 
     /// Sets the MCP server that the tool belongs to, under the name that the user's configuration gives it.
     #[must_use]
-    pub fn server(mut self, server: &'a str) -> Self {
-        self.server = Some(server);
+    pub fn server(mut self, server: &str) -> Self {
+        self.source = Some(ToolSource::server(server, self.tool));
         self
     }
 
     /// Sets the id of the toolset that the tool belongs to.
     #[must_use]
-    pub fn toolset(mut self, toolset: &'a str) -> Self {
-        self.toolset = Some(toolset);
+    pub fn toolset(mut self, toolset: &str) -> Self {
+        self.source = Some(ToolSource::toolset(toolset, self.tool));
         self
     }
 
@@ -64,6 +58,20 @@ impl<'a> RuleCall<'a> {
     pub fn directory(mut self, directory: &'a Path) -> Self {
         self.directory = Some(directory);
         self
+    }
+
+    /// The MCP server of the tool, if it has one.
+    pub(super) fn server_name(&self) -> Option<&str> {
+        self.source.as_ref().filter(|source| source.is_server()).map(ToolSource::set)
+    }
+
+    pub(super) fn toolset_id(&self) -> Option<&str> {
+        self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set)
+    }
+
+    /// The name that the tool has in its set or at its server.
+    pub(super) fn own_name(&self) -> Option<&str> {
+        self.source.as_ref().map(ToolSource::tool)
     }
 
     /// The name of the called tool.
@@ -81,7 +89,7 @@ impl<'a> RuleCall<'a> {
 
 impl std::fmt::Display for RuleCall<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.server {
+        match self.server_name() {
             Some(server) => write!(f, "mcp:{server}/{}", self.tool),
             None => f.write_str(self.tool),
         }

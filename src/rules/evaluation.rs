@@ -56,7 +56,7 @@ pub(super) fn evaluate(
     };
     let mut evaluation = Evaluation {
         set,
-        seen: Seen::new(engine, call),
+        seen: Seen::new(engine, call.clone()),
         views: Vec::new(),
         units: Vec::new(),
         covered: Vec::new(),
@@ -65,7 +65,7 @@ pub(super) fn evaluate(
     };
     evaluation.look();
     let set = evaluation.set;
-    set.candidates(call, |file, rule| evaluation.rule(file, rule));
+    set.candidates(&call, |file, rule| evaluation.rule(file, rule));
     floor::speak(&evaluation.seen, &evaluation.views, set, &mut evaluation.ruling.spoke);
     evaluation.decide();
     (evaluation.ruling, evaluation.near.unwrap_or_default())
@@ -78,7 +78,7 @@ impl Evaluation<'_> {
         if let Some(field) = self.seen.engine.shell_field(&self.seen.call) {
             fields.push(vec![field.to_owned()]);
         }
-        self.set.candidates(self.seen.call, |_, rule| {
+        self.set.candidates(&self.seen.call, |_, rule| {
             let of_exceptions = rule.exceptions.iter().flatten().filter(|it| it.is_of_commands());
             for condition in rule.commands.iter().chain(of_exceptions) {
                 if let Field::Named(path) = &condition.field

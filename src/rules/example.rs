@@ -25,10 +25,11 @@ pub(super) struct Example {
 
 impl Example {
     pub(super) fn call(&self) -> RuleCall<'_> {
-        RuleCall {
-            server: self.server.as_deref(),
-            toolset: self.toolset.as_deref(),
-            ..RuleCall::new(&self.tool, &self.args)
+        let call = RuleCall::new(&self.tool, &self.args);
+        match (&self.server, &self.toolset) {
+            (Some(server), _) => call.server(server),
+            (None, Some(toolset)) => call.toolset(toolset),
+            (None, None) => call,
         }
     }
 

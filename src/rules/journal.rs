@@ -64,8 +64,8 @@ impl JournalEntry {
             run: String::new(),
             call: String::new(),
             tool: call.tool.to_owned(),
-            server: call.server.map(str::to_owned),
-            toolset: call.toolset.map(str::to_owned),
+            server: call.server_name().map(str::to_owned),
+            toolset: call.toolset_id().map(str::to_owned),
             args: call.args.clone(),
             directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
             pins: ruling.pins.clone(),
@@ -92,11 +92,11 @@ impl JournalEntry {
     /// The recorded call, to decide about it again.
     #[must_use]
     pub fn call(&self) -> RuleCall<'_> {
-        RuleCall {
-            server: self.server.as_deref(),
-            toolset: self.toolset.as_deref(),
-            directory: Some(&self.directory),
-            ..RuleCall::new(&self.tool, &self.args)
+        let call = RuleCall::new(&self.tool, &self.args).directory(&self.directory);
+        match (&self.server, &self.toolset) {
+            (Some(server), _) => call.server(server),
+            (None, Some(toolset)) => call.toolset(toolset),
+            (None, None) => call,
         }
     }
 }

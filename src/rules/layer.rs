@@ -61,8 +61,8 @@ impl Ruling {
         }
         let asked = rules.into_values().filter_map(|spoke| self.question(&spoke));
         asked.reduce(Decision::and).unwrap_or_else(|| {
-            let asked = Decision::ask("no rule allows this call").key("default");
-            self.pinned(asked.metadata(metadata::GRANTABLE, true))
+            let asked = Decision::ask("no rule allows this call").with_key("default");
+            self.pinned(asked.with_metadata(metadata::GRANTABLE, true))
         })
     }
 
@@ -71,21 +71,22 @@ impl Ruling {
         let mut reasons: Vec<&str> = spoke.iter().map(|it| it.reason.as_str()).collect();
         reasons.dedup();
         let rule = json!({"id": &*first.rule, "file": first.file.as_deref(), "line": first.line});
-        let mut asked =
-            Decision::ask(reasons.join("; ")).key(&*first.rule).metadata(metadata::RULE, rule);
+        let mut asked = Decision::ask(reasons.join("; "))
+            .with_key(&*first.rule)
+            .with_metadata(metadata::RULE, rule);
         if !first.digest.is_empty() {
-            asked = asked.pin("rule", &*first.digest);
+            asked = asked.with_pin("rule", &*first.digest);
         }
         if spoke.iter().any(|it| it.every_time) {
-            asked = asked.metadata(metadata::EVERY_TIME, Value::Bool(true));
+            asked = asked.with_metadata(metadata::EVERY_TIME, Value::Bool(true));
         }
         if spoke.iter().all(|it| it.grantable) {
-            asked = asked.metadata(metadata::GRANTABLE, Value::Bool(true));
+            asked = asked.with_metadata(metadata::GRANTABLE, Value::Bool(true));
         }
         Some(self.pinned(asked))
     }
 
     fn pinned(&self, asked: Decision) -> Decision {
-        self.pins.iter().fold(asked, |asked, (what, digest)| asked.pin(what, digest))
+        self.pins.iter().fold(asked, |asked, (what, digest)| asked.with_pin(what, digest))
     }
 }

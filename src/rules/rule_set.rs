@@ -65,19 +65,19 @@ impl RuleSet {
     }
 
     /// Calls `each` with every rule that names the tool of a call.
-    pub(super) fn candidates(&self, call: RuleCall<'_>, mut each: impl FnMut(&RuleFile, &Rule)) {
+    pub(super) fn candidates(&self, call: &RuleCall<'_>, mut each: impl FnMut(&RuleFile, &Rule)) {
         let mut speaks = |(file, rule): (usize, usize)| {
             let Some(file) = self.files.get(file) else { return };
             let Some(rule) = file.rules.get(rule) else { return };
             let allows = rule.effect == ToolDecision::Allow;
-            if rule.tools.iter().any(|pattern| pattern.matches(&call, allows)) {
+            if rule.tools.iter().any(|pattern| pattern.matches(call, allows)) {
                 each(file, rule);
             }
         };
         let tool = folded(call.tool);
         let named = self.named.get(tool.as_ref());
         named.into_iter().flatten().for_each(|place| speaks(*place));
-        if let Some(own) = call.own_name.map(folded).filter(|own| *own != tool) {
+        if let Some(own) = call.own_name().map(folded).filter(|own| *own != tool) {
             let others = self.named.get(own.as_ref()).into_iter().flatten();
             others
                 .filter(|place| !named.is_some_and(|named| named.contains(place)))

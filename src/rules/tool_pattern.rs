@@ -71,16 +71,16 @@ impl ToolPattern {
     /// about tools of MCP servers: a server names its tools as it likes.
     pub(super) fn matches(&self, call: &RuleCall<'_>, allows: bool) -> bool {
         let source = match &self.source {
-            Origin::Any => !allows || call.server.is_none(),
-            Origin::Toolset(set) => call.toolset.is_some_and(|id| set.matches(id)),
-            Origin::Server(server) => call.server.is_some_and(|name| {
+            Origin::Any => !allows || call.server_name().is_none(),
+            Origin::Toolset(set) => call.toolset_id().is_some_and(|id| set.matches(id)),
+            Origin::Server(server) => call.server_name().is_some_and(|name| {
                 if allows { server.matches(name) } else { server.matches_folded(name) }
             }),
         };
         let named = |name: &str| {
             if allows { self.name.matches(name) } else { self.name.matches_folded(name) }
         };
-        source && (named(call.tool) || call.own_name.is_some_and(named))
+        source && (named(call.tool) || call.own_name().is_some_and(named))
     }
 
     pub(super) fn is_literal(&self) -> bool {
