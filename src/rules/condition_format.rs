@@ -280,7 +280,7 @@ fn classes(source: &mut Source, texts: &[(&str, Span<usize>)]) -> Option<Classes
 }
 
 /// Programs whose arguments are other programs or code, so that a rule about their first words allows anything.
-const RUNNERS: &[&str] = &[
+pub(super) const RUNNERS: &[&str] = &[
     "sudo", "doas", "su", "env", "xargs", "sh", "bash", "zsh", "dash", "fish", "python", "python3",
     "perl", "ruby", "node", "php", "eval", "exec", "ssh", "npx", "uvx", "bunx", "watch", "setsid",
     "parallel", "nohup", "timeout", "nice", "time", "command", "source", ".",

@@ -83,3 +83,8 @@ fn is_in_writable_place(program: &str, root: &Path) -> bool {
     }
     false
 }
+
+/// Whether a tool of this name is known to be a shell.
+pub(super) fn is_known_shell(name: &str) -> bool {
+    SHELLS.iter().any(|(tool, _)| tool.eq_ignore_ascii_case(name))
+}

@@ -89,10 +89,6 @@ impl Rules {
         Arc::clone(&self.shared.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.shared.engine
-    }
-
     pub(super) fn latest(&self) -> Option<Arc<RuleSet>> {
         self.in_force().sets.last().cloned()
     }
