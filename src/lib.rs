@@ -91,6 +91,7 @@
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
@@ -139,6 +140,8 @@ pub mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "rules")]
+pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod shell;

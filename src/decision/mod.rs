@@ -176,6 +176,31 @@ impl Decision {
         self
     }
 
+    /// The stricter of two decisions of one middleware. Two ASKs become one that asks all their questions; where both
+    /// have arguments, those of `other` count.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    ///
+    /// let both = Decision::ask("sends mail").with_key("mail").and(Decision::ask("to a new address").with_key("new"));
+    /// assert_eq!(both.questions().len(), 2);
+    /// assert_eq!(both.and(Decision::deny("no")), Decision::deny("no"));
+    /// ```
+    pub fn and(mut self, other: Self) -> Self {
+        let args = other.args.or(self.args.take());
+        let verdict = match (self.verdict, other.verdict) {
+            (denied @ Verdict::Deny(_), _) | (_, denied @ Verdict::Deny(_)) => denied,
+            (Verdict::Ask(mut questions), Verdict::Ask(more)) => {
+                questions.extend(more);
+                Verdict::Ask(questions)
+            }
+            (ask @ Verdict::Ask(_), _) | (_, ask @ Verdict::Ask(_)) => ask,
+            (Verdict::Undecided, Verdict::Undecided) => Verdict::Undecided,
+            _ => Verdict::Allow,
+        };
+        Self { verdict, args }
+    }
+
     /// The kind of the decision: ALLOW, ASK or DENY.
     #[must_use]
     pub fn decision(&self) -> ToolDecision {

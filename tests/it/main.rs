@@ -36,6 +36,7 @@ mod properties;
 mod pydantic;
 mod rate_limit;
 mod retries;
+mod rules;
 mod seal;
 mod secrecy;
 mod seeds;
