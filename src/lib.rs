@@ -90,6 +90,7 @@
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
@@ -128,6 +129,8 @@ pub mod handler;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 #[cfg(feature = "agent")]
