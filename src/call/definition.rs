@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::level::{Applied, SetId, Way};
 use super::source::ToolSource;
-use super::tool_layer;
 use crate::args::{Args, digest};
 use crate::decision::Question;
 
@@ -44,8 +43,8 @@ impl ToolKind {
 /// use serde_json::json;
 ///
 /// let definition = ToolDefinition::new("search", json!({"type": "object"}))
-///     .description("Searches the archive")
-///     .kind(ToolKind::External);
+///     .with_description("Searches the archive")
+///     .with_kind(ToolKind::External);
 /// assert_eq!(definition.name(), "search");
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
@@ -152,14 +151,14 @@ impl ToolDefinition {
 
     /// Sets the description that the model reads.
     #[must_use]
-    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
+    pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
 
     /// Replaces the JSON Schema of the arguments that the model is shown.
     #[must_use]
-    pub fn parameters(mut self, parameters: Value) -> Self {
+    pub fn with_parameters(mut self, parameters: Value) -> Self {
         self.parameters = Arc::new(parameters);
         self
     }
@@ -167,7 +166,7 @@ impl ToolDefinition {
     /// Sets how calls are executed. A wrapper can make a tool stricter, never laxer: the gate applies the strictest
     /// kind that the toolset and the wrappers set.
     #[must_use]
-    pub fn kind(mut self, kind: ToolKind) -> Self {
+    pub fn with_kind(mut self, kind: ToolKind) -> Self {
         self.kind = kind;
         self
     }
@@ -175,7 +174,7 @@ impl ToolDefinition {
     /// Whether calls of this tool never overlap other calls of the response (rule T1). A wrapper cannot make a
     /// sequential tool concurrent.
     #[must_use]
-    pub fn sequential(mut self, sequential: bool) -> Self {
+    pub fn with_sequential(mut self, sequential: bool) -> Self {
         self.sequential = sequential;
         self
     }
@@ -184,7 +183,7 @@ impl ToolDefinition {
     /// its end was not seen. The tool gets the same [idempotency key](crate::RunContext::idempotency_key) each time.
     /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
-    pub fn idempotent(mut self, idempotent: bool) -> Self {
+    pub fn with_idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
@@ -192,7 +191,7 @@ impl ToolDefinition {
     /// How often the model may retry this tool within one run, in place of the numbers of its toolset and of the
     /// [agent](crate::Agent::max_retries). A wrapper can lower the number, never raise it.
     #[must_use]
-    pub fn max_retries(mut self, max: u32) -> Self {
+    pub fn with_max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);
         self
     }
@@ -201,14 +200,14 @@ impl ToolDefinition {
     /// approval. After a crash, a recorded call is not executed again, and a call whose end was not seen is reported.
     /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
-    pub fn journaled(mut self, journaled: bool) -> Self {
+    pub fn with_journaled(mut self, journaled: bool) -> Self {
         self.journaled = journaled;
         self
     }
 
     /// Adds a value that predicates, handlers and pages can read under this key.
     #[must_use]
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
@@ -256,19 +255,19 @@ impl ToolDefinition {
 
     /// The description that the model reads.
     #[must_use]
-    pub fn get_description(&self) -> &str {
+    pub fn description(&self) -> &str {
         &self.description
     }
 
     /// The JSON Schema of the arguments.
     #[must_use]
-    pub fn get_parameters(&self) -> &Value {
+    pub fn parameters(&self) -> &Value {
         &self.parameters
     }
 
     /// How calls are executed: the strictest kind that the toolset and the wrappers set.
     #[must_use]
-    pub fn get_kind(&self) -> ToolKind {
+    pub fn kind(&self) -> ToolKind {
         self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
     }
 
@@ -299,13 +298,13 @@ impl ToolDefinition {
 
     /// How often the model may retry this tool within one run; `None` where the agent decides.
     #[must_use]
-    pub fn get_max_retries(&self) -> Option<u32> {
+    pub fn max_retries(&self) -> Option<u32> {
         self.max_retries
     }
 
     /// The values that were added for predicates, handlers and pages, by key.
     #[must_use]
-    pub fn get_metadata(&self) -> &Map<String, Value> {
+    pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
 
@@ -443,6 +442,11 @@ fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
         _ => without_prose(value),
     };
     Some((key.clone(), value))
+}
+
+/// The layer name of questions that the tool itself asks.
+pub(crate) fn tool_layer(name: &str) -> String {
+    format!("tool `{name}`")
 }
 
 #[cfg(test)]
