@@ -104,3 +104,16 @@ fn built(value: &Value, has_schema: bool) -> CallToolResult {
 pub(super) fn failed(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
+
+/// Whether the outcome still is what this result says, so that the result may be passed on as it came.
+pub(super) fn is_of(came: &CallToolResult, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Returned(returned) => {
+            came.is_error != Some(true) && value(came) == returned.return_value
+        }
+        Outcome::Failed(failed) => {
+            came.is_error == Some(true) && text(&came.content) == failed.message
+        }
+        _ => false,
+    }
+}

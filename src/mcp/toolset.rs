@@ -247,10 +247,10 @@ impl McpToolset {
         let name = tool.name.to_string();
         let idempotent = self.connection.launch.idempotent.contains(&name);
         ToolDefinition::new(name, schema)
-            .description(tool.description.clone().unwrap_or_default().into_owned())
+            .with_description(tool.description.clone().unwrap_or_default().into_owned())
             .with_server(Arc::clone(&self.connection.name))
-            .idempotent(idempotent)
-            .metadata("mcp", beside)
+            .with_idempotent(idempotent)
+            .with_metadata("mcp", beside)
     }
 
     /// Resources and prompts, as the tools under which a guard judges them.
