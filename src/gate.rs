@@ -314,6 +314,7 @@ fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, S
     match error {
         ToolError::Retry(it) => Ok(Outcome::Retry(it)),
         ToolError::Failed(it) => Ok(Outcome::Failed(it)),
+        ToolError::Unknown(it) => Ok(Outcome::Unknown(it)),
         ToolError::ApprovalRequired(it) => {
             let mut deferral = Deferral::approval(record.questions(Some(own_question(it, tool))));
             deferral.changed = record.approval().map(|_| "the tool asks again".to_owned());

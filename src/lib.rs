@@ -91,6 +91,7 @@
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
 //! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
@@ -132,6 +133,8 @@ pub mod handler;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 #[cfg(feature = "agent")]
