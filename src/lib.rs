@@ -163,7 +163,8 @@ pub use call::{
     ToolDefinition, ToolKind, Usage, UsageLimits,
 };
 pub use decision::{
-    Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
+    Change, Decision, Denial, IntoDecision, Preview, PreviewContent, Question, QuestionId,
+    ToolBlocked, ToolDecision,
 };
 pub use deferred::{
     Answered, Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval,
