@@ -119,7 +119,7 @@ impl ToolMiddleware for Changes {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match call.name() {
             "list_files" | "read_file" => Decision::allow(),
-            "move_file" => Decision::ask("moves a file").key("move"),
+            "move_file" => Decision::ask("moves a file").with_key("move"),
             "delete_file" | "write_file" => ask_about_content(cx, call).await.into(),
             _ => Decision::deny("No rule allows this tool."),
         }
@@ -138,10 +138,10 @@ async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision,
     let old = content.as_deref().map(String::from_utf8_lossy);
     let (ask, preview) = match (call.name(), old.as_deref()) {
         ("delete_file", None) => {
-            return Ok(Decision::ask("deletes what is not there").key("delete"));
+            return Ok(Decision::ask("deletes what is not there").with_key("delete"));
         }
         ("delete_file", Some(old)) => (
-            Decision::ask(format!("deletes {bytes} bytes")).key("delete"),
+            Decision::ask(format!("deletes {bytes} bytes")).with_key("delete"),
             Preview::first_lines(path, old, FIRST_LINES),
         ),
         (_, old) => {
@@ -149,11 +149,11 @@ async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision,
                 Some(_) => Decision::ask(format!("replaces {bytes} bytes")),
                 None => Decision::ask("writes a new file"),
             };
-            (ask.key("write"), Preview::diff(path, old, call.args().str("text")))
+            (ask.with_key("write"), Preview::diff(path, old, call.args().str("text")))
         }
     };
     // The text is not the whole file where a file is no UTF-8, so the digest covers the bytes too.
-    Ok(ask.preview(preview.covering(content.unwrap_or_default())))
+    Ok(ask.with_preview(preview.covering(content.unwrap_or_default())))
 }
 
 /// The arguments of a tool that are paths. A tool that is not listed is denied, so that a new tool has no permissions.

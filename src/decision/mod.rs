@@ -38,7 +38,7 @@ pub enum ToolDecision {
 /// ```
 /// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
 ///
-/// let ask = Decision::ask("delete a.log?").key("delete");
+/// let ask = Decision::ask("delete a.log?").with_key("delete");
 /// assert_eq!(ask.decision(), ToolDecision::Ask);
 ///
 /// // Arguments alone mean ALLOW with those arguments, a `ToolBlocked` means DENY.
@@ -145,7 +145,7 @@ impl Decision {
 
     /// Sets a stable key for the question of an ASK, so that an approval still covers the question when the text of the
     /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
-    pub fn key(mut self, key: impl Into<String>) -> Self {
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let key = key.into();
             questions.iter_mut().for_each(|question| question.key.clone_from(&key));
@@ -155,7 +155,7 @@ impl Decision {
 
     /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::metadata) lists the keys
     /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (key, value) = (key.into(), value.into());
             for question in questions {
@@ -167,7 +167,7 @@ impl Decision {
 
     /// Pins the question of an ASK to the content of something it is about, for example a file: another digest on the
     /// approved pass makes it a new question (rule A1). `what` names the content.
-    pub fn pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
+    pub fn with_pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (what, digest) = (what.into(), digest.into());
             for question in questions {
@@ -182,10 +182,10 @@ impl Decision {
     ///
     /// ```
     /// use countersign::{Decision, Preview};
-    /// let ask = Decision::ask("writes a file").key("write").preview(Preview::diff("a.txt", "old\n", "new\n"));
+    /// let ask = Decision::ask("writes a file").with_key("write").with_preview(Preview::diff("a.txt", "old\n", "new\n"));
     /// assert!(ask.questions()[0].pins().contains_key("preview of a.txt"));
     /// ```
-    pub fn preview(mut self, preview: Preview) -> Self {
+    pub fn with_preview(mut self, preview: Preview) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             questions.iter_mut().for_each(|question| question.attach(preview.clone()));
         }

@@ -20,7 +20,7 @@ const CONTEXT: usize = 3;
 const DIFF_TIME: Duration = Duration::from_millis(250);
 
 /// What a call would change, or what it is about, for the person who decides: a unified diff, a text or a table (rule
-/// S7). A layer attaches it with [`Decision::preview`](super::Decision::preview), a tool with
+/// S7). A layer attaches it with [`Decision::with_preview`](super::Decision::with_preview), a tool with
 /// [`Tool::with_preview`](crate::Tool::with_preview). Every surface shows it with its author.
 ///
 /// A digest of the full content becomes a pin of the question: if the content is another one on the approved pass, the
@@ -34,7 +34,7 @@ const DIFF_TIME: Duration = Duration::from_millis(250);
 /// use countersign::{Decision, Preview};
 ///
 /// let change = Preview::diff("notes.md", "one\ntwo\n", "one\n2\n");
-/// let ask = Decision::ask("writes a file").key("write").preview(change);
+/// let ask = Decision::ask("writes a file").with_key("write").with_preview(change);
 /// let question = &ask.questions()[0];
 /// assert_eq!(question.previews()[0].title(), "notes.md");
 /// assert_eq!(question.pins()["preview of notes.md"], question.previews()[0].digest().unwrap());
@@ -230,7 +230,7 @@ impl Preview {
     ///
     /// ```
     /// use countersign::{Decision, Preview};
-    /// let ask = Decision::ask("rotate the log?").preview(Preview::text("app.log", "…").without_pin());
+    /// let ask = Decision::ask("rotate the log?").with_preview(Preview::text("app.log", "…").without_pin());
     /// assert!(ask.questions()[0].pins().is_empty());
     /// ```
     #[must_use]

@@ -219,6 +219,14 @@ fn inline(value: &Value, rule: Rule, limits: Limits) -> Vec<Piece> {
     }
 }
 
+/// The longest name, unless the limits allow a longer line.
+const NAME: usize = 80;
+
+/// A name within the limits, safe to print.
+pub(super) fn name(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
+    omitted.join(&elide(pieces(text, Style::NAME), limits.name(NAME)))
+}
+
 /// At most so many of the lines: the first two thirds, a mark with the number of those that are left out, and the last.
 pub(super) fn window<T>(lines: Vec<T>, most: usize, mark: impl FnOnce(usize) -> T) -> Vec<T> {
     let all = lines.len();

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use super::field::{Limits, window};
+use super::field::{Limits, name, window};
 use super::keys::{Rule, names_script};
 use super::mask::masked;
 use super::piece::{Omitted, Piece, Style, counted, elide, left_out};
-use super::view::name;
 use crate::decision::{Change, Preview, PreviewContent, Question};
 
 /// The longest title in a heading, in characters.

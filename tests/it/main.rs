@@ -32,6 +32,7 @@ mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod previews;
+mod program;
 mod properties;
 mod pydantic;
 mod rate_limit;

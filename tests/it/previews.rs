@@ -75,7 +75,7 @@ impl File {
         let file = self.clone();
         let layer = decide_fn(move |call| {
             let change = file.change("a.txt", call.args().str("text").unwrap_or_default());
-            Decision::ask("write?").preview(change)
+            Decision::ask("write?").with_preview(change)
         });
         let tools = FunctionToolset::new().id("files").tool(tool_fn("write_file", "", body));
         tools.layered(layer.named("Files").into_layer())
@@ -188,7 +188,7 @@ async fn content_that_changes_by_itself_is_not_asked_about_again() {
     let recorder = Recorder::new(["write_file"]);
     let layer = decide_fn(move |_| {
         let log = format!("{} lines", lines.fetch_add(1, Ordering::Relaxed));
-        Decision::ask("rotate?").preview(Preview::text("app.log", &log).without_pin())
+        Decision::ask("rotate?").with_preview(Preview::text("app.log", &log).without_pin())
     });
     let turn = Turn::new(recorder.clone().layered(layer.named("Log").into_layer()));
     let first = suspended(turn.run(write("x")).await.unwrap());
@@ -275,7 +275,7 @@ async fn a_long_preview_is_cut_and_its_digest_is_of_all_of_it() {
     let PreviewContent::Text { text } = huge.content() else { panic!("a text") };
     assert_eq!((text.len(), huge.lines_cut()), (64 * 1024, 1));
 
-    let layer = decide_fn(move |_| Decision::ask("write?").preview(one.clone()));
+    let layer = decide_fn(move |_| Decision::ask("write?").with_preview(one.clone()));
     let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
     let report = Turn::new(tools).run(write("x")).await.unwrap();
     let requests = suspended(report).requests();
@@ -294,7 +294,7 @@ async fn the_ledger_stores_the_previews() {
     let ledger = Ledger::new(MemoryStore::new());
     let agent =
         Agent::new(Script::calls(write("two\n")), asking(file.tools())).ledger(ledger.clone());
-    let agent = agent.output(text().or_deferred());
+    let agent = agent.with_output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     let listed = ledger.list(None, 10).await.unwrap().records;
     let stored: Vec<_> = listed[0]
@@ -321,7 +321,7 @@ async fn hostile_content_is_inert() {
         Preview::table(hostile, [hostile], [[hostile]]),
     ];
     for preview in previews {
-        let layer = decide_fn(move |_| Decision::ask("write?").preview(preview.clone()));
+        let layer = decide_fn(move |_| Decision::ask("write?").with_preview(preview.clone()));
         let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
         let report = Turn::new(tools).run(write("x")).await.unwrap();
         let requests = suspended(report).requests();
@@ -346,7 +346,7 @@ async fn keys_are_masked_in_previews_and_nothing_in_scripts() {
         format!("# keep\n-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\nend\n");
     for (path, masked) in [("notes.txt", true), ("run.sh", false)] {
         for preview in [Preview::diff(path, None, key.as_str()), Preview::text(path, &key)] {
-            let layer = decide_fn(move |_| Decision::ask("write?").preview(preview.clone()));
+            let layer = decide_fn(move |_| Decision::ask("write?").with_preview(preview.clone()));
             let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
             let report = Turn::new(tools).run(write("x")).await.unwrap();
             let text = view(&suspended(report).requests(), Limits::none()).text(100);
@@ -360,9 +360,9 @@ async fn keys_are_masked_in_previews_and_nothing_in_scripts() {
 #[tokio::test]
 async fn previews_with_one_title_have_a_pin_each() {
     let ask = Decision::ask("write?")
-        .pin("a.txt", "digest")
-        .preview(Preview::text("a.txt", "one"))
-        .preview(Preview::text("a.txt", "two"));
+        .with_pin("a.txt", "digest")
+        .with_preview(Preview::text("a.txt", "one"))
+        .with_preview(Preview::text("a.txt", "two"));
     assert_eq!(ask.questions()[0].pins().len(), 3);
     let layer = from_fn(move |_| {
         let ask = ask.clone();
