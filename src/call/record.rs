@@ -230,6 +230,11 @@ impl CallRecord {
         Err(())
     }
 
+    /// The arguments with which the latest attempt has reached the gate.
+    pub(crate) fn args_at_gate(&self) -> Option<Args> {
+        self.lock().at_gate.clone()
+    }
+
     /// Whether these arguments were validated before the pass. Compared by identity: equal ones may be validated twice.
     pub(crate) fn knows(&self, args: &Args) -> bool {
         self.valid.same(args)

@@ -1,6 +1,7 @@
 //! The decision of a middleware about a call: ALLOW, ASK or DENY, optionally with changed arguments.
 
 mod conversion;
+mod preview;
 mod question;
 
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
+pub use preview::{Change, Preview, PreviewContent};
 pub use question::{Question, QuestionId};
 
 /// The three kinds of decision, from the mildest to the strictest: of several decisions, the greatest wins (rule D1).
@@ -201,6 +203,21 @@ impl Decision {
         Self { verdict, args }
     }
 
+    /// Adds a [`Preview`] to the question of an ASK, for every surface to show beside the call. The digest of its full
+    /// content is a pin of the question, unless the content changes by itself (rule S7).
+    ///
+    /// ```
+    /// use countersign::{Decision, Preview};
+    /// let ask = Decision::ask("writes a file").with_key("write").with_preview(Preview::diff("a.txt", "old\n", "new\n"));
+    /// assert!(ask.questions()[0].pins().contains_key("preview of a.txt"));
+    /// ```
+    pub fn with_preview(mut self, preview: Preview) -> Self {
+        if let Verdict::Ask(questions) = &mut self.verdict {
+            questions.iter_mut().for_each(|question| question.attach(preview.clone()));
+        }
+        self
+    }
+
     /// The kind of the decision: ALLOW, ASK or DENY.
     #[must_use]
     pub fn decision(&self) -> ToolDecision {
@@ -282,6 +299,7 @@ impl Decision {
                         questions.iter_mut().filter(|question| question.layer.is_empty())
                     {
                         question.layer = layer.to_string();
+                        question.sign();
                     }
                 }
             }

@@ -82,6 +82,18 @@ impl ToolError {
         Self::Unknown(ToolUnknown { message: message.into() })
     }
 
+    /// The error itself, without its meaning for a call.
+    pub(crate) fn into_box(self) -> BoxError {
+        match self {
+            Self::Retry(error) => error.into(),
+            Self::Failed(error) => error.into(),
+            Self::ApprovalRequired(error) => error.into(),
+            Self::CallDeferred(error) => error.into(),
+            Self::Unknown(error) => error.into(),
+            Self::Fatal(error) | Self::Other(error) => error,
+        }
+    }
+
     /// Classifies an error by its own type, or by the type of one of its sources.
     fn of(error: BoxError) -> Self {
         let error = match error.downcast::<FatalError>() {

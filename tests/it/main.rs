@@ -31,6 +31,7 @@ mod nesting;
 mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod previews;
 mod program;
 mod properties;
 mod pydantic;
