@@ -89,6 +89,7 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
@@ -125,6 +126,8 @@ pub mod gate;
 #[cfg(feature = "genai")]
 pub mod genai;
 pub mod handler;
+#[cfg(feature = "inbox")]
+pub mod inbox;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
