@@ -90,6 +90,7 @@
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
+//! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
@@ -118,6 +119,8 @@ pub mod agent;
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
+#[cfg(feature = "cli")]
+pub mod config;
 pub mod decision;
 pub mod deferred;
 pub mod docs;
@@ -163,7 +166,7 @@ pub use agent::{
 pub use args::{Args, ArgsError, IntoArgs};
 pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
-    ToolDefinition, ToolKind, Usage, UsageLimits,
+    ToolDefinition, ToolKind, ToolSource, Usage, UsageLimits,
 };
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,

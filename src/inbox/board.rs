@@ -63,7 +63,7 @@ impl Board {
 impl Item {
     fn of(ledger: &Ledger, record: Record) -> Self {
         let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
-        let requester = record.ask.get_principal().map(|name| ledger.canonical_name(name));
+        let requester = record.ask.principal().map(|name| ledger.canonical_name(name));
         let key = key(&record, requester.as_deref());
         Self { key, due, requester: requester.unwrap_or_default(), record }
     }
@@ -77,8 +77,8 @@ impl Item {
     pub(super) fn has(&self, words: &[String]) -> bool {
         let ask = &self.record.ask;
         let mut text = format!("{}\n{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run(), self.requester);
-        text += &show::json(ask.get_args());
-        for question in ask.get_questions() {
+        text += &show::json(ask.args());
+        for question in ask.questions() {
             text += &format!("\n{}\n{}", question.layer(), question.reason());
         }
         let text = text.to_lowercase();
@@ -88,12 +88,12 @@ impl Item {
 
 fn key(record: &Record, requester: Option<&str>) -> String {
     let ask = &record.ask;
-    if ask.get_quorum().approvals > 1 {
+    if ask.quorum().approvals > 1 {
         return ask.id().to_owned();
     }
     let requests = ask.requests();
     let group = requests.iter().next().and_then(|call| requests.group_key(call.id()));
-    let all = json!([ask.run(), group, requester, ask.get_quorum().not_the_requester]);
+    let all = json!([ask.run(), group, requester, ask.quorum().not_the_requester]);
     let digest = Sha256::digest(all.to_string());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

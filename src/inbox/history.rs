@@ -94,9 +94,9 @@ fn is_by(ledger: &Ledger, record: &Record, name: &str) -> bool {
 fn has(record: &Record, words: &[String]) -> bool {
     let ask = &record.ask;
     let mut text = format!("{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run());
-    text += ask.get_principal().unwrap_or_default();
-    text += &show::json(ask.get_args());
-    for question in ask.get_questions() {
+    text += ask.principal().unwrap_or_default();
+    text += &show::json(ask.args());
+    for question in ask.questions() {
         text += &format!("\n{}\n{}", question.layer(), question.reason());
     }
     if let Some(decision) = &record.decision {

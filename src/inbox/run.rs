@@ -38,7 +38,7 @@ pub(super) async fn run(
     }
     // A conversation tells of all calls of its run.
     let whole = seen.len() == all.len();
-    let record = if whole { app.ledger.get_run(run).await? } else { None };
+    let record = if whole { app.ledger.load_run(run).await? } else { None };
     let looker = Looker::new(&app.ledger, &who).await?;
     let asks: Vec<_> = seen.iter().map(|record| looker.ask(record)).collect();
     Ok(Json(json!({

@@ -223,7 +223,7 @@ impl Told {
         let ask = &record.ask;
         let agent = ask.path().rsplit_once('/').map_or("", |(agent, _)| agent);
         let (tool, agent) = (name(ask.tool()), name(agent));
-        let requester = ask.get_principal().map(name);
+        let requester = ask.principal().map(name);
         let by = record.decision.as_ref().map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
         let came = match (&record.decision, record.state) {
             (_, AskState::Pending) => None,

@@ -1,7 +1,5 @@
 //! The view of one pending call: the data that every surface shows.
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -9,7 +7,6 @@ use super::field::{Field, Leaf, Limits, leaves};
 use super::keys::Rule;
 use super::mask::masked;
 use super::piece::{Omitted, Style, counted, elide, pieces};
-use super::text;
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
@@ -150,19 +147,6 @@ impl CallView {
     pub fn all(requests: &DeferredToolRequests, limits: Limits) -> Vec<Self> {
         requests.iter().filter_map(|call| Self::of(requests, call.id(), limits)).collect()
     }
-
-    /// The call as text, at most this many columns wide. Longer lines are wrapped and indented, so that no value can
-    /// begin a line that looks like another part of the view.
-    #[must_use]
-    pub fn text(&self, width: usize) -> String {
-        text::lines(self, width).join("\n")
-    }
-}
-
-impl fmt::Display for CallView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(100))
-    }
 }
 
 fn name(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
@@ -302,10 +286,10 @@ mod tests {
     #[test]
     fn the_real_call_comes_first_and_what_others_wrote_below_it() {
         let ask = Decision::ask("write a.log?")
-            .pin("a.log", "abc123")
-            .metadata(metadata::APPROVAL_DESCRIPTION, "Harmless.\nReads a file.\u{1b}[2J")
-            .metadata("risk", json!({"level": "none"}));
-        let also = Decision::ask("").key("large");
+            .with_pin("a.log", "abc123")
+            .with_metadata(metadata::APPROVAL_DESCRIPTION, "Harmless.\nReads a file.\u{1b}[2J")
+            .with_metadata("risk", json!({"level": "none"}));
+        let also = Decision::ask("").with_key("large");
         let args = json!({"path": "a.log", "content": "one\ntwo\n", "mode": {"append": true, "tags": ["x", 1]}});
         let mut requests = requests(call(args), &[ask, also], Some("path"));
         requests.metadata.entry("c1".into()).or_default().insert("worker".into(), json!("root"));
@@ -449,9 +433,9 @@ mod tests {
         assert!(left_out(json!({"text": "x\n".repeat(100)})));
         for decision in [
             Decision::ask(long.clone()),
-            Decision::ask("sure?").key("k").pin("file", long.clone()),
-            Decision::ask("sure?").metadata("note", long.clone()),
-            Decision::ask("sure?").metadata("note", vec![json!({"a": [1]}); 50]),
+            Decision::ask("sure?").with_key("k").with_pin("file", long.clone()),
+            Decision::ask("sure?").with_metadata("note", long.clone()),
+            Decision::ask("sure?").with_metadata("note", vec![json!({"a": [1]}); 50]),
         ] {
             let requests = requests(call(json!({"path": "a"})), &[decision], None);
             assert!(CallView::of(&requests, "c1", Limits::default()).unwrap().left_out);
@@ -523,7 +507,7 @@ mod tests {
         ];
         proptest!(|(name in hostile.clone(), key in hostile.clone(), value in hostile, width in 0_usize..120)| {
             let args = json!({key: value.clone(), "nested": {"command": value.clone(), "list": [value.clone(), 1]}});
-            let ask = Decision::ask(value.clone()).metadata(name.clone(), value.clone());
+            let ask = Decision::ask(value.clone()).with_metadata(name.clone(), value.clone());
             let requests = requests(ToolCall::new("c1", name, args.clone()), &[ask], Some(&value));
             let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
             for line in view.text(width).split('\n') {

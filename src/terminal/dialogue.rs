@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::askable;
 use super::choice::{Choice, HELP, Scope};
 use super::screen::{Gone, Kind, Prompt, Screen};
 use crate::args::Args;
@@ -386,6 +385,11 @@ fn object(text: &str) -> Result<Args, String> {
     }
 }
 
+/// The calls that a person is asked about: those that need an approval and are not blocked.
+pub(super) fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
+    requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -424,8 +428,9 @@ mod tests {
         let ask = |reason: &str| {
             Deferral::approval(Decision::ask(reason).named(|| "Files".into()).questions().to_vec())
         };
-        let blocked =
-            Decision::ask("frozen").metadata(APPROVAL_POLICY, BLOCKED).named(|| "Freeze".into());
+        let blocked = Decision::ask("frozen")
+            .with_metadata(APPROVAL_POLICY, BLOCKED)
+            .named(|| "Freeze".into());
         let mut external = Deferral::approval(Vec::new());
         external.kind = crate::DeferralKind::External;
         let calls = [
