@@ -35,6 +35,8 @@ pub(crate) fn router() -> Router {
         .route("/login.js", get(async || script(include_str!("pages/login.js"))))
         .route("/api/login", post(login))
         .route("/logout", get(logout))
+        // Browsers ask for it on pages without an icon.
+        .route("/favicon.ico", get(async || StatusCode::NO_CONTENT))
 }
 
 pub(crate) fn html(text: &'static str) -> Response {

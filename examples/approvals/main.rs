@@ -117,7 +117,9 @@ fn app(
         .with_link("Start a demo run", "/demo")
         .with_check(demo::check)
         // The workers of this process need not look at the store to see it.
-        .with_on_decision(move |_| drop(decided.send(())))
+        .with_on_decision(move |_| {
+            decided.send_replace(());
+        })
         .with_shutdown(stopped(stop));
     let healthz = async move || match ledger.list(Some(AskState::Pending), 1).await {
         Ok(_) => (StatusCode::OK, r#"{"status":"ok"}"#),

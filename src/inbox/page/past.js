@@ -94,9 +94,9 @@ export function past(host) {
     $("numbers").replaceChildren(
       tile("Pending", String(body.waiting)),
       tile("Oldest", took(body.oldest_ms)),
-      tile("Decided, 7 days", String(body.decided)),
-      tile("Time to decision, p50", took(body.p50_ms)),
-      tile("p95", took(body.p95_ms)),
+      tile("Decided, 7 d", String(body.decided)),
+      tile("Decision, p50", took(body.p50_ms)),
+      tile("Decision, p95", took(body.p95_ms)),
       tile("Denied", body.denied_per_mille === null ? "–" : `${(body.denied_per_mille / 10).toFixed(1)} %`),
       tile("Expired", String(body.expired)));
   }
