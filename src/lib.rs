@@ -89,6 +89,7 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
@@ -130,6 +131,8 @@ pub mod gate;
 #[cfg(feature = "genai")]
 pub mod genai;
 pub mod handler;
+#[cfg(feature = "inbox")]
+pub mod inbox;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;

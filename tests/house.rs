@@ -28,6 +28,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("seal", 11),
     ("ai_sdk", 12),
     ("genai", 12),
+    ("inbox", 12),
     ("postgres", 12),
     ("shell", 12),
     ("sqlite", 12),

@@ -3,14 +3,18 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use countersign::ledger::{LedgerError, Winner};
 use serde_json::{Value, json};
 
-use crate::view;
+use super::principal::Rejection;
+use super::view;
+use crate::ledger::{LedgerError, Winner};
+
+/// The answer of a handler.
+pub(super) type Reply = Result<Json<Value>, Refused>;
 
 /// `{"error": word, "message": sentence, …}`.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(super) struct Refused {
     status: StatusCode,
     error: &'static str,
     message: String,
@@ -18,38 +22,55 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
         Self { status, error, message: message.into(), more: None }
     }
 
     /// What was sent cannot be done, and never could.
-    pub(crate) fn bad(error: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn bad(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error, message)
     }
 
-    pub(crate) fn forbidden(error: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn forbidden(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, error, message)
     }
 
-    pub(crate) fn gone(error: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn gone(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, error, message)
     }
 
-    pub(crate) fn unauthenticated() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Say who you are first.")
+    /// Whether a login would help.
+    pub(super) fn is_unauthenticated(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
     }
 
-    pub(crate) fn unknown_ask() -> Self {
+    pub(super) fn unknown_ask() -> Self {
         Self::new(StatusCode::NOT_FOUND, "unknown_ask", "There is no such request.")
     }
 
-    /// Somebody else was first: who, what and when.
-    pub(crate) fn lost(winner: &Winner) -> Self {
+    pub(super) fn unknown_run() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_run", "There is no such run.")
+    }
+
+    /// Another person was first: who, what and when.
+    pub(super) fn lost(winner: &Winner) -> Self {
         let by = view::names(&winner.by);
         let message = format!("Already decided by {by}: {}.", view::past(&winner.decision));
         let decision = view::decision(&winner.by, &winner.decision, winner.at);
         let more = Some(("winner", decision));
         Self { more, ..Self::new(StatusCode::CONFLICT, "already_decided", message) }
+    }
+}
+
+impl From<Rejection> for Refused {
+    fn from(rejection: Rejection) -> Self {
+        let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::FORBIDDEN);
+        let word = match status {
+            StatusCode::UNAUTHORIZED => "unauthenticated",
+            StatusCode::FORBIDDEN => "forbidden",
+            _ => "rejected",
+        };
+        Self::new(status, word, rejection.message())
     }
 }
 
@@ -73,12 +94,19 @@ impl From<LedgerError> for Refused {
     }
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
+impl Refused {
+    /// The answer, as JSON.
+    pub(super) fn body(self) -> Value {
         let mut body = json!({"error": self.error, "message": self.message});
         if let Some((key, value)) = self.more {
             body[key] = value;
         }
-        (self.status, Json(body)).into_response()
+        body
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.body())).into_response()
     }
 }

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
-use countersign::show::{self, CallView, Limits};
-use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::authorize::Principal;
-use crate::queue::Entry;
+use super::entry::Entry;
+use super::principal::Principal;
+use crate::call::ToolCall;
+use crate::ledger::{
+    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
+};
+use crate::outcome::Outcome;
+use crate::show::{self, CallView, Limits};
 
 /// How much of a text is shown that is not about what will run.
 const MOST: usize = 600;
 
 /// An ask that cannot be decided, and why.
-pub(crate) fn refused(row: &RefusedRow) -> Value {
+pub(super) fn refused(row: &RefusedRow) -> Value {
     let why = match &row.error {
         LedgerError::Changed { .. } => {
             "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
@@ -28,39 +30,40 @@ pub(crate) fn refused(row: &RefusedRow) -> Value {
 }
 
 /// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
-pub(crate) struct Looker<'a> {
+pub(super) struct Looker<'a> {
     ledger: &'a Ledger,
     who: &'a Principal,
     now: Millis,
 }
 
 impl<'a> Looker<'a> {
-    pub(crate) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+    pub(super) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
         Ok(Self { ledger, who, now: ledger.now().await? })
     }
 
     /// The store's time.
-    pub(crate) fn now(&self) -> Millis {
+    pub(super) fn now(&self) -> Millis {
         self.now
     }
 
     /// An entry of the list: an ask, and those about equal calls.
-    pub(crate) fn entry(&self, entry: &Entry) -> Value {
-        let mut value = self.ask(&entry.record);
-        let same = entry.same.iter();
+    pub(super) fn entry(&self, entry: &Entry) -> Value {
+        let mut value = self.ask(&entry.item.record);
+        let same = entry.same.iter().map(|it| &it.record);
         let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
-        value["key"] = entry.key.as_str().into();
+        value["key"] = entry.item.key.as_str().into();
+        value["due"] = entry.item.due.into();
         value["same"] = same.collect();
         value
     }
 
     /// An ask, for people to look at.
-    pub(crate) fn ask(&self, record: &Record) -> Value {
+    pub(super) fn ask(&self, record: &Record) -> Value {
         self.shown(record, Limits::default())
     }
 
     /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
-    pub(crate) fn whole(&self, record: &Record) -> Value {
+    pub(super) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
         value["args"] = show::json(record.ask.args()).into();
         value
@@ -98,13 +101,14 @@ impl<'a> Looker<'a> {
         let mut votes = record.counting_votes(self.now);
         json!({
             "needed": record.ask.quorum().approvals,
-            "may_approve": self.ledger.may_approve(record, &self.who.0),
+            "may_approve": self.ledger.may_approve(record, self.who.name()) && self.who.decides(record),
+            "may_decide": self.who.decides(record),
             "voted": votes.any(|vote| self.is_own(vote) && vote.fingerprint == record.fingerprint),
         })
     }
 
     fn is_own(&self, vote: &Vote) -> bool {
-        self.ledger.canonical_name(&vote.by) == self.ledger.canonical_name(&self.who.0)
+        self.ledger.canonical_name(&vote.by) == self.ledger.canonical_name(self.who.name())
     }
 
     /// What several have said so far, by what would run: an edit is a proposal of its own. Only what counts (rule A8).
@@ -133,7 +137,7 @@ impl<'a> Looker<'a> {
 }
 
 /// Who said what, and when.
-pub(crate) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
+pub(super) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
     let message = match answer {
         Answer::Deny { message } => Some(short(message)),
         _ => None,
@@ -164,7 +168,7 @@ fn outcome(record: &Record) -> Option<Value> {
 }
 
 /// What was done to the ask, in one word.
-pub(crate) fn past(answer: &Answer) -> &'static str {
+pub(super) fn past(answer: &Answer) -> &'static str {
     match answer {
         Answer::Approve { args: None } => "approved",
         Answer::Approve { args: Some(_) } => "approved with changes",
@@ -174,7 +178,7 @@ pub(crate) fn past(answer: &Answer) -> &'static str {
 }
 
 /// Names of people, to read.
-pub(crate) fn names(by: &[String]) -> String {
+pub(super) fn names(by: &[String]) -> String {
     by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>().join(" and ")
 }
 

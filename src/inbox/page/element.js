@@ -29,3 +29,11 @@ export function ago(milliseconds) {
 }
 
 export const names = (by) => by.join(" and ");
+
+/** How long, roughly: `4 s`, `12 min`, `3.5 h`, `2 d`. */
+export function span(milliseconds) {
+  const seconds = milliseconds / 1000;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86400)} d`;
+}

@@ -1,4 +1,5 @@
-//! What every request goes through: whose name it was sent to, which site it comes from, and what it claims to be.
+//! What every request goes through: the name it was sent to, the site it comes from, its content type, and the version of
+//! the page that sent it.
 
 use std::sync::Arc;
 
@@ -11,13 +12,17 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::App;
-use crate::refused::Refused;
+use super::app::App;
+use super::files::version as version_of_page;
+use super::refused::Refused;
 
 /// Nothing but what this server itself serves; no plug-ins, no frames, no forms, no text that becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The header in which a page says its version.
+const PAGE: &str = "countersign-page";
 
 /// Set on every answer.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -30,13 +35,14 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Checks a request before anything else sees it, and sets the headers of its answer.
-pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let mut response = match check(&app.hosts, request.method(), request.headers()) {
+pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let mut response = match check(&app.settings.hosts, request.method(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     };
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        // The files of the page, which never change under their address, may be kept.
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
@@ -44,8 +50,8 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     // A page of another site whose name points to this machine (DNS rebinding) sends that name.
     let host = one(headers, &HOST).unwrap_or_default().to_ascii_lowercase();
-    if !hosts.contains(&host) {
-        let problem = "This server does not go by that name: --allow-host adds one.";
+    if !hosts.is_empty() && !hosts.contains(&host) {
+        let problem = "This server is not configured for that name in `Host`.";
         return Err(Refused::forbidden("wrong_host", problem));
     }
     // Nothing is changed by these.
@@ -55,7 +61,10 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
     // Browsers say which page sends a request; programs say nothing.
     let from_here = |origin: &str| {
         let (_, named) = origin.split_once("://").unwrap_or_default();
-        ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme)) && named == host
+        let named = named.to_ascii_lowercase();
+        // A proxy in front may send another name on than the one that the page is reached by.
+        ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme))
+            && (named == host || hosts.contains(&named))
     };
     let foreign = |origin: &HeaderValue| !origin.to_str().is_ok_and(from_here);
     let elsewhere = |site: &HeaderValue| site != "same-origin";
@@ -68,6 +77,11 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
     // What a form of another site can send without asking first is never JSON.
     let kind = one(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
+    // A page of another version may mean something else by the same fields.
+    if headers.get(PAGE).is_some_and(|version| version != version_of_page()) {
+        let problem = "The server has another version than this page. Nothing was decided: load the page again.";
+        return Err(Refused::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
+    }
     if !kind.eq_ignore_ascii_case("application/json") {
         let problem = "Send JSON, with `Content-Type: application/json`.";
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));

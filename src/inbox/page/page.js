@@ -1,10 +1,13 @@
 // The inbox: who decides, what is open and what was decided, kept up to date.
 
+import { arming } from "./arming.js";
 import { drafts } from "./drafts.js";
 import { el, names, time } from "./element.js";
+import { keys } from "./keys.js";
 import { decided, list } from "./list.js";
+import { past } from "./past.js";
 import { pulse } from "./pulse.js";
-import { arming } from "./arming.js";
+import { BASE, VERSION, request } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
 let me = null;
@@ -13,7 +16,7 @@ let source = null;
 /** Why no decision is possible here: the server is not reached, or it does not reach its store. */
 const away = { server: false, store: false };
 
-const hand = arming(".card button", () => {
+const hand = arming(".card button, .bulk button", () => {
   $("early").textContent = "";
   $("early").textContent = "That was less than a second after the page had changed there, and did not count. Press again.";
 });
@@ -21,6 +24,7 @@ const hand = arming(".card button", () => {
 const cards = list({
   api,
   decide,
+  say,
   kept,
   me: () => me,
   now: () => Date.now() + ahead,
@@ -32,18 +36,25 @@ const cards = list({
   },
 });
 
-/** Asks the server. A server that is away, or a login that is over, shows in the page. */
+/** Asks the server. A server that is away or has another version, or a login that is over, shows in the page. */
 async function api(path, body) {
-  const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const reply = await request(path, body);
+  isAway("server", reply.status === 0);
+  if (reply.status === 401) showLogin(reply.body?.message);
+  if (reply.status === 412) otherVersion();
+  return reply;
+}
+
+/** The server has another version: the page is loaded again, by itself only once, as there may be servers of both. */
+function otherVersion() {
+  $("other").hidden = false;
+  const tried = "inbox-loaded-again";
   try {
-    const reply = await fetch(path, body === undefined ? { signal: AbortSignal.timeout(20000) } : post);
-    const json = await reply.json();
-    isAway("server", false);
-    if (reply.status === 401) showLogin();
-    return { status: reply.status, body: json };
+    if (sessionStorage.getItem(tried) === VERSION) return;
+    sessionStorage.setItem(tried, VERSION);
+    location.reload();
   } catch {
-    isAway("server", true);
-    return { status: 0, body: null };
+    // A browser without storage has a button.
   }
 }
 
@@ -132,34 +143,17 @@ async function decide(it, answer) {
   return problem;
 }
 
-/** Where a decided ask stands: a word, and how it looks. */
-function standing(ask) {
-  const approved = ask.decision && ask.decision.verdict !== "deny";
-  switch (ask.state) {
-    case "decided": return approved ? ["approved", "warn"] : ["denied", "bad"];
-    case "claimed": return ["running", "warn"];
-    case "executed": return ask.outcome?.word === "returned" ? ["ran", "good"] : ["failed", "bad"];
-    case "unknown": return ["may have run", "bad"];
-    case "released": return ["asked again", "warn"];
-    case "closed": return approved ? ["did not run", "bad"] : ["denied", "bad"];
-    case "cancelled": return ["withdrawn", ""];
-    default: return [ask.state, ""];
-  }
-}
+const history = past({ api });
+let view = "pending";
 
-function historyItem(ask) {
-  const [word, look] = standing(ask);
-  const { decision } = ask;
-  const told = [];
-  if (decision) told.push(el("p", { class: "told" }, `${decision.past} by ${names(decision.by)}, ${time(decision.at)}`,
-    decision.message ? [": ", el("q", {}, decision.message)] : null));
-  else if (ask.withdrawn_by) told.push(el("p", { class: "told" }, `withdrawn by ${ask.withdrawn_by}, ${time(ask.changed_at)}`));
-  else if (ask.state === "expired") told.push(el("p", { class: "told" }, `nobody decided until ${time(ask.expires_at)}`));
-  if (ask.state === "decided" && word === "approved") told.push(el("p", { class: "told" }, "waits for a worker"));
-  if (ask.outcome) told.push(el("p", { class: "told" }, "The agent was told: ", el("q", {}, ask.outcome.text)));
-  const asked = ask.ran && el("span", { class: "told text" }, "asked for ", ask.view.headline);
-  return el("li", { "data-ask": ask.id }, el("span", { class: `chip ${look}` }, word),
-    el("span", { class: "text" }, (ask.ran ?? ask.view).headline), asked, told);
+function show(which) {
+  view = which;
+  for (const [id, name] of [["inbox", "pending"], ["past", "past"]]) $(id).hidden = view !== name;
+  for (const name of ["pending", "past"]) $(`tab-${name}`).setAttribute("aria-pressed", String(view === name));
+  $("bulk").hidden = true;
+  hand.unsettle();
+  if (view === "pending") cards.chose();
+  refresh();
 }
 
 let refreshing = null;
@@ -172,18 +166,16 @@ function refresh() {
     return refreshing;
   }
   refreshing = (async () => {
-    const [waiting, history] = await Promise.all([cards.look(), api("/api/history")]);
+    const [waiting] = await Promise.all([cards.look(), view === "past" && history.look()]);
     if (me && waiting.status === 200 && waiting.body.me !== me) {
       // In another tab: this one shows whom it decides as.
       me = waiting.body.me;
       $("name").textContent = me;
       say("warn", `You are ${me} now: somebody has logged in beside this page.`);
     }
-    if (me && waiting.status === 200 && history.status === 200) {
+    if (me && waiting.status === 200) {
       ahead = waiting.body.now - Date.now();
       isAway("store", false);
-      $("history").replaceChildren(...history.body.asks.map(historyItem));
-      $("no-history").hidden = history.body.asks.length > 0;
     } else if (waiting.status >= 500) {
       isAway("store", true);
     }
@@ -200,73 +192,67 @@ function refresh() {
 /** Listens for changes. The browser reconnects by itself, and what was missed is looked at then. */
 function listen() {
   source?.close();
-  source = new EventSource("/api/changes");
+  source = new EventSource(`${BASE}/api/changes`);
   source.onopen = refresh;
   source.onmessage = refresh;
   source.onerror = refresh;
 }
 
-function showLogin() {
+let login = null;
+
+/** The login is over: what was written stays in this browser. */
+function showLogin(why) {
   me = null;
   source?.close();
   cards.clear();
   $("notices").replaceChildren();
-  $("me").hidden = $("inbox").hidden = true;
+  $("bulk").hidden = $("me").hidden = $("inbox").hidden = $("past").hidden = $("tabs").hidden = true;
   $("live").textContent = "";
+  $("login-why").textContent = why ?? "";
+  $("login-link").hidden = !login;
+  if (login) $("login-link").href = login;
   $("login").hidden = false;
-  $("login-name").focus();
-}
-
-async function login(name) {
-  const { status, body } = await api("/api/login", { name });
-  $("login-problem").textContent = status === 200 ? "" : body?.message ?? "The server cannot be reached.";
-  if (status === 200) begin();
 }
 
 async function begin() {
   const { status, body } = await api("/api/me");
-  if (status !== 200) return void setTimeout(begin, 2000);
-  if (!body.name) return showLogin();
+  if (status === 0 || status >= 500) return void setTimeout(begin, 2000);
+  $("loading").hidden = true;
+  if (status !== 200) return showLogin(body?.message);
+  ({ login } = body);
+  if (!body.name) {
+    showLogin();
+    if (login) location.assign(login);
+    return;
+  }
   me = body.name;
   $("name").textContent = me;
-  $("prompt").value ||= body.prompt;
+  $("links").replaceChildren(...body.links.map(({ label, url }) => el("a", { href: url }, label)),
+    ...(body.logout ? [el("a", { href: body.logout }, "Log out")] : []));
+  $("audit").hidden = !body.audits;
   $("login").hidden = true;
-  $("me").hidden = $("inbox").hidden = false;
+  $("me").hidden = $("tabs").hidden = false;
   isAway("server", false);
+  if (body.version !== VERSION) otherVersion();
+  else sessionStorage.removeItem("inbox-loaded-again");
   listen();
+  show(view);
   await refresh();
   await keptBefore();
 }
 
-async function start(prompt) {
-  const { status, body } = await api("/api/runs", prompt === undefined ? {} : { prompt });
-  const fine = status === 201;
-  $("demo-problem").textContent = fine ? "" : body?.message ?? "The server cannot be reached.";
-  if (fine && !body.waits) say("good", "The run is over, and has asked nobody.");
-  if (fine) refresh();
-}
-
-$("login-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  login($("login-name").value.trim());
-});
-for (const name of ["ann", "bob", "carol"]) {
-  $("picks").append(el("button", { type: "button", on: { click: () => login(name) } }, name));
-}
-$("logout").addEventListener("click", async () => {
-  await api("/api/logout", {});
-  showLogin();
-});
-$("start").addEventListener("click", () => start());
-$("demo-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  start($("prompt").value);
+$("tab-pending").addEventListener("click", () => show("pending"));
+$("tab-past").addEventListener("click", () => show("past"));
+$("other-reload").addEventListener("click", () => location.reload());
+keys({
+  ...cards.keys,
+  search: () => $(view === "past" ? "past-q" : "q").focus(),
 });
 setInterval(cards.tick, 1000);
 // Should ever an event get lost.
 setInterval(() => me && refresh(), 10000);
 document.addEventListener("visibilitychange", () => !document.hidden && me && refresh());
-pulse("/api/alive", (there) => {
+pulse(`${BASE}/api/alive`, (there) => {
   const back = there && away.server;
   isAway("server", !there);
   if (!me || !(back || away.store)) return;

@@ -1,6 +1,7 @@
 // One request, or several about equal calls: what will run, who asks, who has agreed, and the buttons.
 
 import { ago, el, names, time } from "./element.js";
+import { conversation } from "./run.js";
 
 const text = (value) => el("span", { class: "text", dir: "ltr" }, value);
 const part = (title, ...children) => el("div", { class: "part" }, el("h4", {}, title), children);
@@ -53,7 +54,8 @@ function call(ask, host, show) {
 /** How many have agreed, on what. `show` opens what is left out of the proposals. */
 function agreed(ask, host, approve, show) {
   const { needed, may_approve: may } = ask.quorum;
-  if (needed < 2) return may ? [] : [el("p", { class: "soft" }, "You asked for this: somebody else has to approve it.")];
+  if (!ask.quorum.may_decide) return [el("p", { class: "soft" }, "You may see this call, and not decide it.")];
+  if (needed < 2) return may ? [] : [el("p", { class: "soft" }, "You asked for this: another person has to approve it.")];
   const most = Math.max(0, ...ask.proposals.map((it) => it.by.length));
   const dots = el("span", { class: "dots", "aria-hidden": "true" }, Array.from({ length: needed }, (_, n) => el("i", { class: n < most ? "on" : "" })));
   const list = ask.proposals.map((it) => {
@@ -81,7 +83,14 @@ export function card(first, host) {
   /** Proposals with everything, once they have been opened; the server's until then. */
   let proposals = null;
   const { id, key, view } = first;
-  const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, view.tool);
+  const isSeen = () => !ask.left_out || members.every((member) => host.opened.has(member.fingerprint));
+  opened = isSeen();
+  /** Of a row, only one line is shown until it is opened. */
+  let unfolded = !host.rows || host.drafts().get(key) !== null;
+  const fold = el("button", { type: "button", class: "fold", "aria-expanded": String(unfolded), on: { click: () => unfold(!unfolded) } }, view.tool);
+  const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, host.rows ? fold : view.tool);
+  const choice = el("input", { type: "checkbox", class: "choice", "aria-label": `Select ${view.headline}`, on: { change: () => host.chose() } });
+  const line = el("p", { class: "line text", hidden: !host.rows }, view.headline.slice(view.tool.length));
   const chip = el("span", { class: "chip", hidden: true });
   const apart = el("button", { type: "button", class: "quiet", on: { click: () => host.split(it) } }, "Show one by one");
   const many = el("p", { class: "many", hidden: true }, "…", apart);
@@ -149,8 +158,24 @@ export function card(first, host) {
   const actions = el("div", { class: "row actions" }, yes, edit, no);
   const meta = el("p", { class: "meta" }, `Agent ${ask.agent} · ${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `,
     el("time", { title: time(ask.parked_at) }));
-  const root = el("article", { class: "card", "aria-labelledby": title.id, "data-ask": id },
-    el("header", {}, title, chip), meta, many, body, votes, actions, more, problem);
+  const talk = el("div", {});
+  const around = el("details", { class: "around", on: { toggle: async () => {
+    if (!around.open || talk.firstChild) return;
+    const { status, body: told } = await host.api(`/api/runs/${encodeURIComponent(ask.run)}`);
+    talk.replaceChildren(status === 200 ? conversation(told.conversation) : el("p", { class: "problem" }, told?.message ?? "The server cannot be reached."));
+  } } }, el("summary", {}, "The conversation around it"), talk);
+  const inside = el("div", { class: "inside-card", hidden: !unfolded }, many, body, votes, actions, more, problem, around);
+  const root = el("article", { class: host.rows ? "card row-card" : "card", "aria-labelledby": title.id, "data-ask": id },
+    el("header", {}, choice, title, line, chip), meta, inside);
+
+  /** What a row has inside is made when it is opened. */
+  function unfold(open) {
+    unfolded = open;
+    if (open && !body.firstChild) body.replaceChildren(...call(ask, host, opened ? null : showAll));
+    inside.hidden = !open;
+    fold.setAttribute("aria-expanded", String(open));
+    root.classList.toggle("unfolded", open);
+  }
 
   /** Shows what was left out: of the call, and of what others have proposed. */
   const showAll = async () => {
@@ -158,6 +183,7 @@ export function card(first, host) {
     problem.textContent = whole ? "" : "The text cannot be loaded.";
     if (!whole) return;
     opened = true;
+    for (const member of members) host.opened.add(member.fingerprint);
     proposals = whole.proposals;
     body.replaceChildren(...call(whole, host));
     update(ask);
@@ -186,6 +212,7 @@ export function card(first, host) {
     }
     const { may_approve: may, voted } = ask.quorum;
     edit.disabled = !may || view.blocked || view.kind !== "approval";
+    no.disabled = !ask.quorum.may_decide;
     yes.disabled = edit.disabled || voted || !opened;
     actions.hidden = !more.hidden;
     votes.toggleAttribute("inert", !more.hidden);
@@ -204,6 +231,22 @@ export function card(first, host) {
   const it = {
     close: () => !more.hidden && close(),
     key, root, title, update, tick,
+    name: view.tool,
+    line: () => view.headline,
+    changedAt: (of) => (of === ask.id ? ask.changed_at : null),
+    choose: (is) => {
+      choice.checked = is;
+    },
+    isChosen: () => choice.checked,
+    /** Whether it may be approved as it is, together with others. */
+    canApprove: () => !yes.disabled && more.hidden,
+    /** Whether it only has to be opened first. */
+    isUnseen: () => !opened && !edit.disabled && !ask.quorum.voted,
+    /** Presses a button, as a key does: a row is opened first. */
+    press(name) {
+      if (!unfolded) return void unfold(true);
+      ({ yes, edit, no })[name].click();
+    },
     ask: () => ask,
     members: () => members,
     /** One of them is decided; tells whether that was the last. */
@@ -213,9 +256,9 @@ export function card(first, host) {
     },
     isBusy: () => root.hasAttribute("aria-busy"),
     isOpen: () => !more.hidden,
-    isUsed: () => !more.hidden || root.contains(document.activeElement),
+    isUsed: () => !more.hidden || (unfolded && root.contains(document.activeElement)),
   };
-  body.replaceChildren(...call(ask, host, opened ? null : showAll));
+  if (unfolded) unfold(true);
   const draft = host.drafts().get(key);
   if (draft?.kind === "deny") openDeny(draft.text);
   if (draft?.kind === "edit") openEdit(draft.text);

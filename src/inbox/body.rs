@@ -5,13 +5,13 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
-use crate::refused::Refused;
+use super::refused::Refused;
 
 /// How many bytes a body may have.
-pub(crate) const MOST_BYTES: usize = 64 << 10;
+pub(super) const MOST_BYTES: usize = 1 << 20;
 
-/// A JSON body. Its type was checked [before](crate::guard).
-pub(crate) struct Sent<T>(pub(crate) T);
+/// A JSON body. Its type was checked [before](super::guard).
+pub(super) struct Sent<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
     type Rejection = Refused;
