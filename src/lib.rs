@@ -128,6 +128,8 @@ pub mod gate;
 #[cfg(feature = "genai")]
 pub mod genai;
 pub mod handler;
+#[cfg(feature = "cli")]
+pub mod hook;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;

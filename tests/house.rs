@@ -34,6 +34,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("terminal", 12),
     ("testing", 12),
     ("config", 13),
+    ("hook", 13),
     ("docs", 14),
 ];
 
