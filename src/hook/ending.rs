@@ -69,7 +69,10 @@ pub(super) async fn session(
             let (id, token) = (record.ask.id(), record.token);
             ledger.renew(id, token, Duration::ZERO).await.map_err(|error| chain(&error))?;
             // A claim that comes after the lease records that the outcome is unknown, and starts nothing.
-            ledger.claim(id, "countersign hook", Duration::ZERO).await.map_err(|error| chain(&error))?;
+            ledger
+                .claim(id, "countersign hook", Duration::ZERO)
+                .await
+                .map_err(|error| chain(&error))?;
         }
     }
     Ok(())

@@ -33,6 +33,7 @@
 mod asking;
 mod client;
 mod ending;
+mod install;
 mod key;
 mod patch;
 mod payload;
@@ -52,6 +53,7 @@ use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
 use asking::Asking;
 pub use client::Client;
+pub use install::{InstallError, Installation, Installed};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 use stack::Ruling;

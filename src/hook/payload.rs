@@ -84,8 +84,8 @@ pub(super) fn read(
     }
     let after = kind.after.contains(&event.as_str());
     if event != kind.before && !after {
-        return Err(problem(format!(
-            "the event `{}` is not one that countersign answers for {client}: configure it for `{}`",
+        return Err(refused(format!(
+            "the event `{}` is not one that countersign answers for {client}; configure it for `{}`",
             event.escape_debug(),
             kind.before
         )));

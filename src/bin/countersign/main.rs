@@ -48,7 +48,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
-            Command::Hook(_) => Err(Failure::Usage("no command of `hook` was given".to_owned())),
+            Command::Hook(hook) => hook.run(&context),
         }
     })
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use countersign::hook::Client;
 
+use super::doctor::Doctor;
+use super::install::{Install, Place};
+
 const STATUSES: &str = "\
 A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout.
 `countersign hook install CLIENT` configures the client to do so.
@@ -34,6 +37,12 @@ pub(crate) enum Command {
     Copilot(Answering),
     /// Answer the plugin in opencode
     Opencode(Answering),
+    /// Configure a client to call the hook
+    Install(Install),
+    /// Remove the hook from the configuration of a client
+    Uninstall(Place),
+    /// Check that a client has the hook, and obeys it
+    Doctor(Doctor),
 }
 
 /// How a payload on stdin is answered.
@@ -70,11 +79,12 @@ impl Command {
             Self::Gemini(answering) => (Client::Gemini, answering),
             Self::Copilot(answering) => (Client::Copilot, answering),
             Self::Opencode(answering) => (Client::Opencode, answering),
+            Self::Install(_) | Self::Uninstall(_) | Self::Doctor(_) => return None,
         })
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
     let limit = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
     match limit < Duration::from_millis(100) || limit > Duration::from_secs(30 * 24 * 3600) {

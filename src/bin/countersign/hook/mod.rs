@@ -1,7 +1,10 @@
 //! `countersign hook`: one payload in, one answer out.
 
+mod canary;
 pub(crate) mod cli;
+mod doctor;
 mod exit;
+mod install;
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -12,12 +15,26 @@ use countersign::config::{Config, Directories, StoreUrl};
 use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::Ledger;
 
+use crate::Context;
 use crate::output::chain;
-use cli::{Allow, Answering};
+use crate::output::{Failure, Output};
+use cli::{Allow, Answering, Command};
 use exit::Exit;
 
 /// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
 const MAX_KEPT: u64 = 8 << 20;
+
+impl cli::Hook {
+    /// Runs a command that answers no payload.
+    pub(crate) fn run(self, context: &Context) -> Result<Output, Failure> {
+        match self.command {
+            Command::Install(install) => install.run(context),
+            Command::Uninstall(place) => place.uninstall(context),
+            Command::Doctor(doctor) => doctor.run(context),
+            _ => Err(Failure::Usage("a payload is answered by a process of its own".to_owned())),
+        }
+    }
+}
 
 /// Answers the payload on stdin, and ends the process.
 pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathBuf>) -> ! {
@@ -47,6 +64,10 @@ fn decided(
     // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let directories = Directories::of_user().map_err(|error| chain(&error))?;
+    if canary::is_in(&payload, directories.state()) {
+        let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
+        return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
+    }
     let config = Config::load(&directories, config.as_deref()).map_err(|error| chain(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| chain(&it))?;
