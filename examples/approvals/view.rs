@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ledger::{
-    Answer, AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
-};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
 use countersign::show::{self, CallView, Limits};
 use countersign::{Outcome, ToolCall};
 use serde::Deserialize as _;
