@@ -19,9 +19,10 @@
 
 use std::time::Duration;
 
+use countersign::decision::Preview;
 use countersign::decision::ToolBlocked;
 use countersign::{
-    BoxError, Decision, Preview, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
+    BoxError, Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
     ToolsExt as _, decide_fn,
 };
 use tower::ServiceBuilder;

@@ -4,6 +4,7 @@
 mod asks;
 mod cli;
 mod completions;
+mod hook;
 mod output;
 
 use std::process::ExitCode;
@@ -23,6 +24,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
+    if let Command::Hook(hook) = &cli.command
+        && let Some((client, answering)) = hook.command.answering()
+    {
+        hook::answer(client, answering, cli.config);
+    }
     let json = cli.json;
     output::print(run(cli), json)
 }
@@ -42,6 +48,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Hook(hook) => hook.run(&context),
         }
     })
 }
