@@ -294,7 +294,7 @@ async fn the_ledger_stores_the_previews() {
     let ledger = Ledger::new(MemoryStore::new());
     let agent =
         Agent::new(Script::calls(write("two\n")), asking(file.tools())).ledger(ledger.clone());
-    let agent = agent.with_output(text().or_deferred());
+    let agent = agent.output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     let listed = ledger.list(None, 10).await.unwrap().records;
     let stored: Vec<_> = listed[0]
