@@ -20,7 +20,7 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   u                 take the answer back
   A, D              approve or deny every listed call without an answer
   /                 list only the calls with a text; Esc lists all
-  Ctrl-C            stop the run: nothing is decided, and none of these calls runs
+  Ctrl-C            stop the run: nothing is decided, and nothing runs
 
   A call can be approved once all of it was on the screen. Keys that decide wait
   until what they are about has been on the screen for a moment.

@@ -202,7 +202,7 @@ fn a_change_is_shown_in_color_on_the_full_screen() {
 fn a_resized_window_is_drawn_anew() {
     let session = start("", &[]);
     session.shows("1 of 2");
-    session.pty.resize(Size::new(6, 20)).unwrap();
+    session.pty.resize(Size::new(6, 40)).unwrap();
     session.until("Make the window larger.", 1);
     session.press("a").pty.resize(Size::new(40, 100)).unwrap();
     session.shows("0 approved").send("\u{3}");
