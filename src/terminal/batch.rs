@@ -49,7 +49,7 @@ pub(super) struct Bulk {
 }
 
 /// The entries, and the place in them.
-pub(super) struct Batch<'a> {
+pub(super) struct CallList<'a> {
     requests: &'a DeferredToolRequests,
     pub(super) entries: Vec<Entry<'a>>,
     /// The index of the selected entry.
@@ -60,7 +60,7 @@ pub(super) struct Batch<'a> {
     pub(super) search: String,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> CallList<'a> {
     pub(super) fn new(requests: &'a DeferredToolRequests) -> Self {
         let asked: HashSet<_> = askable(requests).map(ToolCall::id).collect();
         let groups = requests.groups().into_iter();

@@ -19,7 +19,7 @@ pub(super) fn command() -> Option<String> {
 
 /// Lets the person edit a text with this command. The file is private, and removed afterwards.
 pub(super) fn edit(command: &str, text: &str, input: &Input) -> Result<io::Result<String>, Gone> {
-    let file = match Draft::write(text) {
+    let file = match DraftFile::write(text) {
         Ok(file) => file,
         Err(error) => return Ok(Err(error)),
     };
@@ -57,9 +57,9 @@ fn ended(child: &mut Child, input: &Input) -> Result<io::Result<bool>, Gone> {
 }
 
 /// A file with the text, removed when it is dropped.
-struct Draft(PathBuf);
+struct DraftFile(PathBuf);
 
-impl Draft {
+impl DraftFile {
     fn write(text: &str) -> io::Result<Self> {
         let path = env::temp_dir().join(format!("arguments-{}.json", Uuid::now_v7()));
         let mut options = OpenOptions::new();
@@ -73,7 +73,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftFile {
     fn drop(&mut self) {
         // An error is ignored: the editor may have removed the file.
         let _ = fs::remove_file(&self.0);

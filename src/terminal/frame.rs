@@ -48,9 +48,9 @@ impl Look {
 
 /// The parts of a row, from left to right.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Row(pub(super) Vec<(Look, String)>);
+pub(super) struct ScreenRow(pub(super) Vec<(Look, String)>);
 
-impl Row {
+impl ScreenRow {
     pub(super) fn of(look: Look, text: impl Into<String>) -> Self {
         Self(vec![(look, text.into())])
     }
@@ -96,7 +96,7 @@ pub(super) fn columns(text: &str) -> usize {
 /// What the terminal shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Frame {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ScreenRow>,
     /// The column and row of the cursor, where text is typed.
     pub(super) cursor: Option<(usize, usize)>,
 }
@@ -111,7 +111,7 @@ impl Frame {
     ) -> io::Result<()> {
         let (width, height) = size;
         queue!(out, BeginSynchronizedUpdate, Hide)?;
-        let empty = Row::default();
+        let empty = ScreenRow::default();
         for y in 0..height {
             let row = self.rows.get(usize::from(y)).unwrap_or(&empty);
             queue!(out, MoveTo(0, y))?;
@@ -141,7 +141,7 @@ impl Frame {
 }
 
 /// A row of a call's details. Its look follows from its first characters, which no text of a call can imitate.
-pub(super) fn detail(text: String, before: Look) -> Row {
+pub(super) fn detail(text: String, before: Look) -> ScreenRow {
     let look = match text.get(..5).unwrap_or(&text) {
         "    |" => match text.as_bytes().get(5) {
             Some(b'+') => Look::Good,
@@ -157,7 +157,7 @@ pub(super) fn detail(text: String, before: Look) -> Row {
         start if !start.starts_with(' ') => Look::Strong,
         _ => Look::Plain,
     };
-    Row::of(look, text)
+    ScreenRow::of(look, text)
 }
 
 #[cfg(test)]
@@ -166,18 +166,18 @@ mod tests {
 
     #[test]
     fn a_row_that_is_too_long_says_so() {
-        let row = || Row::of(Look::Strong, "abc").and(Look::Plain, "日本語");
+        let row = || ScreenRow::of(Look::Strong, "abc").and(Look::Plain, "日本語");
         assert_eq!(row().fitted(9), (row(), false));
         let (cut, was_cut) = row().fitted(8);
         assert_eq!((cut.0[1].1.as_str(), was_cut), ("日…", true));
         assert!(cut.columns() <= 8);
-        assert_eq!(row().fitted(2).0, Row::of(Look::Strong, "…"));
+        assert_eq!(row().fitted(2).0, ScreenRow::of(Look::Strong, "…"));
     }
 
     /// S1: nothing of a call reaches the terminal but the escaped text.
     #[test]
     fn without_color_a_frame_has_none() {
-        let frame = Frame { rows: vec![Row::of(Look::Bad, "no")], cursor: None };
+        let frame = Frame { rows: vec![ScreenRow::of(Look::Bad, "no")], cursor: None };
         let drawn = |colored| {
             let mut out = Vec::new();
             frame.draw(&mut out, (10, 2), colored).unwrap();

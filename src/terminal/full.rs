@@ -13,7 +13,7 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, size};
 
 use super::editor;
 use super::input::{Input, Raw, failed};
-use super::list::{List, Next};
+use super::list::{AfterKey, List};
 use super::screen::Gone;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
 use crate::show;
@@ -48,7 +48,7 @@ pub(super) fn ask<'a>(
     abandoned: Arc<AtomicBool>,
 ) -> io::Result<Option<Vec<(&'a str, ToolApproval)>>> {
     let command = editor::command();
-    let mut screen = Screen {
+    let mut screen = FullScreen {
         list: List::new(requests, agent, arming, command.is_some()),
         input: Input::new(abandoned),
         command,
@@ -83,7 +83,7 @@ fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-struct Screen<'a> {
+struct FullScreen<'a> {
     list: List<'a>,
     input: Input,
     command: Option<String>,
@@ -92,7 +92,7 @@ struct Screen<'a> {
     size: (u16, u16),
 }
 
-impl Screen<'_> {
+impl FullScreen<'_> {
     fn run(&mut self) -> Result<(), Gone> {
         loop {
             self.draw().map_err(|error| failed(&error))?;
@@ -102,14 +102,14 @@ impl Screen<'_> {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => self.list.key(key)?,
                 Some(Event::Paste(text)) => {
                     self.list.paste(&text);
-                    Next::Stay
+                    AfterKey::Stay
                 }
-                _ => Next::Stay,
+                _ => AfterKey::Stay,
             };
             match next {
-                Next::Stay => {}
-                Next::Edit => self.edit()?,
-                Next::Done => return Ok(()),
+                AfterKey::Stay => {}
+                AfterKey::Edit => self.edit()?,
+                AfterKey::Done => return Ok(()),
             }
         }
     }

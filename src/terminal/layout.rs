@@ -1,7 +1,7 @@
 //! What the full screen shows: the list, the details of the selected call, a message, and the keys.
 
 use super::batch::Opened;
-use super::frame::{Frame, Look, Row, columns, detail};
+use super::frame::{Frame, Look, ScreenRow, columns, detail};
 use super::list::{List, Mode, Purpose};
 use crate::deferred::ToolApproval;
 
@@ -33,24 +33,27 @@ impl List<'_> {
         self.end_shown = false;
         if !self.usable {
             let rows = ["Make the window larger.", "Ctrl-C stops."];
-            return Frame { rows: rows.map(|row| Row::of(Look::Plain, row)).into(), cursor: None };
+            return Frame {
+                rows: rows.map(|row| ScreenRow::of(Look::Plain, row)).into(),
+                cursor: None,
+            };
         }
         let body = height - 4;
         let mut rows = vec![self.header(width)];
         let shown = match &self.mode {
             Mode::Help => {
-                HELP.lines().take(body + 1).map(|row| Row::of(Look::Plain, row)).collect()
+                HELP.lines().take(body + 1).map(|row| ScreenRow::of(Look::Plain, row)).collect()
             }
             Mode::Edited(args) => {
                 let all = self.edited_details(args, width - 1);
-                rows.push(Row::of(Look::Faint, "─".repeat(width / 2)));
+                rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 self.details(all, body)
             }
             Mode::List | Mode::Typing(..) => {
                 let listed = self.batch.listed().len();
                 let most = listed.clamp(1, (body / 3).max(1));
                 rows.extend(self.listed(width, most));
-                rows.push(Row::of(Look::Faint, "─".repeat(width / 2)));
+                rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 let all = self.batch.details(width - 1);
                 let shown = self.details(all, body - most);
                 let seen = self.end_shown && self.batch.shows_all();
@@ -61,14 +64,14 @@ impl List<'_> {
             }
         };
         rows.extend(shown);
-        rows.resize(height - 2, Row::default());
+        rows.resize(height - 2, ScreenRow::default());
         let (message, cursor) = self.message_row(width, height - 2);
         rows.push(message);
         rows.push(self.keys());
         Frame { rows, cursor }
     }
 
-    fn header(&self, width: usize) -> Row {
+    fn header(&self, width: usize) -> ScreenRow {
         let listed = self.batch.listed();
         let here = listed.iter().position(|at| *at == self.batch.at).map_or(0, |at| at + 1);
         let (yes, no, open) = self.batch.counts();
@@ -79,12 +82,12 @@ impl List<'_> {
         let counts = format!(" | {yes} approved, {no} denied, {open} open");
         let title = format!("{} asks to run {tools}", self.agent);
         let room = width.saturating_sub(columns(&place) + columns(&counts) + 4);
-        let (title, _) = Row::of(Look::Strong, title).fitted(room.max(8));
+        let (title, _) = ScreenRow::of(Look::Strong, title).fitted(room.max(8));
         title.and(Look::Plain, "  ").and(Look::Strong, place).and(Look::Faint, counts)
     }
 
     /// The rows of the list around the selected entry.
-    fn listed(&mut self, width: usize, most: usize) -> Vec<Row> {
+    fn listed(&mut self, width: usize, most: usize) -> Vec<ScreenRow> {
         let listed = self.batch.listed();
         let here = listed.iter().position(|at| *at == self.batch.at).unwrap_or(0);
         let last = listed.len().saturating_sub(most);
@@ -100,7 +103,7 @@ impl List<'_> {
             };
             let begins = if selected { "> " } else { "  " };
             let headline = if selected { Look::Selected } else { Look::Plain };
-            let mut row = Row::of(Look::Strong, begins)
+            let mut row = ScreenRow::of(Look::Strong, begins)
                 .and(look, format!("{mark} "))
                 .and(headline, entry.view.headline.clone());
             if entry.calls.len() > 1 {
@@ -116,7 +119,7 @@ impl List<'_> {
     }
 
     /// The part of the details that fits, with the number of rows below it.
-    fn details(&mut self, all: Vec<String>, room: usize) -> Vec<Row> {
+    fn details(&mut self, all: Vec<String>, room: usize) -> Vec<ScreenRow> {
         let more = all.len() > room;
         self.room = if more { room.saturating_sub(1).max(1) } else { room };
         let last = all.len().saturating_sub(self.room);
@@ -135,17 +138,17 @@ impl List<'_> {
         }
         if below > 0 {
             let text = format!("  {below} more rows below: Space, or End");
-            rows.push(Row::of(Look::Notice, text));
+            rows.push(ScreenRow::of(Look::Notice, text));
         } else if more {
-            rows.push(Row::of(Look::Faint, "  The end of this call. PageUp goes back."));
+            rows.push(ScreenRow::of(Look::Faint, "  The end of this call. PageUp goes back."));
         }
         rows
     }
 
     /// The message, or the line that is typed, with the place of the cursor.
-    fn message_row(&self, width: usize, y: usize) -> (Row, Option<(usize, usize)>) {
+    fn message_row(&self, width: usize, y: usize) -> (ScreenRow, Option<(usize, usize)>) {
         let Mode::Typing(purpose, line) = &self.mode else {
-            return (Row::of(Look::Notice, self.message.clone()), None);
+            return (ScreenRow::of(Look::Notice, self.message.clone()), None);
         };
         let label = match purpose {
             Purpose::Message => "Deny, and tell the model: ".to_owned(),
@@ -156,11 +159,12 @@ impl List<'_> {
         };
         let (before, after) = line.window(width.saturating_sub(label.len() + 1));
         let x = columns(&label) + before.chars().count();
-        let row = Row::of(Look::Strong, label).and(Look::Plain, before).and(Look::Plain, after);
+        let row =
+            ScreenRow::of(Look::Strong, label).and(Look::Plain, before).and(Look::Plain, after);
         (row, Some((x, y)))
     }
 
-    fn keys(&self) -> Row {
+    fn keys(&self) -> ScreenRow {
         let (deciding, others) = match &self.mode {
             Mode::List => {
                 let open = self.batch.selected().map_or(Opened::Short, |entry| entry.opened);
@@ -172,6 +176,6 @@ impl List<'_> {
             Mode::Typing(..) => ("", "Enter: done  Esc: back".to_owned()),
         };
         let look = if self.inert().is_some() { Look::Faint } else { Look::Strong };
-        Row::of(look, deciding).and(Look::Faint, others)
+        ScreenRow::of(look, deciding).and(Look::Faint, others)
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::batch::{Batch, Opened};
+use super::batch::{CallList, Opened};
 use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
 use super::line::{Line, Step};
 use super::screen::Gone;
@@ -14,7 +14,7 @@ use crate::show::{self, CallView, Limits};
 
 /// The batch on a full screen.
 pub(super) struct List<'a> {
-    pub(super) batch: Batch<'a>,
+    pub(super) batch: CallList<'a>,
     pub(super) agent: String,
     pub(super) mode: Mode,
     pub(super) message: String,
@@ -59,7 +59,7 @@ pub(super) enum Purpose {
 
 /// What the caller does after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterKey {
     Stay,
     /// The editor has to be started with the draft of the selected call.
     Edit,
@@ -77,7 +77,7 @@ impl<'a> List<'a> {
         let agent =
             if agent.is_empty() { "The agent".to_owned() } else { show::escape_name(agent) };
         Self {
-            batch: Batch::new(requests),
+            batch: CallList::new(requests),
             agent,
             mode: Mode::List,
             message: String::new(),
@@ -128,7 +128,7 @@ impl<'a> List<'a> {
     }
 
     /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Result<Next, Gone> {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return Err(Gone::Interrupted);
@@ -138,7 +138,7 @@ impl<'a> List<'a> {
             Mode::Typing(purpose, line) => {
                 let purpose = *purpose;
                 match line.key(key) {
-                    Step::More => Next::Stay,
+                    Step::More => AfterKey::Stay,
                     Step::Gone(Gone::Cancelled) => self.cancelled(purpose),
                     Step::Gone(gone) => return Err(gone),
                     Step::Done => {
@@ -149,10 +149,10 @@ impl<'a> List<'a> {
             }
             Mode::Help => {
                 self.mode = Mode::List;
-                Next::Stay
+                AfterKey::Stay
             }
             _ if control && key.code == KeyCode::Char('d') => return Err(Gone::EndOfInput),
-            _ if control => Next::Stay,
+            _ if control => AfterKey::Stay,
             Mode::List => self.list_key(key.code),
             Mode::Edited(_) => self.edited_key(key.code),
         };
@@ -160,7 +160,7 @@ impl<'a> List<'a> {
             self.rearm();
         }
         let done = matches!(self.mode, Mode::List) && self.batch.counts().2 == 0;
-        Ok(if done { Next::Done } else { next })
+        Ok(if done { AfterKey::Done } else { next })
     }
 
     /// What the deciding keys are about: the mode, the call, and how much of it is shown.
@@ -174,7 +174,7 @@ impl<'a> List<'a> {
         (mode, self.batch.at, self.batch.selected().map(|entry| entry.opened))
     }
 
-    fn list_key(&mut self, key: KeyCode) -> Next {
+    fn list_key(&mut self, key: KeyCode) -> AfterKey {
         if self.early == 0 {
             self.message.clear();
         }
@@ -211,7 +211,7 @@ impl<'a> List<'a> {
             }
             _ => "That is no key, and nothing was decided; ? helps.".clone_into(&mut self.message),
         }
-        Next::Stay
+        AfterKey::Stay
     }
 
     fn decide(&mut self, key: char) {
@@ -285,17 +285,17 @@ impl<'a> List<'a> {
     }
 
     /// Begins an edit, with the draft of an earlier one.
-    fn edit(&mut self) -> Next {
-        let Some(entry) = self.batch.selected_mut() else { return Next::Stay };
-        let Some(call) = entry.calls.first() else { return Next::Stay };
+    fn edit(&mut self) -> AfterKey {
+        let Some(entry) = self.batch.selected_mut() else { return AfterKey::Stay };
+        let Some(call) = entry.calls.first() else { return AfterKey::Stay };
         let line = entry.draft.clone().unwrap_or_else(|| show::json(call.args()));
         if self.external_editor {
-            return Next::Edit;
+            return AfterKey::Edit;
         }
         self.mode = Mode::Typing(Purpose::Args, Line::new(&line));
         "Enter when done, Esc to go back. Secrets are not masked here."
             .clone_into(&mut self.message);
-        Next::Stay
+        AfterKey::Stay
     }
 
     /// Takes edited arguments: shows the call with them, or says what is wrong and keeps the text.
@@ -319,7 +319,7 @@ impl<'a> List<'a> {
         self.rearm();
     }
 
-    fn edited_key(&mut self, key: KeyCode) -> Next {
+    fn edited_key(&mut self, key: KeyCode) -> AfterKey {
         let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
         match key {
             KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
@@ -348,7 +348,7 @@ impl<'a> List<'a> {
                     .clone_into(&mut self.message);
             }
         }
-        Next::Stay
+        AfterKey::Stay
     }
 
     /// The rows of the call with edited arguments, whole.
@@ -361,7 +361,7 @@ impl<'a> List<'a> {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn cancelled(&mut self, purpose: Purpose) -> Next {
+    fn cancelled(&mut self, purpose: Purpose) -> AfterKey {
         if purpose == Purpose::Args
             && let Mode::Typing(_, line) = &self.mode
         {
@@ -375,10 +375,10 @@ impl<'a> List<'a> {
         }
         self.mode = Mode::List;
         "Nothing was decided.".clone_into(&mut self.message);
-        Next::Stay
+        AfterKey::Stay
     }
 
-    fn typed(&mut self, purpose: Purpose, text: &str) -> Next {
+    fn typed(&mut self, purpose: Purpose, text: &str) -> AfterKey {
         self.mode = Mode::List;
         match purpose {
             Purpose::Args => self.edited(text),
@@ -407,6 +407,6 @@ impl<'a> List<'a> {
                 "Nothing was decided.".clone_into(&mut self.message);
             }
         }
-        Next::Stay
+        AfterKey::Stay
     }
 }
