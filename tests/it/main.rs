@@ -46,6 +46,7 @@ mod seeds;
 mod shell;
 mod sub_agents;
 mod terminal;
+mod terminal_list;
 mod testing;
 mod tool_errors;
 mod tower_errors;

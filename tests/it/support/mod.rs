@@ -6,6 +6,8 @@ mod layers;
 mod logs;
 mod program;
 mod script;
+#[cfg(unix)]
+pub(crate) mod surface_contract;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
