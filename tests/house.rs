@@ -668,3 +668,51 @@ fn a_name_stands_for_one_type() {
         "left: names of several types; right: those that are listed"
     );
 }
+
+/// The names that a text makes public with `pub use`, each with the path it is taken from.
+fn reexports(text: &str) -> Vec<(String, String)> {
+    let code: String = without_tests(text)
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut found = Vec::new();
+    for statement in code.split("pub use ").skip(1) {
+        let statement = statement.split(';').next().unwrap_or_default();
+        let (from, names) = match statement.split_once('{') {
+            Some((from, names)) => (from, names.trim_end_matches('}')),
+            None => statement.rsplit_once("::").unwrap_or(("", statement)),
+        };
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        found.extend(names.map(|name| (from.trim_end_matches("::").to_owned(), name.to_owned())));
+    }
+    found
+}
+
+#[test]
+fn the_crate_root_has_few_names_and_other_items_have_one_path() {
+    let root = reexports(&read("src/lib.rs"));
+    assert!(
+        root.len() <= 35,
+        "the crate root has {} names, and at most 35 are allowed",
+        root.len()
+    );
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+        let text = read(path);
+        for (from, name) in reexports(&text) {
+            assert!(!from.starts_with("crate"), "{path}: `{name}` has a path in `{from}` already");
+            let public =
+                without_tests(&text).lines().any(|line| line == format!("pub mod {from};"));
+            assert!(!public, "{path}: `{name}` is in the public module `{from}`, and again here");
+        }
+    }
+}
+
+#[test]
+fn a_getter_has_the_name_of_what_it_reads() {
+    for path in files("src", &[".rs"]) {
+        let text = read(&path);
+        let getter = text.lines().find(|line| line.contains("fn get_"));
+        assert!(getter.is_none(), "{path}: `x()` reads and `with_x()` sets, in {getter:?}");
+    }
+}

@@ -6,11 +6,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use countersign::agent::text;
+use countersign::deferred::metadata;
 use countersign::ledger::{Ask, Quorum};
+use countersign::message::RequestPart;
+use countersign::model::{ModelRequest, ModelResponse};
 use countersign::{
-    Agent, Args, BoxError, Decision, FunctionToolset, Message, Model, ModelRequest, ModelResponse,
-    RequestPart, RunContext, ToolCall, ToolError, ToolsExt as _, Toolset as _, decide_fn, metadata,
-    schemars, text, tool_fn,
+    Agent, Args, BoxError, Decision, FunctionToolset, Message, Model, RunContext, ToolCall,
+    ToolError, ToolsExt as _, Toolset as _, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use countersign::agent::TakeUp;
 use countersign::ledger::{Ledger, LedgerError, RunRecord};
-use countersign::{Agent, BoxError, SuspendedRun, TakeUp};
+use countersign::{Agent, BoxError, SuspendedRun};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

@@ -19,9 +19,10 @@
 
 use std::time::Duration;
 
+use countersign::decision::ToolBlocked;
 use countersign::{
-    BoxError, Decision, RunContext, ToolBlocked, ToolCall, ToolMiddleware, ToolMiddlewareExt as _,
-    Tools, ToolsExt as _, decide_fn,
+    BoxError, Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
+    ToolsExt as _, decide_fn,
 };
 use sha2::{Digest as _, Sha256};
 use tower::ServiceBuilder;

@@ -31,7 +31,9 @@ use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 /// | [`iter`](Self::iter) | step by step |
 ///
 /// ```
-/// # use countersign::{Agent, DenyAll, RunError};
+/// # use countersign::agent::RunError;
+/// # use countersign::handler::DenyAll;
+/// # use countersign::Agent;
 /// # async fn example(agent: Agent) -> Result<(), RunError> {
 /// let run = agent.run("Clean up the logs").deferred_tool_handler(DenyAll::default()).deps(7_u32).await?;
 /// # let _ = run; Ok(()) }
@@ -126,14 +128,15 @@ impl<'a> Run<'a> {
     /// Runs to the end, blocking this thread, for programs without an async runtime. Async handlers work.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
     /// # }
     /// let agent = Agent::new(Polite, FunctionToolset::new());
     /// assert_eq!(agent.run("Hello").sync()?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors
@@ -149,7 +152,9 @@ impl<'a> Run<'a> {
     /// Runs step by step: nothing runs between two calls of [`next`](RunIter::next).
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
+    /// # use countersign::agent::RunStep;
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -160,7 +165,7 @@ impl<'a> Run<'a> {
     /// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
     /// let stopped = run.suspended(); // stop here, store it, and go on elsewhere
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     #[must_use = "a run does nothing until its first step"]
     pub fn iter(self) -> RunIter<'a> {
@@ -169,12 +174,14 @@ impl<'a> Run<'a> {
 
     /// Streams the events of the run up to the first answer: text ends the run as soon as its response is complete.
     /// Allowed calls of that response run. Calls that would be deferred are neither executed nor asked about, and the
-    /// report [marks them](crate::CallReport::is_skipped). For the events of a whole run, use
+    /// report [marks them](crate::turn::CallReport::is_skipped). For the events of a whole run, use
     /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
     ///
     /// ```
     /// use futures::StreamExt as _;
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -191,7 +198,7 @@ impl<'a> Run<'a> {
     ///     }
     /// }
     /// assert_eq!(stream.finish().await?.text(), Some(heard.as_str()));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn stream(mut self) -> RunStream<'a> {
         self.ends_with_text = true;
@@ -203,7 +210,9 @@ impl<'a> Run<'a> {
     ///
     /// ```
     /// use futures::StreamExt as _;
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -213,7 +222,7 @@ impl<'a> Run<'a> {
     /// let stream = agent.run("Hello").stream_events();
     /// let events: Vec<_> = stream.collect().await;
     /// assert!(matches!(events.last(), Some(RunEvent::Response { .. })));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn stream_events(mut self) -> RunStream<'a> {
         let events = RunStream::listen(&mut self.watchers);
@@ -224,7 +233,9 @@ impl<'a> Run<'a> {
     /// runtime. The iterator must not be used inside a runtime either.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -233,7 +244,7 @@ impl<'a> Run<'a> {
     /// let mut stream = agent.run("Hello").stream_sync()?;
     /// assert!(matches!(stream.next(), Some(RunEvent::TextDelta { .. })));
     /// assert_eq!(stream.finish()?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors

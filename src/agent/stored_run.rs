@@ -11,7 +11,7 @@ use super::keeper::Keeper;
 use super::result::{RunError, RunOutput, RunResult, put_before};
 use super::run_loop::Running;
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorded};
 use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
@@ -29,7 +29,7 @@ pub enum TakeUp {
         /// The result of the run, which only this process has.
         ended: Result<RunResult, RunError>,
         /// Why the ledger could not save the result; `None` when another worker has taken the run over.
-        error: Option<ErrorKind>,
+        error: Option<Error>,
     },
     /// The run was [given up](Agent::give_up). This is its history, with one result for every call, to continue from.
     GivenUp(Vec<Message>),
@@ -61,8 +61,9 @@ impl Agent {
     /// [`TakeUp::Held`] after deciding need not try again.
     ///
     /// ```
-    /// # use countersign::{Agent, ErrorKind, TakeUp};
-    /// # async fn example(agent: Agent, run_id: &str) -> Result<(), ErrorKind> {
+    /// # use countersign::agent::TakeUp;
+    /// # use countersign::{Agent, Error};
+    /// # async fn example(agent: Agent, run_id: &str) -> Result<(), Error> {
     /// match agent.take_up(run_id).await? {
     ///     TakeUp::Resumed(Ok(run)) => println!("{:?}", run.text()),
     ///     TakeUp::Resumed(Err(error)) => println!("stopped, and parked again: {error}"),
@@ -72,9 +73,9 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
+    /// [`Error::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
     /// [`TakeUp::UnknownRun`].
-    pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
+    pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, Error> {
         let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         let mut before: Option<RunResult> = None;
         loop {
@@ -110,8 +111,8 @@ impl Agent {
     /// observed may have run.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails; the run is unchanged.
-    pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
+    pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, Error> {
         let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {
             let mut hold = match Hold::take(ledger, run_id).await? {
@@ -138,7 +139,7 @@ impl Agent {
         &self,
         ledger: &'l Ledger,
         run_id: &'l str,
-    ) -> Result<Result<(Hold<'l>, DeferredToolResults), TakeUp>, ErrorKind> {
+    ) -> Result<Result<(Hold<'l>, DeferredToolResults), TakeUp>, Error> {
         let hold = match Hold::take(ledger, run_id).await? {
             Ok(hold) => hold,
             Err(other) => return Ok(Err(other)),
@@ -168,7 +169,7 @@ struct Hold<'l, S = SuspendedRun> {
 
 impl<'l> Hold<'l> {
     /// Takes a lease on a run and reads its snapshot, or says why not.
-    async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, ErrorKind> {
+    async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, Error> {
         let taken = ledger.take_run(run_id, ledger.worker_name(), ledger.lease_time()).await;
         let (token, state) = match taken.map_err(failed)? {
             Taken::Taken { token, state } => (token, state),
@@ -181,7 +182,7 @@ impl<'l> Hold<'l> {
         let hold = Hold { ledger, run_id, token, state: () };
         match serde_json::from_value(state) {
             Ok(state) => Ok(Ok(Hold { ledger, run_id, token, state })),
-            Err(error) => Err(hold.given_back(ErrorKind::Ledger(error.into())).await),
+            Err(error) => Err(hold.given_back(Error::Ledger(error.into())).await),
         }
     }
 }
@@ -202,7 +203,7 @@ impl<S> Hold<'_, S> {
     }
 
     /// Ends the lease at once, so that the next worker need not wait until it expires. Used when nothing was resumed.
-    async fn given_back(self, error: ErrorKind) -> ErrorKind {
+    async fn given_back(self, error: Error) -> Error {
         self.renew(Duration::ZERO).await;
         error
     }
@@ -286,7 +287,7 @@ impl Running<'_> {
         let hold = match Hold::take(&ledger, &run_id).await {
             Ok(Ok(hold)) => hold,
             Ok(Err(TakeUp::Held { by, since, .. })) => {
-                return Err(self.stop(ErrorKind::RunTaken { run: run_id.clone(), by, since }));
+                return Err(self.stop(Error::RunTaken { run: run_id.clone(), by, since }));
             }
             // The ledger has no parked state that a worker could take up. Executed calls are recorded, and their
             // results are replayed.
@@ -294,7 +295,7 @@ impl Running<'_> {
             Err(error) => return Err(self.stop(error)),
         };
         if hold.state.turn != self.state.turn {
-            let gone_on = ErrorKind::RunGoneOn { run: run_id.clone() };
+            let gone_on = Error::RunGoneOn { run: run_id.clone() };
             let error = hold.given_back(gone_on).await;
             return Err(self.stop(error));
         }
@@ -304,11 +305,9 @@ impl Running<'_> {
         let ended = hold.keeping(&keeper, self.finish()).await;
         match hold.keep(&ended).await {
             Ok(Saved::Saved) => ended,
-            Ok(Saved::StaleToken) => Err(RunError::new(
-                ErrorKind::RunGoneOn { run: run_id.clone() },
-                state,
-                turns(ended),
-            )),
+            Ok(Saved::StaleToken) => {
+                Err(RunError::new(Error::RunGoneOn { run: run_id.clone() }, state, turns(ended)))
+            }
             // The state in memory is newer than the snapshot that was taken, and the ledger does not have it.
             Err(error) => {
                 let state = match &ended {
@@ -342,6 +341,6 @@ fn turns(ended: Result<RunResult, RunError>) -> Vec<TurnReport> {
     }
 }
 
-fn failed(error: LedgerError) -> ErrorKind {
-    ErrorKind::Ledger(error.into())
+fn failed(error: LedgerError) -> Error {
+    Error::Ledger(error.into())
 }

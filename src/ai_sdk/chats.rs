@@ -37,7 +37,8 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 ///
 /// ```
 /// use countersign::ai_sdk::{Chats, Principal};
-/// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+/// # use countersign::model::{ModelRequest, ModelResponse};
+/// # use countersign::{Agent, BoxError, FunctionToolset, Model};
 /// # struct Polite;
 /// # impl Model for Polite {
 /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -137,7 +138,8 @@ impl Chats {
     /// Sets a function that prepares each run for its principal and chat id, for example with dependencies.
     ///
     /// ```
-    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// # use countersign::ai_sdk::Chats;
+    /// # use countersign::Agent;
     /// struct Folder(String);
     ///
     /// # fn example(agent: Agent) -> Chats {
@@ -158,10 +160,11 @@ impl Chats {
     /// error itself is logged.
     ///
     /// ```
-    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// # use countersign::ai_sdk::Chats;
+    /// # use countersign::Agent;
     /// # fn example(agent: Agent) -> Chats {
-    /// Chats::new(agent).error_text(|error| match error.kind() {
-    ///     countersign::ErrorKind::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
+    /// Chats::new(agent).error_text(|error| match error.error() {
+    ///     countersign::Error::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
     ///     _ => "Something went wrong.".to_owned(),
     /// })
     /// # }

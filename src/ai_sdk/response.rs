@@ -20,7 +20,7 @@ use super::rejection::Rejection;
 use super::storage::ChatLease;
 use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep, closed_asks};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::ledger::recorded;
 use crate::outcome::DeferralKind;
 use crate::turn::SuspendedRun;
@@ -94,7 +94,7 @@ impl<'a> ResponseTask<'a> {
     }
 
     /// Changes the chat as the intent demands, and opens the stream of the message.
-    async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, ErrorKind> {
+    async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, Error> {
         match intent {
             Intent::Submit { message, place } => {
                 self.supersede().await?;
@@ -141,7 +141,7 @@ impl<'a> ResponseTask<'a> {
 
     /// Closes the pending calls, as the user does not answer them. The ledger is read first, so that calls that another
     /// process has executed since keep their results.
-    async fn supersede(&mut self) -> Result<(), ErrorKind> {
+    async fn supersede(&mut self) -> Result<(), Error> {
         let ledger = self.config.agent.own_ledger();
         if let (Some(ledger), Some(run)) = (ledger, &mut self.lease.chat.run)
             && let Some(turn) = run.turn.take()
@@ -270,8 +270,8 @@ impl<'a> ResponseTask<'a> {
                 self.finish(stream, None)
             }
             RunEnd::Failed(error) => {
-                let about_answers = match error.kind() {
-                    ErrorKind::User(wrong) if wrong.is_about_answers() => Some(wrong.to_string()),
+                let about_answers = match error.error() {
+                    Error::Answers(wrong) => Some(wrong.to_string()),
                     _ => None,
                 };
                 let text = (self.config.error_text)(&error);

@@ -10,7 +10,7 @@ use super::chunk::{Chunk, DataChunk};
 use super::message::{Role, UiMessage, UiPart};
 use super::rejection::Rejection;
 use crate::args::digest;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::ledger::{Ledger, LedgerError, RunWrite, Saved, Taken};
 use crate::seal::SealKeys;
 
@@ -132,14 +132,14 @@ impl ChatStore {
 
     /// Saves the chat and keeps its lease. This happens before the model is asked, so that the user's message is not
     /// lost when this process dies.
-    pub(super) async fn save(&self, id: &str, lease: &ChatLease) -> Result<(), ErrorKind> {
+    pub(super) async fn save(&self, id: &str, lease: &ChatLease) -> Result<(), Error> {
         let Self::Ledger(ledger) = self else { return Ok(()) };
         match ledger.keep_chat(id, lease.token, json!(lease.chat)).await {
             Ok(Saved::Saved) => Ok(()),
             Ok(Saved::StaleToken) => {
-                Err(ErrorKind::Ledger("another server has taken the chat over".into()))
+                Err(Error::Ledger("another server has taken the chat over".into()))
             }
-            Err(error) => Err(ErrorKind::Ledger(error.into())),
+            Err(error) => Err(Error::Ledger(error.into())),
         }
     }
 

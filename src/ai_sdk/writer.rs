@@ -19,7 +19,7 @@ use crate::turn::{JOINT, RunEvent};
 /// [`Chats`](super::Chats) does both.
 ///
 /// ```
-/// use countersign::RunEvent;
+/// use countersign::turn::RunEvent;
 /// use countersign::ai_sdk::{Chunk, ChunkWriter, ClientVersion, FinishReason};
 ///
 /// let mut chunks = Vec::new();

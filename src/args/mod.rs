@@ -32,7 +32,7 @@ pub use text::ArgsError;
 /// assert_eq!(args["nothing"], json!(null));
 /// assert_eq!(audited.to_string(), r#"{"audit":true,"path":"a.log"}"#);
 /// assert_eq!(format!("{args:?}"), "{path: string(5)}");
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct Args(Arc<Map<String, Value>>);
@@ -76,7 +76,7 @@ impl Args {
     /// assert_eq!((args.i64("count"), args.u64("count"), args.f64("count")), (Some(3), Some(3), Some(3.0)));
     /// assert_eq!(args.bool("urgent"), Some(true));
     /// assert_eq!((args.i64("amount"), args.bool("count"), args.u64("nothing")), (None, None, None));
-    /// # Ok::<(), countersign::ArgsError>(())
+    /// # Ok::<(), countersign::args::ArgsError>(())
     /// ```
     #[must_use]
     pub fn i64(&self, name: &str) -> Option<i64> {
@@ -206,7 +206,7 @@ impl From<Map<String, Value>> for Args {
 /// let built = Decision::allow().with_args(Args::new().with("amount", 5));
 /// let read = Decision::allow().with_args(Args::try_from(json!({"amount": 5}))?);
 /// assert_eq!(built, read);
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a call",

@@ -17,7 +17,7 @@ pub use question::{Question, QuestionId};
 /// Exhaustive on purpose: a fourth kind has to break every `match`.
 ///
 /// ```
-/// use countersign::ToolDecision::{Allow, Ask, Deny};
+/// use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 /// assert_eq!([Ask, Deny, Allow].into_iter().max(), Some(Deny));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,8 @@ pub enum ToolDecision {
 /// The decision of a middleware about a call: its kind, its reason, and the arguments that the call continues with.
 ///
 /// ```
-/// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
+/// use countersign::decision::{ToolBlocked, ToolDecision};
+/// use countersign::{Args, Decision};
 ///
 /// let ask = Decision::ask("delete a.log?").with_key("delete");
 /// assert_eq!(ask.decision(), ToolDecision::Ask);
@@ -151,7 +152,7 @@ impl Decision {
         self
     }
 
-    /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::metadata) lists the keys
+    /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::deferred::metadata) lists the keys
     /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
@@ -185,7 +186,7 @@ impl Decision {
         }
     }
 
-    /// The questions of an ASK, several for an ASK of a [`Chain`](crate::Chain); empty for ALLOW and DENY.
+    /// The questions of an ASK, several for an ASK of a [`Chain`](crate::middleware::Chain); empty for ALLOW and DENY.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         match &self.verdict {

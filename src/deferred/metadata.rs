@@ -4,7 +4,8 @@
 //! [`copy_metadata`](crate::DeferredToolResults::copy_metadata).
 //!
 //! ```
-//! use countersign::{Decision, metadata};
+//! use countersign::deferred::metadata;
+//! use countersign::Decision;
 //! let never = Decision::ask("production is frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
 //! # let _ = never;
 //! ```

@@ -41,7 +41,7 @@ use crate::error::BoxError;
 /// Answers the deferred calls of one response.
 ///
 /// A handler is asked once per response, about every pending call, before any of them is executed (rule T2). It answers
-/// each call or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and no deferred call has been
+/// each call or leaves it explicitly; anything else is a [`AnswerError`](crate::AnswerError), and no deferred call has been
 /// executed (rule A4). An error or a panic ends the run, and the error carries the state so far. A handler returns
 /// [`Stopped`] when a person stops the run.
 ///

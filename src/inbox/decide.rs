@@ -12,7 +12,8 @@ use super::body::Sent;
 use super::principal::Principal;
 use super::refused::{Refused, Reply};
 use crate::args::Args;
-use crate::ledger::{Answer, AskState, Decided, Record};
+use crate::deferred::Answer;
+use crate::ledger::{AskState, Decided, Record};
 use crate::outcome::DeferralKind;
 
 /// How many decisions a request may have.

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::entry::Entry;
 use super::principal::Principal;
 use crate::call::ToolCall;
+use crate::deferred::Answer;
 use crate::ledger::{
-    Answer, AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
+    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
 };
 use crate::outcome::Outcome;
 use crate::show::{self, CallView, Limits};

@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::error::BoxError;
-use crate::ledger::{Answer, AskState, Millis, Record};
+use crate::deferred::Answer;
+use crate::ledger::{AskState, Millis, Record};
 use crate::show;
 
 /// The header that carries the signature.

@@ -49,7 +49,7 @@ impl Verified {
     /// ```
     /// # use countersign::ledger::{Ledger, MemoryStore};
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let verified = Ledger::new(MemoryStore::new()).verify(&Default::default()).await?.unwrap();
+    /// let verified = Ledger::new(MemoryStore::new()).verify(&Default::default()).await?;
     /// assert!(verified.is_empty());
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
@@ -97,17 +97,13 @@ impl Ledger {
     /// such an entry.
     ///
     /// # Errors
-    /// [`LedgerError`] when the store cannot be read. A log or row that is wrong is no error of this method: it is the
-    /// inner `Err`.
+    /// [`LedgerError::Broken`] with the first log or row that is wrong; the others when the store cannot be read.
     pub async fn verify(
         &self,
         earlier: &BTreeMap<String, (i64, String)>,
-    ) -> Result<Result<Verified, Broken>, LedgerError> {
+    ) -> Result<Verified, LedgerError> {
         // Read before the logs, so that each end that a checkpoint notes is in the log that is read after it.
-        let mut ends = match self.checkpoints().await? {
-            Ok(ends) => ends,
-            Err(broken) => return Ok(Err(broken)),
-        };
+        let mut ends = self.checkpoints().await?;
         for (run, head) in earlier {
             ends.entry(run.clone()).or_default().push(head.clone());
         }
@@ -119,14 +115,12 @@ impl Ledger {
             let Some(last) = runs.last() else { break };
             after.clone_from(last);
             for run in runs {
-                match self.verify_run(&run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
-                    // A run that has rows and no log entries yet.
-                    Ok((0, _)) => {}
-                    Ok((entries, head)) => {
-                        verified.entries += entries;
-                        verified.heads.insert(run, head);
-                    }
-                    Err(broken) => return Ok(Err(broken)),
+                let earlier = ends.get(&run).map(Vec::as_slice).unwrap_or_default();
+                let (entries, head) = self.verify_run(&run, earlier).await?;
+                // A run may have rows and no log entries yet.
+                if entries > 0 {
+                    verified.entries += entries;
+                    verified.heads.insert(run, head);
                 }
             }
         }
@@ -134,10 +128,10 @@ impl Ledger {
             if !verified.heads.contains_key(&run) {
                 let problem = "the whole log is gone".to_owned();
                 let seq = ends.last().map(|(seq, _)| *seq);
-                return Ok(Err(Broken { run, seq, problem }));
+                return Err(LedgerError::Broken(Broken { run, seq, problem }));
             }
         }
-        Ok(Ok(verified))
+        Ok(verified)
     }
 
     /// Verifies one run. Its rows and its log are not read in one snapshot, so a mismatch counts only if neither of
@@ -146,23 +140,20 @@ impl Ledger {
         &self,
         run: &str,
         earlier: &[(i64, String)],
-    ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
+    ) -> Result<(u64, (i64, String)), LedgerError> {
         for _ in 0..RETRIES {
             let rows = self.rows_of(run).await?;
-            let Replayed { entries, head, about } = match self.replay(run, earlier).await? {
-                Ok(replayed) => replayed,
-                Err(broken) => return Ok(Err(broken)),
-            };
+            let Replayed { entries, head, about } = self.replay(run, earlier).await?;
             let Some(problem) = compare(&rows, about, &self.linker) else {
-                return Ok(Ok((entries, head)));
+                return Ok((entries, head));
             };
             let settled = self.rows_of(run).await? == rows;
             if settled && self.store.log(run, head.0, 1).await?.is_empty() {
-                return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
+                return Err(LedgerError::broken(run, None, problem));
             }
         }
         let problem = "it changes faster than it can be read: verify it again".to_owned();
-        Ok(Err(Broken { run: run.to_owned(), seq: None, problem }))
+        Err(LedgerError::broken(run, None, problem))
     }
 
     pub(super) async fn rows_of(&self, run: &str) -> Result<Vec<Found>, StoreError> {
@@ -175,10 +166,8 @@ impl Ledger {
         &self,
         run: &str,
         mut earlier: &[(i64, String)],
-    ) -> Result<Result<Replayed, Broken>, LedgerError> {
-        let broken = |seq: i64, problem: &str| {
-            Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
-        };
+    ) -> Result<Replayed, LedgerError> {
+        let broken = |seq: i64, problem: &str| Err(LedgerError::broken(run, Some(seq), problem));
         let mut read = Replayed::default();
         loop {
             let page = self.store.log(run, read.head.0, PAGE).await?;
@@ -226,7 +215,7 @@ impl Ledger {
         }
         match earlier.last() {
             Some((seq, _)) => broken(*seq, "the end of the log is gone"),
-            None => Ok(Ok(read)),
+            None => Ok(read),
         }
     }
 

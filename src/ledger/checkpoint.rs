@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::audit::{Broken, PAGE};
+use super::audit::PAGE;
 use super::store::{Draft, Entry, Writes};
 use super::{Ledger, LedgerError};
 
@@ -54,20 +54,17 @@ impl Ledger {
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let ledger = Ledger::new(MemoryStore::new());
     /// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
-    /// let made = ledger.checkpoint().await?.unwrap();
+    /// let made = ledger.checkpoint().await?;
     /// assert_eq!((made.entries, made.changed), (1, 1));
-    /// assert!(ledger.verify(&made.to_heads()).await?.is_ok());
+    /// assert_eq!(ledger.verify(&made.to_heads()).await?.entries, 2);
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     ///
     /// # Errors
-    /// [`LedgerError`]; entries that were written before the error stay. The inner `Err` says what is wrong with the
-    /// log of the checkpoints, for example that it was written with another key; nothing was written then.
-    pub async fn checkpoint(&self) -> Result<Result<Checkpoint, Broken>, LedgerError> {
-        let known = match self.checkpoints().await? {
-            Ok(known) => known,
-            Err(broken) => return Ok(Err(broken)),
-        };
+    /// [`LedgerError`]; entries that were written before the error stay. [`LedgerError::Broken`] says what is wrong with
+    /// the log of the checkpoints, for example that it was written with another key; nothing was written then.
+    pub async fn checkpoint(&self) -> Result<Checkpoint, LedgerError> {
+        let known = self.checkpoints().await?;
         let is_known = |end: &Entry| {
             let last = known.get(&end.run).and_then(|ends| ends.last());
             last.is_some_and(|(seq, hash)| (*seq, hash) == (end.seq, &end.hash))
@@ -92,7 +89,7 @@ impl Ledger {
             self.note(&ends).await?;
         }
         let last = self.end_of_checkpoints().await?;
-        Ok(Ok(Checkpoint { entries: last.0, head: last.1, changed }))
+        Ok(Checkpoint { entries: last.0, head: last.1, changed })
     }
 
     async fn note(&self, ends: &BTreeMap<String, (i64, String)>) -> Result<(), LedgerError> {
@@ -114,12 +111,12 @@ impl Ledger {
     }
 
     /// All ends that checkpoints have noted, in the order in which they were noted.
-    pub(super) async fn checkpoints(&self) -> Result<Result<Ends, Broken>, LedgerError> {
+    pub(super) async fn checkpoints(&self) -> Result<Ends, LedgerError> {
         let (mut ends, mut last) = (Ends::new(), (0, String::new()));
         loop {
             let page = self.store.log(CHECKPOINTS, last.0, PAGE).await?;
             if page.is_empty() {
-                return Ok(Ok(ends));
+                return Ok(ends);
             }
             for entry in page {
                 let read = match self.check(&entry, CHECKPOINTS, &last) {
@@ -133,8 +130,7 @@ impl Ledger {
                         }
                     }
                     Err(problem) => {
-                        let (run, problem) = (CHECKPOINTS.to_owned(), problem.to_owned());
-                        return Ok(Err(Broken { run, seq: Some(entry.seq), problem }));
+                        return Err(LedgerError::broken(CHECKPOINTS, Some(entry.seq), problem));
                     }
                 }
                 last = (entry.seq, entry.hash);

@@ -4,7 +4,7 @@ use super::durability::{expired, withdrawn};
 use super::record::{AskState, Record};
 use super::{Ledger, LedgerError};
 use crate::deferred::{Answer, DeferredToolResults};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::POLICY;
 use crate::outcome::{DeferralKind, Outcome};
@@ -18,11 +18,8 @@ impl Turn {
     /// calls are.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
-    pub async fn decisions(
-        &self,
-        suspended: &SuspendedTurn,
-    ) -> Result<DeferredToolResults, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger cannot be read.
+    pub async fn decisions(&self, suspended: &SuspendedTurn) -> Result<DeferredToolResults, Error> {
         match self.own_ledger() {
             Some(ledger) => decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
@@ -35,7 +32,7 @@ impl Turn {
         &self,
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         match self.own_ledger() {
             Some(ledger) => decide(ledger, suspended, answers).await,
             None => Ok(()),
@@ -46,11 +43,8 @@ impl Turn {
     /// [`requests`](SuspendedTurn::requests). Empty without a ledger.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
-    pub async fn asks(
-        &self,
-        suspended: &SuspendedTurn,
-    ) -> Result<Vec<(String, Record)>, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger cannot be read.
+    pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
         match self.own_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
@@ -59,10 +53,7 @@ impl Turn {
 }
 
 /// The records of the pending calls, and of those of the agents behind them, each with the id of its call.
-async fn asks(
-    ledger: &Ledger,
-    suspended: &SuspendedTurn,
-) -> Result<Vec<(String, Record)>, ErrorKind> {
+async fn asks(ledger: &Ledger, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
     let mut found = Vec::new();
     let open = suspended.open_asks(ledger).into_iter();
     for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
@@ -78,7 +69,7 @@ async fn asks(
 async fn decisions(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
-) -> Result<DeferredToolResults, ErrorKind> {
+) -> Result<DeferredToolResults, Error> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
     for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
@@ -97,7 +88,7 @@ async fn decide(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
     mut answers: DeferredToolResults,
-) -> Result<(), ErrorKind> {
+) -> Result<(), Error> {
     let requests = suspended.requests();
     for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
         if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, kind, requests.fingerprint(&id)) {
@@ -133,7 +124,7 @@ fn closed() -> Answer {
 pub(crate) async fn recorded(
     ledger: &Ledger,
     mut suspended: SuspendedTurn,
-) -> Result<(SuspendedTurn, Vec<String>), ErrorKind> {
+) -> Result<(SuspendedTurn, Vec<String>), Error> {
     let mut asks = Vec::new();
     for OpenAsk { id, ask, own, .. } in suspended.open_asks(ledger) {
         let Some(ask) = ask else { continue };
@@ -162,6 +153,6 @@ fn came_of(record: &Record) -> Option<Outcome> {
 }
 
 /// Makes an error of the ledger an error of the turn.
-fn failed(error: LedgerError) -> ErrorKind {
-    ErrorKind::Ledger(error.into())
+fn failed(error: LedgerError) -> Error {
+    Error::Ledger(error.into())
 }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::RunContext;
-pub use crate::deferred::Answer;
+use crate::deferred::Answer;
 
 pub use ask::{Ask, Millis, Quorum};
 pub use audit::{Broken, Verified};
@@ -71,7 +71,8 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 /// ledger.
 ///
 /// ```
-/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Answer};
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore};
 /// use serde_json::json;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -142,11 +143,18 @@ pub enum LedgerError {
         /// Why it cannot be stored, and what to do about that.
         problem: String,
     },
+    /// A log, or a row beside it, is not as the ledger wrote it: see [`Ledger::verify`].
+    #[error("{0}")]
+    Broken(Broken),
 }
 
 impl LedgerError {
     fn unreadable(id: &str, problem: &(impl fmt::Display + ?Sized)) -> Self {
         Self::Unreadable { id: id.to_owned(), problem: problem.to_string() }
+    }
+
+    fn broken(run: &str, seq: Option<i64>, problem: impl Into<String>) -> Self {
+        Self::Broken(Broken { run: run.to_owned(), seq, problem: problem.into() })
     }
 
     fn changed(id: &str, problem: &str) -> Self {

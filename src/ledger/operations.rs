@@ -300,7 +300,8 @@ impl Ledger {
     /// calls misses no change, also when the store was unreachable meanwhile.
     ///
     /// ```
-    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Answer};
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let ledger = Ledger::new(MemoryStore::new());

@@ -39,7 +39,7 @@ impl Ledger {
     /// ledger.cancel(ask.ask.id(), "ann").await?;
     /// assert_eq!(ledger.prune(Duration::ZERO).await?, 1);
     /// assert_eq!(ledger.get(ask.ask.id()).await?, None);
-    /// assert!(ledger.verify(&Default::default()).await?.is_ok());
+    /// ledger.verify(&Default::default()).await?;
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     ///

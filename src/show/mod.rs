@@ -85,7 +85,7 @@ pub fn escape_name(text: &str) -> String {
 /// let args = Args::new().with("path", "a\u{202e}b");
 /// assert_eq!(show::json(&args), r#"{"path":"a\u202eb"}"#);
 /// assert_eq!(Args::parse(&show::json(&args))?, args);
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[must_use]
 pub fn json(args: &Args) -> String {

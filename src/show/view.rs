@@ -256,8 +256,8 @@ mod tests {
 
     use super::*;
     use crate::decision::Decision;
+    use crate::deferred::metadata;
     use crate::deferred::{BatchEntry, DeferredToolRequests};
-    use crate::metadata;
     use crate::outcome::Deferral;
 
     fn call(args: Value) -> ToolCall {

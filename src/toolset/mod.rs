@@ -1,6 +1,6 @@
 //! Toolsets, the leaves of a stack: they define tools and execute their calls.
 //!
-//! A [`Toolset`] is reached only through its [`Gate`](crate::Gate): it executes a [`Permit`], which only a gate can
+//! A [`Toolset`] is reached only through its [`Gate`](crate::gate::Gate): it executes a [`Permit`], which only a gate can
 //! make.
 
 mod external;
@@ -30,7 +30,8 @@ use crate::outcome::{ToolError, ToolReturn};
 /// [`FunctionToolset`]. [`ToolsExt`](crate::ToolsExt) puts layers and wrappers around a toolset.
 ///
 /// ```
-/// use countersign::{Args, BoxError, Permit, RunContext, ToolDefinition, ToolError, ToolReturn, Toolset};
+/// use countersign::outcome::ToolReturn;
+/// use countersign::{Args, BoxError, Permit, RunContext, ToolDefinition, ToolError, Toolset};
 /// use serde_json::json;
 ///
 /// struct Clock;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{Answer, Ask, AskState, Quorum};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Quorum};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
