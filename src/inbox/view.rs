@@ -9,9 +9,7 @@ use super::entry::Entry;
 use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
-use crate::ledger::{
-    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
-};
+use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
 use crate::outcome::Outcome;
 use crate::show::{self, CallView, Limits};
 

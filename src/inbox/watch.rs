@@ -104,8 +104,10 @@ impl Hub {
 
     /// The pending asks; as they are now, where they can be read at once.
     pub(super) async fn board(&self) -> Result<Arc<Board>, LedgerError> {
-        if let Some(board) = self.inner.at_hand() {
-            return Ok(board);
+        if self.inner.is_slow_to_read() {
+            // What is new is there at once; what others have decided, after the next look.
+            self.inner.glance().await?;
+            return Ok(self.inner.kept());
         }
         self.inner.read().await
     }
@@ -142,11 +144,10 @@ impl Inner {
         self.ring();
     }
 
-    /// The board, unless it should be read anew.
-    fn at_hand(&self) -> Option<Arc<Board>> {
+    /// Whether there is a board, and reading it anew for each request would take too long.
+    fn is_slow_to_read(&self) -> bool {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let (at, took) = kept.read?;
-        (took > QUICK || at.elapsed() < took).then(|| Arc::clone(&kept.board))
+        kept.read.is_some_and(|(_, took)| took > QUICK)
     }
 
     async fn read(&self) -> Result<Arc<Board>, LedgerError> {
@@ -155,7 +156,10 @@ impl Inner {
         let epoch = {
             let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
             // Read by another request, since this one came.
-            if kept.read.is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked)) {
+            if kept
+                .read
+                .is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked))
+            {
                 return Ok(Arc::clone(&kept.board));
             }
             kept.epoch
@@ -185,12 +189,16 @@ impl Inner {
     async fn glance(&self) -> Result<(), LedgerError> {
         let newest = self.ledger.list(Some(AskState::Pending), NEWEST).await?.records;
         let board = self.kept();
-        let known: HashSet<_> = board.items.iter().take(4 * NEWEST as usize).map(|it| it.record.ask.id()).collect();
-        let mut new: Vec<_> = newest.into_iter().filter(|it| !known.contains(it.ask.id())).collect();
+        let known: HashSet<_> =
+            board.items.iter().take(4 * NEWEST as usize).map(|it| it.record.ask.id()).collect();
+        let mut new: Vec<_> =
+            newest.into_iter().filter(|it| !known.contains(it.ask.id())).collect();
         if new.len() == NEWEST as usize {
             self.read().await?;
         } else if !new.is_empty() {
-            self.changed(new.drain(..).map(|record| (record.ask.id().to_owned(), Some(record))).collect());
+            self.changed(
+                new.drain(..).map(|record| (record.ask.id().to_owned(), Some(record))).collect(),
+            );
         }
         Ok(())
     }

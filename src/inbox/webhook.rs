@@ -14,8 +14,8 @@ use sha2::Sha256;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::error::BoxError;
 use crate::deferred::Answer;
+use crate::error::BoxError;
 use crate::ledger::{AskState, Millis, Record};
 use crate::show;
 
@@ -130,7 +130,8 @@ impl Webhook {
     #[must_use]
     pub fn verify(secret: &[u8], signature: &str, body: &[u8], now: u64) -> bool {
         let parts = signature.split_once(',');
-        let parts = parts.and_then(|(t, v1)| Some((t.strip_prefix("t=")?, v1.strip_prefix("v1=")?)));
+        let parts =
+            parts.and_then(|(t, v1)| Some((t.strip_prefix("t=")?, v1.strip_prefix("v1=")?)));
         let Some((at, hex)) = parts else { return false };
         let fresh = at.parse().is_ok_and(|at: u64| now.abs_diff(at) <= 300);
         let (Some(sent), Ok(mac)) = (bytes(hex), Hmac::<Sha256>::new_from_slice(secret)) else {
@@ -170,7 +171,12 @@ impl Webhook {
             };
             let host = self.url.host_str().unwrap_or_default();
             if attempt == ATTEMPTS {
-                tracing::error!(host, problem, asks = events.len(), "a webhook message is given up");
+                tracing::error!(
+                    host,
+                    problem,
+                    asks = events.len(),
+                    "a webhook message is given up"
+                );
                 return;
             }
             tracing::warn!(host, problem, attempt, ?pause, "a webhook message is sent again");
@@ -180,7 +186,8 @@ impl Webhook {
     }
 
     async fn post(&self, id: &str, body: &str) -> Result<reqwest::StatusCode, reqwest::Error> {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+        let at =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
         let mac = over(self.mac.clone(), &at, body.as_bytes()).finalize().into_bytes();
         let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
         let request = self.client.post(self.url.clone()).body(body.to_owned());
@@ -225,7 +232,10 @@ impl Told {
         let agent = ask.path().rsplit_once('/').map_or("", |(agent, _)| agent);
         let (tool, agent) = (name(ask.tool()), name(agent));
         let requester = ask.principal().map(name);
-        let by = record.decision.as_ref().map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
+        let by = record
+            .decision
+            .as_ref()
+            .map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
         let came = match (&record.decision, record.state) {
             (_, AskState::Pending) => None,
             (Some(decision), _) => Some(match decision.answer {
@@ -326,7 +336,8 @@ impl Events {
         let mut blocks = vec![plain(&title)];
         let mut data = json!({"delivery": id});
         for (what, kind) in kinds() {
-            let mut lines: Vec<_> = kind.named.iter().map(|(_, told)| format!("• {}", told.line)).collect();
+            let mut lines: Vec<_> =
+                kind.named.iter().map(|(_, told)| format!("• {}", told.line)).collect();
             if kind.count > kind.named.len() {
                 lines.push(format!("and {} more", kind.count - kind.named.len()));
             }
@@ -359,4 +370,115 @@ fn plain(text: &str) -> Value {
 /// The three characters that are markup everywhere in Slack.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::ledger::{Ask, Ledger, MemoryStore};
+
+    const KEY: &[u8] = b"a secret of 16 bytes";
+
+    async fn told(tool: &str, who: &str, what: &'static str) -> (String, Told) {
+        let ledger = Ledger::new(MemoryStore::new());
+        let args = crate::args::Args::new().with("password", "hunter2-very-secret");
+        let ask = Ask::new("run-1", "root/c1", tool).with_args(args).with_principal(who);
+        let record = ledger.park(ask).await.unwrap();
+        (record.ask.id().to_owned(), Told::of(&record, what))
+    }
+
+    /// A server that gives these answers, one for each request, and passes on what it was sent.
+    fn target(answers: &'static [&'static str]) -> (String, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let (tell, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let (mut text, mut part) = (String::new(), [0; 65536]);
+                loop {
+                    let read = stream.read(&mut part).unwrap();
+                    text += std::str::from_utf8(&part[..read]).unwrap();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                    let length = head.lines().find_map(|it| it.strip_prefix("content-length: "));
+                    if body.len() >= length.unwrap().parse().unwrap() {
+                        break;
+                    }
+                }
+                let reply =
+                    format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(reply.as_bytes()).unwrap();
+                tell.send(text).unwrap();
+            }
+        });
+        (url, heard)
+    }
+
+    #[tokio::test]
+    async fn a_message_is_signed_sent_again_and_follows_no_redirect() {
+        // S10: "a webhook … signed, without arguments and without a link that decides".
+        let (url, heard) =
+            target(&["302 Found\r\nlocation: http://127.0.0.1:1/", "500 No", "200 OK"]);
+        let webhook = Webhook::new(&url, KEY).unwrap().with_link("https://inbox.example/?a=1&b=2");
+        for n in 0..3 {
+            let (id, told) = told("delete_file", &format!("<!channel> {n}"), "new").await;
+            webhook.tell(&format!("{id}{n}"), told);
+        }
+        let sending = tokio::spawn(webhook.send());
+        let sent = tokio::task::spawn_blocking(move || heard.iter().take(3).collect::<Vec<_>>());
+        let sent = sent.await.unwrap();
+        sending.abort();
+        let mut bodies = Vec::new();
+        for text in &sent {
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            let header =
+                |name: &str| head.lines().find_map(|it| it.strip_prefix(name)).unwrap().to_owned();
+            let signature = header("countersign-signature: ");
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+            assert!(Webhook::verify(KEY, &signature, body.as_bytes(), now));
+            assert!(!Webhook::verify(b"another secret, as long", &signature, body.as_bytes(), now));
+            assert!(!Webhook::verify(KEY, &signature, b"{}", now));
+            assert!(!Webhook::verify(KEY, &signature, body.as_bytes(), now + 301), "too old");
+            bodies.push((header("countersign-delivery: "), body.to_owned()));
+        }
+        assert!(bodies.windows(2).all(|two| two[0] == two[1]), "the same message each time");
+        let message: Value = serde_json::from_str(&bodies[0].1).unwrap();
+        assert_eq!(message["metadata"]["event_payload"]["new"]["count"], 3, "one message for all");
+        let text = message.to_string();
+        assert!(!text.contains("hunter2"), "no arguments");
+        assert!(!message["text"].as_str().unwrap().contains("<!"), "no markup");
+        for block in message["blocks"].as_array().unwrap() {
+            let is_link =
+                block["text"]["text"] == "<https://inbox.example/?a=1&amp;b=2|Open the inbox>";
+            assert!(is_link || block["text"]["type"] == "plain_text", "{block}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_sent_yet_does_not_grow_without_end_and_the_latest_counts() {
+        let (_, new) = told("delete_file", "ann", "new").await;
+        let (_, decided) = told("delete_file", "ann", "decided").await;
+        let mut events = Events::default();
+        for n in 0..10_000 {
+            events.add(&n.to_string(), new.clone());
+        }
+        events.add("9999", decided);
+        let message = events.message("1", None);
+        let of = |kind: &str| message["metadata"]["event_payload"][kind].clone();
+        assert_eq!((&of("new")["count"], &of("decided")["count"]), (&json!(9_999), &json!(1)));
+        assert!(of("new")["asks"].as_array().unwrap().len() <= NAMED);
+    }
+
+    #[test]
+    fn what_cannot_be_a_webhook_is_refused_without_its_address() {
+        for url in ["", "ftp://secret.example/x", "file:///secret", "secret"] {
+            let error = Webhook::new(url, KEY).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        }
+        assert!(matches!(Webhook::new("https://a.example/", b"short"), Err(WebhookError::Secret)));
+    }
 }
