@@ -43,6 +43,7 @@ await scenario(async ({ url, person }) => {
   });
   await carol.page.getByLabel("Compact").uncheck();
   const one = card(carol, "send_report");
+  await button(one, "Show one by one").waitFor();
   assert.equal(await one.count(), 1);
   await button(one, "Show one by one").click();
   await eventually("they are five again", async () => assert.equal(await one.count(), 5));
