@@ -250,10 +250,7 @@ async fn watch(inner: Arc<Inner>) {
                 inner.stop.told.send_replace(true);
                 stop = std::future::pending().boxed().fuse();
             }
-            run = runs.next().fuse() => match run {
-                Some(run) => warn_of(inner.glance_at(&run).await),
-                None => {}
-            },
+            run = runs.next().fuse() => if let Some(run) = run { warn_of(inner.glance_at(&run).await) },
             () = sleep(pause).fuse() => warn_of(inner.glance().await),
         }
     }

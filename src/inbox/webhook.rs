@@ -14,6 +14,7 @@ use sha2::Sha256;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::json::set;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::ledger::{AskState, Millis, Record};
@@ -211,7 +212,7 @@ fn over(mut mac: Hmac<Sha256>, at: &str, body: &[u8]) -> Hmac<Sha256> {
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
-    if hex.len() % 2 != 0 || !hex.is_ascii() {
+    if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return None;
     }
     let at = |n| hex.get(n..n + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
@@ -284,7 +285,7 @@ struct Queue {
 impl Queue {
     fn add(&self, id: &str, told: Told) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.add(id, told);
+        events.add(id, &told);
         drop(events);
         self.filled.notify_one();
     }
@@ -309,7 +310,7 @@ struct Kind {
 }
 
 impl Events {
-    fn add(&mut self, id: &str, told: Told) {
+    fn add(&mut self, id: &str, told: &Told) {
         for kind in &mut self.0 {
             let before = kind.named.len();
             kind.named.retain(|(known, _)| known != id);
@@ -343,7 +344,7 @@ impl Events {
             }
             blocks.push(plain(&format!("{what}:\n{}", lines.join("\n"))));
             let asks: Vec<_> = kind.named.iter().map(|(_, told)| &told.data).collect();
-            data[*what] = json!({"count": kind.count, "asks": asks});
+            set(&mut data, what, json!({"count": kind.count, "asks": asks}));
         }
         let mut text = escaped(&title);
         if let Some(link) = link {
@@ -464,9 +465,9 @@ mod tests {
         let (_, decided) = told("delete_file", "ann", "decided").await;
         let mut events = Events::default();
         for n in 0..10_000 {
-            events.add(&n.to_string(), new.clone());
+            events.add(&n.to_string(), &new);
         }
-        events.add("9999", decided);
+        events.add("9999", &decided);
         let message = events.message("1", None);
         let of = |kind: &str| message["metadata"]["event_payload"][kind].clone();
         assert_eq!((&of("new")["count"], &of("decided")["count"]), (&json!(9_999), &json!(1)));

@@ -121,7 +121,7 @@ impl TerminalHandler {
     /// `COUNTERSIGN_LINES` does the same for every handler.
     ///
     /// ```
-    /// use countersign::TerminalHandler;
+    /// use countersign::terminal::TerminalHandler;
     /// let handler = TerminalHandler::new().line_by_line();
     /// # let _ = handler;
     /// ```

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::agent::TakeUp;
+use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::terminal::TerminalHandler;
 use countersign::{
-    Agent, Decision, DeferredToolHandler, DeferredToolRequests, Preview, RunContext, ToolCall,
+    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,
     ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
 };
 use pty_process::Size;
