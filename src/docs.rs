@@ -21,6 +21,12 @@ pub mod vercel_ai_adapter {}
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
 
+/// Available with the feature `rules`.
+#[cfg(feature = "rules")]
+#[doc = ""]
+#[doc = include_str!("../docs/rules-file.md")]
+pub mod rules_file {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

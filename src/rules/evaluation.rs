@@ -310,6 +310,10 @@ impl Evaluation<'_> {
             Answer::Unknown(why) => (ToolDecision::Ask, why),
             Answer::Yes | Answer::No => (rule.effect, ""),
         };
+        // What a rule asks about or denies has been spoken about: the default is for the rest.
+        for (other, covered) in self.units.iter().zip(&mut self.covered) {
+            *covered |= unit == Unit::Whole || unit == *other;
+        }
         let said = self.spoke(file, rule, effect, unit, why);
         if !self.ruling.spoke.contains(&said) {
             self.ruling.spoke.push(said);

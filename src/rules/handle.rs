@@ -51,7 +51,7 @@ pub(super) struct Settings {
 ///
 /// Cheap to clone; clones share the rules that are in force. Apply it with
 /// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, whatever its file or place, and a call
-/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::rules) describes the format.
+/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes the format.
 ///
 /// ```no_run
 /// use countersign::{FunctionToolset, Rules, ToolMiddlewareExt, ToolsExt};

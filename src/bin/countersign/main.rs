@@ -5,6 +5,7 @@ mod asks;
 mod cli;
 mod completions;
 mod output;
+mod rules;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,10 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
     if let Command::Completions(completions) = &cli.command {
         return Ok(completions.run());
     }
+    // Rules are examined without a store and without the configuration.
+    if let Command::Rules(rules) = &cli.command {
+        return rules.run();
+    }
     let directories = Directories::of_user()?;
     let config = Config::load(&directories, cli.config.as_deref())?;
     let context = Context { directories, config };
@@ -42,6 +47,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Rules(rules) => rules.run(),
         }
     })
 }
