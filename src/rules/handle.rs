@@ -129,11 +129,11 @@ impl Rules {
         let mut sets = in_force.sets.iter().rev();
         let Some(latest) = sets.next() else {
             let empty = RuleSet::default();
-            return evaluate(&empty, &self.shared.engine, call.clone(), explains);
+            return evaluate(&empty, &self.shared.engine, call, explains);
         };
-        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call.clone(), explains);
+        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call, explains);
         for earlier in sets {
-            let (before, _) = evaluate(earlier, &self.shared.engine, call.clone(), true);
+            let (before, _) = evaluate(earlier, &self.shared.engine, call, true);
             ruling = stricter(ruling, before);
         }
         if let Some(problem) = in_force.problem.as_ref().and_then(|it| it.problems().first()) {

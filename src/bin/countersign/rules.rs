@@ -110,11 +110,11 @@ impl Source {
     }
 
     fn load(&self) -> Result<Rules, Failure> {
-        self.builder()?.load().map_err(problem)
+        self.builder()?.load().map_err(|error| problem(&error))
     }
 }
 
-fn problem(error: RulesError) -> Failure {
+fn problem(error: &RulesError) -> Failure {
     Failure::Store(error.to_string())
 }
 
@@ -218,8 +218,8 @@ impl Replay {
 
 impl Diff {
     fn run(&self) -> Result<Output, Failure> {
-        let found =
-            library::difference(&text_of(&self.old)?, &text_of(&self.new)?).map_err(problem)?;
+        let found = library::difference(&text_of(&self.old)?, &text_of(&self.new)?)
+            .map_err(|error| problem(&error))?;
         let marked = |sign: &str, text: &Option<String>| {
             text.iter()
                 .flat_map(|text| text.lines())
@@ -247,7 +247,7 @@ impl Import {
             Agent::Claude => library::import_claude(&text),
             Agent::Codex => library::import_codex(&text),
         };
-        let imported: Imported = imported.map_err(problem)?;
+        let imported: Imported = imported.map_err(|error| problem(&error))?;
         let mut shown = imported.text.clone();
         if !imported.left_out.is_empty() {
             shown.push_str("\n# Not carried over:\n");
