@@ -27,6 +27,12 @@ pub mod inbox {}
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
 
+/// Available with the feature `rules`.
+#[cfg(feature = "rules")]
+#[doc = ""]
+#[doc = include_str!("../docs/rules-file.md")]
+pub mod rules_file {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

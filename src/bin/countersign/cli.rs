@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions, hook};
+use crate::{asks, completions, hook, rules};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Asks(Box<asks::cli::Asks>),
     /// Decide about the tool calls of coding agents
     Hook(hook::cli::Hook),
+    /// Check, explain, examine, replay, compare and import rules
+    Rules(rules::Command),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

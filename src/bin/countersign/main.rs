@@ -6,6 +6,7 @@ mod cli;
 mod completions;
 mod hook;
 mod output;
+mod rules;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,10 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
     if let Command::Completions(completions) = &cli.command {
         return Ok(completions.run());
     }
+    // Rules are examined without a store and without the configuration.
+    if let Command::Rules(rules) = &cli.command {
+        return rules.run();
+    }
     let directories = Directories::of_user()?;
     let config = Config::load(&directories, cli.config.as_deref())?;
     let context = Context { directories, config };
@@ -49,6 +54,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
             Command::Hook(hook) => hook.run(&context),
+            Command::Rules(rules) => rules.run(),
         }
     })
 }
