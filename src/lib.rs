@@ -89,8 +89,11 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
+//! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
@@ -130,9 +133,13 @@ pub mod genai;
 pub mod handler;
 #[cfg(feature = "cli")]
 pub mod hook;
+#[cfg(feature = "inbox")]
+pub mod inbox;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 #[cfg(feature = "agent")]
@@ -141,6 +148,8 @@ pub mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "rules")]
+pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod shell;

@@ -4,7 +4,6 @@
 mod blocking;
 mod history;
 mod iter;
-mod keeper;
 mod model_step;
 mod output;
 mod result;
@@ -18,14 +17,10 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
-#[cfg(feature = "ai-sdk")]
-pub(crate) use keeper::Keeper;
 pub use output::{Output, structured, text};
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use stored_run::TakeUp;
-#[cfg(feature = "ai-sdk")]
-pub(crate) use stored_run::closed_asks;
 pub use stream::{RunStream, RunStreamSync};
 
 use crate::call::{Extensions, UsageLimits};
@@ -180,14 +175,17 @@ impl Agent {
         self.turns(|turn| turn.ledger(ledger))
     }
 
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
+    /// The [ledger](Self::ledger) of the agent, if it has one.
+    #[must_use]
+    pub fn own_ledger(&self) -> Option<&Ledger> {
         self.turn.own_ledger()
     }
 
-    /// Records answers as decisions in the ledger, without applying them to the run.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) async fn decide(
+    /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded.
+    pub async fn decide(
         &self,
         suspended: &SuspendedRun,
         answers: DeferredToolResults,

@@ -155,10 +155,19 @@ impl RunError {
         self.0.suspended
     }
 
-    /// An error of a run that has not started.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn stopped(error: Error, suspended: SuspendedRun) -> Self {
-        Self::new(error, suspended, Vec::new())
+    /// The error of a run that could not be started, for a caller that reports such errors as those of runs. `suspended`
+    /// is the run as it was.
+    ///
+    /// ```
+    /// use countersign::{Error, RunError, SuspendedRun};
+    ///
+    /// let run = SuspendedRun::from_trusted_history(Vec::new());
+    /// let error = RunError::before_start(Error::Ledger("the disk is full".into()), run);
+    /// assert!(error.turns().is_empty());
+    /// ```
+    #[must_use]
+    pub fn before_start(kind: Error, suspended: SuspendedRun) -> Self {
+        Self::new(kind, suspended, Vec::new())
     }
 
     pub(super) fn into_parts(self) -> (Error, SuspendedRun, Vec<TurnReport>) {

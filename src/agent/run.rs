@@ -9,7 +9,6 @@ use futures::future::BoxFuture;
 use super::Agent;
 use super::blocking::block_on;
 use super::iter::RunIter;
-use super::keeper::Keeper;
 use super::output::Output;
 use super::result::{RunError, RunResult};
 use super::run_loop::{Next, Running};
@@ -17,6 +16,7 @@ use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::ledger::LeaseKeeper;
 use crate::message::Message;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
@@ -49,8 +49,9 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
-    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
-    keeper: Option<Keeper>,
+    is_saved_by_caller: bool,
+    /// The lease that the caller has on the run.
+    lease: Option<LeaseKeeper>,
 }
 
 impl<'a> Run<'a> {
@@ -76,7 +77,8 @@ impl<'a> Run<'a> {
             output,
             watchers,
             ends_with_text: false,
-            keeper: None,
+            is_saved_by_caller: false,
+            lease: None,
         }
     }
 
@@ -123,6 +125,38 @@ impl<'a> Run<'a> {
     pub fn saying(mut self, prompt: impl Into<String>) -> Self {
         self.state.prompts.push(prompt.into());
         self
+    }
+
+    /// Allows the run to end with deferred calls, in addition to its other outputs.
+    pub fn or_deferred(mut self) -> Self {
+        self.output = self.output.or_deferred();
+        self
+    }
+
+    /// Leaves saving the run to the caller: the run does not park itself in the agent's [ledger](Agent::ledger), takes
+    /// no lease on itself, and closes no asks. The caller saves its end, and closes the asks of its
+    /// [turns](crate::TurnReport::closed_asks) with it.
+    pub fn saved_by_caller(mut self) -> Self {
+        self.is_saved_by_caller = true;
+        self
+    }
+
+    /// Runs under a lease of the caller, who saves the run ([`saved_by_caller`](Self::saved_by_caller)). Where the
+    /// lease is found lost, the run finishes the calls it has started, and ends before its next step with
+    /// [`ErrorKind::RunGoneOn`](crate::ErrorKind::RunGoneOn). The caller renews the lease:
+    ///
+    /// ```
+    /// # use countersign::{Agent, RunError, RunResult, SuspendedRun};
+    /// # use countersign::ledger::Lease;
+    /// # async fn example(agent: &Agent, lease: Lease<SuspendedRun>) -> Result<RunResult, RunError> {
+    /// let (run, lease) = lease.take_state();
+    /// let keeper = lease.keeper();
+    /// keeper.keep(agent.ask(run).under_lease(keeper).into_future()).await
+    /// # }
+    /// ```
+    pub fn under_lease(mut self, lease: &LeaseKeeper) -> Self {
+        self.lease = Some(lease.clone());
+        self.saved_by_caller()
     }
 
     /// Runs to the end, blocking this thread, for programs without an async runtime. Async handlers work.
@@ -284,22 +318,10 @@ impl<'a> Run<'a> {
             meter,
             retries: Retries::new(agent.max_retries),
             turns: Vec::new(),
-            keeper: self.keeper,
+            is_saved_by_caller: self.is_saved_by_caller,
+            lease: self.lease,
             next: Next::Start,
         }
-    }
-
-    /// Allows the run to end with deferred calls, in addition to its other outputs.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn or_deferred(mut self) -> Self {
-        self.output = self.output.or_deferred();
-        self
-    }
-
-    /// Leaves saving the run to the caller, through this keeper.
-    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Self {
-        self.keeper = Some(keeper);
-        self
     }
 
     /// Adds these watchers.

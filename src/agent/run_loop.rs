@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::history::{self, Undecided};
-use super::keeper::Keeper;
 use super::output::Output;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::{Answered, DeferredToolResults};
 use crate::error::{AnswerError, Error, UserError};
+use crate::ledger::LeaseKeeper;
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{
@@ -35,8 +35,10 @@ pub(super) struct Running<'a> {
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
-    pub(super) keeper: Option<Keeper>,
+    /// Whether the caller saves the run; otherwise the run saves itself.
+    pub(super) is_saved_by_caller: bool,
+    /// The lease that the caller has on the run.
+    pub(super) lease: Option<LeaseKeeper>,
     pub(super) next: Next,
 }
 
@@ -81,7 +83,7 @@ impl Running<'_> {
 
     /// Runs the next step. Returns the result if it was the last one.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
-        if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
+        if self.lease.as_ref().is_some_and(LeaseKeeper::is_lost) {
             return Err(self.stop(Error::RunGoneOn { run: self.state.run_id.clone() }));
         }
         match std::mem::replace(&mut self.next, Next::Over) {

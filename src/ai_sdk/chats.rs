@@ -15,7 +15,7 @@ use super::request::ChatRequest;
 use super::response::ResponseTask;
 use super::storage::{ChatLease, ChatStore, Sealed};
 use super::version::ClientVersion;
-use crate::agent::{Agent, Keeper, Run, RunError};
+use crate::agent::{Agent, Run, RunError};
 use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
 
@@ -283,23 +283,17 @@ impl Chats {
 
     async fn respond(self, principal: Principal, request: ChatRequest, stream: Arc<ActiveStream>) {
         let id = request.id.clone();
-        let store = &self.0.config.store;
         let guard =
             StreamGuard { streams: &self.0.streams, key: (&principal, &id), stream: &stream };
         let result = match self.begin(&principal, request).await {
             Ok((lease, intent)) => {
-                let token = lease.token();
-                let keeper = Keeper::default();
-                let task = ResponseTask::new(
-                    &self.0.config,
-                    &id,
-                    principal.clone(),
-                    lease,
-                    &stream,
-                    keeper.clone(),
-                );
-                let renew = || store.renew(&id, token);
-                keeper.keeping(store.lease_time(), task.run(intent), renew).await
+                let keeper = lease.keeper().cloned();
+                let config = &self.0.config;
+                let task = ResponseTask::new(config, &id, principal.clone(), lease, &stream);
+                match keeper {
+                    Some(keeper) => keeper.keep(task.run(intent)).await,
+                    None => task.run(intent).await,
+                }
             }
             Err(rejection) => Err(rejection),
         };
@@ -332,7 +326,7 @@ impl Chats {
         match Intent::of(&lease.chat, &request, *approvals) {
             Ok(intent) => Ok((lease, intent)),
             Err(rejection) => {
-                store.release(&request.id, &lease).await;
+                lease.release().await;
                 Err(rejection)
             }
         }

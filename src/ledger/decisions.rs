@@ -1,16 +1,15 @@
 //! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
 
 use super::durability::{expired, withdrawn};
+use super::error::LedgerError;
+use super::handle::Ledger;
 use super::record::{AskState, Record};
-use super::{Ledger, LedgerError};
 use crate::deferred::{Answer, DeferredToolResults};
 use crate::error::Error;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::POLICY;
 use crate::outcome::{DeferralKind, Outcome};
-#[cfg(feature = "ai-sdk")]
-use crate::turn::record_answer;
-use crate::turn::{OpenAsk, SuspendedTurn, Turn};
+use crate::turn::{OpenAsk, SuspendedTurn, Turn, record_answer};
 
 impl Turn {
     /// The decisions that the ledger has recorded on the pending calls of a suspended turn, by this process or another,
@@ -26,9 +25,14 @@ impl Turn {
         }
     }
 
-    /// Records answers as decisions in the ledger, without resuming the turn.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) async fn decide(
+    /// Records answers as decisions in the ledger, without resuming the turn, so that they count before every call has
+    /// its answer (rule L3). Answers that come after a recorded decision change nothing; [`decisions`](Self::decisions)
+    /// tells what counts. Without a ledger nothing is recorded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded. Answers to calls that are not
+    /// pending are ignored.
+    pub async fn decide(
         &self,
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
@@ -83,7 +87,6 @@ async fn decisions(
 }
 
 /// Records answers as decisions without resuming the turn, as other calls of the response are still pending (rule L3).
-#[cfg(feature = "ai-sdk")]
 async fn decide(
     ledger: &Ledger,
     suspended: &SuspendedTurn,

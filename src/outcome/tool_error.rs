@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{DeferralKind, ModelRetry, ToolFailed};
+use super::{DeferralKind, ModelRetry, ToolFailed, ToolUnknown};
 use crate::error::{AnswerError, BoxError, UserError};
 
 /// The error of a tool body. `?` converts into it from every error that converts into a [`BoxError`]: any
@@ -52,6 +52,9 @@ pub enum ToolError {
     ApprovalRequired(ApprovalRequired),
     /// The call is executed elsewhere, and its result comes as an answer.
     CallDeferred(CallDeferred),
+    /// The tool was started and its end was not seen, as when the server that runs it has died: the model is told that
+    /// it may have run, and it is not run again by itself.
+    Unknown(ToolUnknown),
     /// An error that is not for the model: the other calls of the response finish, then the run ends with it.
     Fatal(BoxError),
     /// An ordinary error: the call failed, the model gets the error's `Display`, and the run continues. With
@@ -71,6 +74,24 @@ impl ToolError {
     #[must_use]
     pub fn fatal(error: impl Into<BoxError>) -> Self {
         Self::Fatal(error.into())
+    }
+
+    /// Creates an error that reports the call as one that may have run. The message says what is known.
+    #[must_use]
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::Unknown(ToolUnknown { message: message.into() })
+    }
+
+    /// The error itself, without its meaning for a call.
+    pub(crate) fn into_box(self) -> BoxError {
+        match self {
+            Self::Retry(error) => error.into(),
+            Self::Failed(error) => error.into(),
+            Self::ApprovalRequired(error) => error.into(),
+            Self::CallDeferred(error) => error.into(),
+            Self::Unknown(error) => error.into(),
+            Self::Fatal(error) | Self::Other(error) => error,
+        }
     }
 
     /// Classifies an error by its own type, or by the type of one of its sources.

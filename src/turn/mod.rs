@@ -39,14 +39,12 @@ pub use admit::admit;
 pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
-#[cfg(feature = "ai-sdk")]
 pub(crate) use durability::record_answer;
 pub(crate) use durability::{Durability, OpenAsk, ParkResult, Parking, Recorded, Shares};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub(crate) use heap::boxed;
-#[cfg(feature = "ai-sdk")]
-pub(crate) use ids::JOINT;
+pub use ids::is_below;
 pub(crate) use ids::new_run_id;
 pub use report::{CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;

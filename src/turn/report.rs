@@ -55,9 +55,9 @@ impl TurnReport {
         Self { calls, suspended, closed_asks }
     }
 
-    /// The asks of calls that have their results. They are closed in the transaction that saves these results (rule
-    /// L5).
-    pub(crate) fn closed_asks(&self) -> impl Iterator<Item = &String> {
+    /// The ids of the asks of calls that have their results, in a run that its caller saves: they are closed in the
+    /// transaction that saves these results ([`Lease::end`](crate::ledger::Lease::end), rule L5).
+    pub fn closed_asks(&self) -> impl Iterator<Item = &String> {
         self.closed_asks.iter()
     }
 

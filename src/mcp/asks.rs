@@ -1,0 +1,337 @@
+//! The asks of served calls: keyed by what would run and for whom, so that an equal call finds the decision about the
+//! one before it (rules M2, M3).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::launch::digest;
+use super::site::lock;
+use crate::decision::Question;
+use crate::deferred::Answer;
+use crate::ledger::{
+    Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record, Taken,
+};
+use crate::{Args, BoxError};
+
+/// How long an approval that nothing has used stays valid.
+const UNUSED: Duration = Duration::from_secs(15 * 60);
+/// How long an outcome that could not be delivered answers an equal call.
+const UNDELIVERED: Millis = 10 * 60 * 1000;
+/// The lease of a claim; it is renewed while the call runs.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+/// After how many denials of a person in a row, within a day, an equal call is denied without asking.
+const MAX_DENIALS: u32 = 3;
+const DAY: Millis = 24 * 60 * 60 * 1000;
+/// The layer of questions that come from the history of a call.
+const HISTORY: &str = "countersign mcp";
+/// The path of the call in its run.
+const PATH: &str = "root/call";
+/// How often one request may find that another has just used the decision that it wanted.
+const ATTEMPTS: usize = 32;
+
+/// What identifies a call: who makes it, of which server and project, and what would run.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    pub(super) id: String,
+    pub(super) principal: String,
+    pub(super) tool: String,
+}
+
+impl Key {
+    /// `scope` tells apart the servers, projects and, without a principal, the connections.
+    pub(super) fn new(
+        principal: &str,
+        scope: &Value,
+        tool: &str,
+        identity: &str,
+        args: &Args,
+    ) -> Self {
+        let scope = digest(&json!([principal, scope, identity]));
+        // The fingerprint of an ask has the canonical form of the arguments (rule L0).
+        let fingerprint = Ask::new("mcp", scope, tool).with_args(args.clone()).fingerprint();
+        let id = fingerprint.chars().take(32).collect();
+        Self { id, principal: principal.to_owned(), tool: tool.to_owned() }
+    }
+
+    fn run(&self, generation: u32) -> String {
+        format!("mcp-{}-{generation}", self.id)
+    }
+
+    fn ask(&self, generation: u32) -> Ask {
+        Ask::new(self.run(generation), PATH, self.tool.as_str())
+    }
+}
+
+/// What the ledger says about a call that has to be asked about.
+pub(super) enum Standing {
+    /// No decision yet.
+    Pending(Box<Record>),
+    /// Approved, and claimed by this request: it runs now, once.
+    Claimed { ask: String, token: u64, args: Args },
+    /// Denied with this text.
+    Denied(String),
+    /// An equal call has run, and its client did not get the outcome.
+    Delivered(Value),
+}
+
+/// The asks of one server.
+pub(super) struct Asks {
+    pub(super) ledger: Ledger,
+    worker: String,
+    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    /// The latest known generation of each key, to find it with one read.
+    hints: Mutex<HashMap<String, u32>>,
+}
+
+impl Asks {
+    pub(super) fn new(ledger: Ledger, policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>) -> Self {
+        let worker = format!("mcp-{}", uuid::Uuid::now_v7());
+        Self { ledger, worker, policy, hints: Mutex::default() }
+    }
+
+    /// Finds out how a call stands, and parks its ask if there is none that it can join. A claim is taken here, before
+    /// anything runs, so that of any number of equal calls one gets it.
+    pub(super) async fn standing(
+        &self,
+        key: &Key,
+        args: &Args,
+        questions: &[Question],
+    ) -> Result<Standing, BoxError> {
+        let mut before = None;
+        let mut generation = self.latest(key).await?;
+        for _ in 0..ATTEMPTS {
+            let id = key.ask(generation).id().to_owned();
+            let Some(record) = self.ledger.get(&id).await? else {
+                if self.is_used(key, generation).await? {
+                    generation += 1;
+                    continue;
+                }
+                if let Some(denied) = self.denied_often(key, generation).await? {
+                    return Ok(Standing::Denied(denied));
+                }
+                self.park(key, generation, args, questions, before.take()).await?;
+                continue;
+            };
+            match self.take(key, generation, record, questions).await? {
+                Ok(standing) => return Ok(standing),
+                Err(why) => before = why,
+            }
+            generation += 1;
+        }
+        Err("too many equal calls are made at once".into())
+    }
+
+    /// Takes what the ask of this generation offers, or says why there has to be another ask.
+    async fn take(
+        &self,
+        key: &Key,
+        generation: u32,
+        record: Record,
+        questions: &[Question],
+    ) -> Result<Result<Standing, Option<String>>, BoxError> {
+        let id = record.ask.id().to_owned();
+        let open = matches!(record.state, AskState::Pending | AskState::Decided);
+        let shown = record.ask.questions();
+        let covers = questions.iter().all(|it| shown.iter().any(|shown| shown.id() == it.id()));
+        if open && !covers {
+            let cancelled =
+                self.ledger.cancel(&id, "countersign: other questions are asked now").await?;
+            if !matches!(cancelled, Cancelled::Cancelled { .. }) {
+                tracing::debug!(target: "countersign::mcp", ask = id, "an ask with other questions has a decision");
+            }
+            return Ok(Err(None));
+        }
+        Ok(match self.ledger.claim(&id, &self.worker, LEASE).await? {
+            Claimed::NotDecided => Ok(Standing::Pending(Box::new(record))),
+            Claimed::Claimed { token } => {
+                let claimed = self.ledger.get(&id).await?.unwrap_or(record);
+                Ok(Standing::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
+            }
+            Claimed::Denied { state: AskState::Decided }
+                if self.deliver(key, generation).await? =>
+            {
+                Ok(Standing::Denied(denial(&record)))
+            }
+            Claimed::Settled { outcome } => {
+                let now = self.ledger.now().await?;
+                let fresh = now.saturating_sub(record.changed_at) < UNDELIVERED;
+                match fresh && self.deliver(key, generation).await? {
+                    true => Ok(Standing::Delivered(outcome)),
+                    false => Err(None),
+                }
+            }
+            Claimed::Unknown => Err(Some(format!(
+                "An equal call was started before (ask {id}), and its end was not seen: it may have run."
+            ))),
+            Claimed::Held { .. } => Err(Some(format!("An equal call is running now (ask {id})."))),
+            _ => Err(None),
+        })
+    }
+
+    async fn park(
+        &self,
+        key: &Key,
+        generation: u32,
+        args: &Args,
+        questions: &[Question],
+        before: Option<String>,
+    ) -> Result<(), BoxError> {
+        let mut questions = questions.to_vec();
+        if let Some(reason) = before {
+            // Only the library makes questions; its stored form is public.
+            questions.push(serde_json::from_value(json!({
+                "layer": HISTORY, "key": format!("before {generation}"), "reason": reason,
+            }))?);
+        }
+        let ask = key
+            .ask(generation)
+            .with_args(args.clone())
+            .with_questions(questions)
+            .with_principal(key.principal.as_str())
+            .with_valid_for(UNUSED);
+        match self.ledger.park((self.policy)(ask)).await {
+            // The run was dropped from the ledger: the next generation is free.
+            Ok(_) | Err(LedgerError::Unkeepable { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        lock(&self.hints).insert(key.id.clone(), generation);
+        Ok(())
+    }
+
+    /// The latest generation with an ask, or 0. Generations have no gaps, so that it is found in few reads.
+    async fn latest(&self, key: &Key) -> Result<u32, BoxError> {
+        let hint = lock(&self.hints).get(&key.id).copied();
+        let mut low = hint.unwrap_or(0);
+        let mut step = 1;
+        while self.exists(key, low.saturating_add(step)).await? {
+            low = low.saturating_add(step);
+            step = step.saturating_mul(2);
+        }
+        while step > 1 {
+            step /= 2;
+            if self.exists(key, low.saturating_add(step)).await? {
+                low = low.saturating_add(step);
+            }
+        }
+        lock(&self.hints).insert(key.id.clone(), low);
+        Ok(low)
+    }
+
+    async fn exists(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+        let ask = key.ask(generation);
+        Ok(self.ledger.get(ask.id()).await?.is_some() || self.is_used(key, generation).await?)
+    }
+
+    /// Whether the run of a generation is over, also when its asks were dropped.
+    async fn is_used(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+        Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
+    }
+
+    /// Records that the outcome of a generation is delivered. Of any number of requests one is told `true`.
+    pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+        let run = key.run(generation);
+        self.ledger.save_run(&run, Value::Null, None).await?;
+        match self.ledger.take_run(&run, &self.worker, LEASE).await? {
+            Taken::Taken { token, .. } => {
+                self.ledger.end_run(&run, token, json!("delivered")).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Records the delivery of the outcome of this ask.
+    pub(super) async fn delivered(&self, key: &Key, ask: &str) -> Result<(), BoxError> {
+        if let Some(record) = self.ledger.get(ask).await?
+            && let Some(generation) =
+                record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok())
+        {
+            self.deliver(key, generation).await?;
+        }
+        Ok(())
+    }
+
+    /// The denial of a call that a person has denied several times in a row (rule D11).
+    async fn denied_often(&self, key: &Key, next: u32) -> Result<Option<String>, BoxError> {
+        let (mut count, mut words, mut now) = (0, String::new(), None);
+        for generation in (0..next).rev().take(MAX_DENIALS as usize) {
+            let Some(record) = self.ledger.get(key.ask(generation).id()).await? else { break };
+            let Some(decision) = &record.decision else { break };
+            let Answer::Deny { message } = &decision.answer else { break };
+            let time = match now {
+                Some(time) => time,
+                None => *now.insert(self.ledger.now().await?),
+            };
+            if time.saturating_sub(decision.at) > DAY {
+                break;
+            }
+            if count == 0 {
+                words.clone_from(message);
+            }
+            count += 1;
+        }
+        let text = format!(
+            "Denied without asking again: this call was denied {count} times. The last time: {words}"
+        );
+        Ok((count >= MAX_DENIALS).then_some(text))
+    }
+
+    /// Waits until the ask may have changed, or the time is over.
+    pub(super) async fn changed(&self, run: &str, place: i64) -> Result<i64, BoxError> {
+        Ok(self.ledger.changed(run, place).await?)
+    }
+
+    /// Settles a claim with what came of the call; `None` means that its end was not seen.
+    pub(super) async fn settle(&self, ask: &str, token: u64, end: End) -> Result<(), BoxError> {
+        match end {
+            End::Outcome(outcome) => _ = self.ledger.settle(ask, token, outcome).await?,
+            End::NotRun => _ = self.ledger.release(ask, token).await?,
+            // The lease ends now, so that the next claim finds the outcome unknown.
+            End::Unknown => _ = self.ledger.renew(ask, token, Duration::ZERO).await?,
+        }
+        Ok(())
+    }
+}
+
+/// What came of a claimed call.
+pub(super) enum End {
+    Outcome(Value),
+    NotRun,
+    Unknown,
+}
+
+fn denial(record: &Record) -> String {
+    let decision = record.decision.as_ref();
+    match decision.map(|decision| (&decision.answer, decision.by.join(", "))) {
+        Some((Answer::Deny { message }, by)) if !message.is_empty() => {
+            format!("Denied by {by}: {message}")
+        }
+        Some((_, by)) => format!("Denied by {by}."),
+        None => "Denied.".to_owned(),
+    }
+}
+
+/// Holds a claim: renews its lease until it is dropped.
+pub(super) struct Renewing(tokio::task::JoinHandle<()>);
+
+impl Renewing {
+    pub(super) fn start(ledger: Ledger, ask: String, token: u64) -> Self {
+        Self(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LEASE / 3).await;
+                if let Err(error) = ledger.renew(&ask, token, LEASE).await {
+                    tracing::warn!(target: "countersign::mcp", ask, %error, "a claim could not be renewed");
+                }
+            }
+        }))
+    }
+}
+
+impl Drop for Renewing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

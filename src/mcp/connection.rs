@@ -1,0 +1,325 @@
+//! The connection to one MCP server: started when it is needed, and started again, with growing pauses, when it is lost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rmcp::model::{
+    CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsRequestMethod,
+    ProgressNotificationParam, ProtocolVersion, RequestId, ServerPeerInfo, ServerResult,
+    SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
+    RequestContext, RoleClient, RunningService, ServiceError,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{ClientHandler, ErrorData};
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use super::McpError;
+use super::launch::{Launch, Way};
+use super::site::{Routes, Site};
+
+/// The longest pause between two attempts to start a server.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// The connection to one server. It outlives the server's process: the next call starts it again.
+pub(super) struct Connection {
+    pub(super) name: Arc<str>,
+    pub(super) launch: Launch,
+    live: Mutex<State>,
+    routes: Arc<Routes>,
+    /// Counts list changes and restarts: what was listed under another number has to be listed again.
+    changes: watch::Sender<u64>,
+    forms: AtomicBool,
+    calls: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<RunningService<RoleClient, Client>>,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+/// The reason for which a request has no result.
+pub(super) enum Failed {
+    /// The request was not sent.
+    NotSent(McpError),
+    /// The request was sent, and its end was not seen.
+    Unknown(String),
+    /// The server has answered with an error.
+    Answered(ErrorData),
+}
+
+impl Connection {
+    pub(super) fn new(name: Arc<str>, launch: Launch) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            launch,
+            live: Mutex::default(),
+            routes: Arc::default(),
+            changes: watch::Sender::new(0),
+            forms: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// Declares to the server, when it is started next, that its forms can be answered.
+    pub(super) fn answer_forms(&self, can: bool) {
+        self.forms.store(can, Ordering::Relaxed);
+    }
+
+    /// Counts list changes and restarts of the server.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The peer, after the server was started if it does not run.
+    pub(super) async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, McpError> {
+        let mut live = self.live.lock().await;
+        if let Some(running) =
+            live.running.as_ref().filter(|it| !it.is_closed() && !it.peer().is_transport_closed())
+        {
+            return Ok(running.peer().clone());
+        }
+        let was_running = live.running.take().is_some();
+        if let Some(at) = live.not_before.filter(|at| Instant::now() < *at) {
+            let seconds = at.saturating_duration_since(Instant::now()).as_secs() + 1;
+            return Err(McpError::Down { server: self.name.to_string(), seconds });
+        }
+        match self.start().await {
+            Ok(running) => {
+                let peer = running.peer().clone();
+                *live = State { running: Some(running), failures: 0, not_before: None };
+                if was_running {
+                    tracing::warn!(target: "countersign::mcp", server = &*self.name, "the server was started again");
+                }
+                self.changes.send_modify(|count| *count += 1);
+                self.listen(peer.clone());
+                Ok(peer)
+            }
+            Err(error) => {
+                live.failures = live.failures.saturating_add(1);
+                let pause = Duration::from_secs(1_u64 << live.failures.min(6)).min(MAX_PAUSE) / 2;
+                live.not_before = Some(Instant::now() + pause);
+                Err(error)
+            }
+        }
+    }
+
+    /// What the server said about itself in the handshake.
+    pub(super) async fn info(self: &Arc<Self>) -> Result<Arc<ServerPeerInfo>, McpError> {
+        let peer = self.peer().await?;
+        let missing = || self.handshake("the handshake has no answer");
+        peer.peer_info().ok_or_else(missing)
+    }
+
+    async fn start(&self) -> Result<RunningService<RoleClient, Client>, McpError> {
+        let mut capabilities = ClientCapabilities::default();
+        if self.forms.load(Ordering::Relaxed) {
+            capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
+        }
+        let me = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
+        let client = Client {
+            info: ClientConfig::new(capabilities, me),
+            routes: Arc::clone(&self.routes),
+            changes: self.changes.clone(),
+            server: Arc::clone(&self.name),
+        };
+        let modes = || ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: None,
+        };
+        let started = async {
+            match &self.launch.way {
+                Way::Command { program, args, env, directory } => {
+                    let mut command = tokio::process::Command::new(program);
+                    command.args(args).envs(env);
+                    if let Some(directory) = directory {
+                        command.current_dir(directory);
+                    }
+                    let child =
+                        TokioChildProcess::new(command).map_err(|error| McpError::Start {
+                            server: self.name.to_string(),
+                            problem: error.to_string(),
+                        })?;
+                    client
+                        .serve_with_lifecycle(child, modes())
+                        .await
+                        .map_err(|error| self.handshake(&error))
+                }
+                Way::Url { url, headers } => {
+                    let config = self.http(url, headers)?;
+                    let transport = StreamableHttpClientTransport::from_config(config);
+                    client
+                        .serve_with_lifecycle(transport, modes())
+                        .await
+                        .map_err(|error| self.handshake(&error))
+                }
+            }
+        };
+        match tokio::time::timeout(self.launch.start_timeout, started).await {
+            Ok(started) => started,
+            Err(_) => Err(self.handshake("it did not answer in time")),
+        }
+    }
+
+    fn http(
+        &self,
+        url: &str,
+        headers: &std::collections::BTreeMap<String, String>,
+    ) -> Result<StreamableHttpClientTransportConfig, McpError> {
+        let bad = |what: &str| McpError::Config {
+            problem: format!("MCP server `{}`: {what}", self.name),
+        };
+        let parsed = url::Url::parse(url)
+            .map_err(|error| bad(&format!("its URL cannot be read: {error}")))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(bad("its URL has to begin with http:// or https://"));
+        }
+        let mut custom = HashMap::new();
+        for (name, value) in headers {
+            let name = name.parse().map_err(|_| bad("a name of its headers is none"))?;
+            custom.insert(name, value.parse().map_err(|_| bad("a value of its headers is none"))?);
+        }
+        Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom))
+    }
+
+    fn handshake(&self, problem: &(impl std::fmt::Display + ?Sized)) -> McpError {
+        // What the server printed is its own text, and may hold anything.
+        let problem: String = crate::show::escape(&problem.to_string()).chars().take(300).collect();
+        McpError::Handshake { server: self.name.to_string(), problem }
+    }
+
+    /// A server of the newest revision tells of changes on a stream that has to be opened.
+    fn listen(&self, peer: Peer<RoleClient>) {
+        let new = peer
+            .peer_info()
+            .is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
+        if !new {
+            return;
+        }
+        let changes = self.changes.clone();
+        tokio::spawn(async move {
+            let filter = SubscriptionFilter::builder()
+                .tools_list_changed()
+                .prompts_list_changed()
+                .resources_list_changed()
+                .build();
+            let Ok(mut events) = peer.listen(filter).await else { return };
+            while let Ok(Some(_)) = events.next().await {
+                changes.send_modify(|count| *count += 1);
+            }
+        });
+    }
+
+    /// Sends one request, with its progress and questions routed to the served call. A dropped future cancels the
+    /// request at the server.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        site: Option<&Arc<Site>>,
+    ) -> Result<ServerResult, Failed> {
+        let peer = self.peer().await.map_err(Failed::NotSent)?;
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let _asking = self.routes.asking(call, site.and_then(|site| site.elicit.as_ref()));
+        let mut options = PeerRequestOptions::with_timeout(self.launch.timeout);
+        options.reset_timeout_on_progress = true;
+        let down = || Failed::NotSent(McpError::Down { server: self.name.to_string(), seconds: 1 });
+        let handle = peer.send_request_with_option(request, options).await.map_err(|_| down())?;
+        let token = format!("{:?}", handle.progress_token);
+        let _progress = self.routes.progress(token, site.and_then(|site| site.progress.as_ref()));
+        let mut cancel = CancelOnDrop { peer, id: Some(handle.id.clone()) };
+        let result = handle.await_response().await;
+        cancel.id = None;
+        result.map_err(|error| match error {
+            ServiceError::McpError(error) => Failed::Answered(error),
+            ServiceError::Timeout { .. } => {
+                Failed::Unknown(format!("no answer of `{}` in time", self.name))
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                Failed::Unknown(format!("the connection to `{}` was lost", self.name))
+            }
+            _ => Failed::Unknown(format!("`{}` has answered with something else", self.name)),
+        })
+    }
+}
+
+/// Cancels a request at the server when the call is given up.
+struct CancelOnDrop {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let peer = self.peer.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let params =
+                CancelledNotificationParam::new(Some(id), Some("the call was given up".to_owned()));
+            // The server may be gone.
+            _ = peer.notify_cancelled(params).await;
+        });
+    }
+}
+
+/// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
+pub(super) struct Client {
+    info: ClientConfig,
+    routes: Arc<Routes>,
+    changes: watch::Sender<u64>,
+    server: Arc<str>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        self.info.clone()
+    }
+
+    #[expect(deprecated, reason = "it is refused, in place of the library's empty answer")]
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        match self.routes.only_asker() {
+            Some(ask) => Ok(ask(request).await),
+            None => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.routes.progressed(&format!("{:?}", params.progress_token), params);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}

@@ -1,0 +1,55 @@
+//! The errors of connecting to MCP servers and of serving.
+
+/// An error of a connection to an MCP server, or of serving tools. Its text is one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// The command of the server could not be started.
+    #[error(
+        "MCP server `{server}` could not be started: {problem}. Check that the command exists and may be executed"
+    )]
+    Start {
+        /// The name of the server in the user's configuration.
+        server: String,
+        /// What the operating system says.
+        problem: String,
+    },
+    /// The server does not speak MCP, ended at once, or speaks another version.
+    #[error(
+        "`{server}` does not answer as an MCP server: {problem}. Run its command by hand to see what it prints"
+    )]
+    Handshake {
+        /// The name of the server in the user's configuration.
+        server: String,
+        /// What came in place of the handshake.
+        problem: String,
+    },
+    /// The server could not list its tools.
+    #[error("MCP server `{server}` could not list its tools: {problem}")]
+    List {
+        /// The name of the server in the user's configuration.
+        server: String,
+        /// What went wrong.
+        problem: String,
+    },
+    /// The connection is lost, and the server is started again only after a while.
+    #[error("MCP server `{server}` is gone; the next attempt to reach it is in {seconds} s")]
+    Down {
+        /// The name of the server in the user's configuration.
+        server: String,
+        /// The seconds until the next attempt.
+        seconds: u64,
+    },
+    /// The transport of the served tools has failed.
+    #[error("serving MCP has failed: {problem}")]
+    Serve {
+        /// What went wrong.
+        problem: String,
+    },
+    /// A setting of the server or guard cannot be used.
+    #[error("{problem}")]
+    Config {
+        /// Which setting, and what to do about it.
+        problem: String,
+    },
+}

@@ -1,0 +1,153 @@
+//! The form by which a client's person is asked, and the reading of its answer (rule M2).
+
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
+use serde_json::{Value, json};
+
+use crate::ledger::Record;
+use crate::show::{CallView, Limits};
+
+/// The key of our question among the input requests of a result.
+pub(super) const QUESTION: &str = "countersign";
+/// The field of the form.
+const FIELD: &str = "decision";
+/// The only value that approves.
+const APPROVE: &str = "approve";
+const DENY: &str = "deny";
+
+/// What a person has answered on a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Approve,
+    Deny,
+    /// No answer: the form was closed, or holds something else than the two values.
+    Nothing,
+}
+
+/// Reads an `ElicitResult`. Only the literal value on an accepted form approves; other fields, such as a client's
+/// request to remember the answer, are ignored.
+pub(super) fn said(result: &Value) -> Said {
+    let action = result.get("action").and_then(Value::as_str);
+    let value =
+        result.get("content").and_then(|content| content.get(FIELD)).and_then(Value::as_str);
+    match (action, value) {
+        (Some("accept"), Some(APPROVE)) => Said::Approve,
+        (Some("accept"), Some(DENY)) | (Some("decline"), _) => Said::Deny,
+        _ => Said::Nothing,
+    }
+}
+
+/// The form about an ask: one required field without a default, whose first value denies. All of the call is in its
+/// text, because a form has no way to open what was left out (rule S4); `None` where that is too long.
+pub(super) fn form(record: &Record, server: &str) -> Option<ElicitRequestParams> {
+    let requests = record.ask.requests();
+    let [view] = &CallView::all(&requests, Limits::none())[..] else { return None };
+    let name = crate::show::escape_name(server);
+    let message = format!(
+        "{name}: may this call run, once?\n\n{}\n\nAsk {}",
+        view.text(100),
+        record.ask.id()
+    );
+    if view.left_out || message.len() > MAX_TEXT {
+        return None;
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": {FIELD: {
+            "type": "string",
+            "title": "Decision",
+            "description": "approve runs exactly this call, once; deny runs nothing",
+            "enum": [DENY, APPROVE],
+        }},
+        "required": [FIELD],
+    });
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// The longest text of a form; what is longer is decided where it can be read.
+const MAX_TEXT: usize = 16_000;
+
+/// The request to open the inbox, which decides nothing by itself.
+pub(super) fn link(record: &Record, base: &str) -> ElicitRequestParams {
+    let id = record.ask.id();
+    let joint = if base.contains('?') { '&' } else { '?' };
+    ElicitRequestParams::UrlElicitationParams {
+        meta: None,
+        message: format!(
+            "A call waits for a decision in the inbox (ask {id}). Opening the page decides nothing."
+        ),
+        url: format!("{base}{joint}ask={id}"),
+        elicitation_id: id.to_owned(),
+    }
+}
+
+/// A server's question, with the name of the server in front, so that no server speaks as the guard.
+pub(super) fn labelled(params: ElicitRequestParams, server: &str) -> ElicitRequestParams {
+    let name = crate::show::escape_name(server);
+    let label = |message: String| {
+        format!(
+            "The MCP server `{name}` asks (this approves nothing):\n{}",
+            crate::show::escape(&message)
+        )
+    };
+    match params {
+        ElicitRequestParams::FormElicitationParams { meta, message, requested_schema } => {
+            ElicitRequestParams::FormElicitationParams {
+                meta,
+                message: label(message),
+                requested_schema,
+            }
+        }
+        ElicitRequestParams::UrlElicitationParams { meta, message, url, elicitation_id } => {
+            ElicitRequestParams::UrlElicitationParams {
+                meta,
+                message: label(message),
+                url,
+                elicitation_id,
+            }
+        }
+        other => other,
+    }
+}
+
+pub(super) fn input(params: ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(ElicitRequest::new(params))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // Rule M2: "only its literal value approves".
+    #[test]
+    fn only_the_literal_value_on_an_accepted_form_approves() {
+        let accepted = |content: Value| said(&json!({"action": "accept", "content": content}));
+        assert_eq!(accepted(json!({"decision": "approve", "persist": "always"})), Said::Approve);
+        assert_eq!(accepted(json!({"decision": "deny"})), Said::Deny);
+        for other in [
+            json!({}),
+            json!({"decision": true}),
+            json!({"decision": "Approve"}),
+            json!({"decision": "yes"}),
+            json!({"decision": ["approve"]}),
+            json!("approve"),
+            json!(null),
+            json!({"approve": true}),
+        ] {
+            assert_eq!(accepted(other.clone()), Said::Nothing, "{other}");
+        }
+        assert_eq!(
+            said(&json!({"action": "decline", "content": {"decision": "approve"}})),
+            Said::Deny
+        );
+        for action in [json!("cancel"), json!("Accept"), json!(null), json!(1)] {
+            assert_eq!(
+                said(&json!({"action": action, "content": {"decision": "approve"}})),
+                Said::Nothing
+            );
+        }
+        assert_eq!(said(&json!({"content": {"decision": "approve"}})), Said::Nothing);
+    }
+}

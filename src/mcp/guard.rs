@@ -1,0 +1,210 @@
+//! The guard: a stack in front of one MCP server, in an unmodified client's configuration.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::launch::Launch;
+use super::pins::{PinLayer, Pins};
+use super::server::{Server, serve};
+use super::toolset::McpToolset;
+use crate::args::Args;
+use crate::call::{RunContext, ToolCall, ToolDefinition};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::layer::ToolMiddlewareExt as _;
+use crate::ledger::Ledger;
+use crate::middleware::ToolMiddleware;
+use crate::outcome::{Outcome, ToolError, ToolReturn};
+use crate::tools::{Tools, ToolsExt as _};
+use crate::toolset::{Permit, Toolset};
+use crate::turn::Turn;
+
+type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
+
+/// A guard in front of one MCP server: the same tools, behind your layers. A client is configured with the guard in
+/// place of the server, and needs no change.
+///
+/// - Calls that the layers allow run upstream, and their results are passed on as they came. Reading a resource is
+///   judged as a call of `resources/read` with its `uri`, getting a prompt as one of `prompts/get` with its `name`.
+///   Sampling and unknown methods are refused.
+/// - A call that a layer asks about is decided by a person: see [`Server`]. The approval is claimed before upstream is
+///   called, and settled after.
+/// - The tools are pinned ([`Proposal`](super::Proposal)): until a person has accepted the server's tools once, each
+///   call asks; a tool that has changed since is listed as it was accepted, and denied.
+///
+/// Without layers, every call is asked about.
+///
+/// ```no_run
+/// use countersign::{Decision, ToolsExt, ToolMiddlewareExt, decide_fn, mcp::{Guard, Launch}};
+/// use countersign::ledger::{Ledger, MemoryStore};
+///
+/// # async fn run() -> Result<(), countersign::mcp::McpError> {
+/// let launch = Launch::command("mcp-server-git").args(["--repository", "."]);
+/// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).layers(|tools| {
+///     tools.layered(decide_fn(|call: &countersign::ToolCall| match call.name() {
+///         "git_status" | "git_diff" | "git_log" => Decision::allow(),
+///         _ => Decision::ask("changes the repository"),
+///     }))
+/// });
+/// guard.server().stdio().await
+/// # }
+/// ```
+#[must_use = "a guard does nothing until its server is given a transport"]
+pub struct Guard {
+    name: String,
+    launch: Launch,
+    ledger: Ledger,
+    layers: Option<Arc<Layers>>,
+    named: bool,
+    pinned: bool,
+    observes: bool,
+    principal: String,
+    project: String,
+}
+
+impl Guard {
+    /// A guard in front of this server. `name` is what people are shown.
+    pub fn new(name: impl Into<String>, launch: Launch, ledger: Ledger) -> Self {
+        Self {
+            name: name.into(),
+            launch,
+            ledger,
+            layers: None,
+            named: false,
+            pinned: true,
+            observes: false,
+            principal: "mcp client".to_owned(),
+            project: String::new(),
+        }
+    }
+
+    /// Sets the layers around the server's tools.
+    pub fn layers(mut self, layers: impl Fn(Tools) -> Tools + Send + Sync + 'static) -> Self {
+        self.layers = Some(Arc::new(layers));
+        self
+    }
+
+    /// Identifies the server by its name in place of its command or URL, so that its approvals and pins survive another
+    /// command. Use it only where the name is under your control.
+    pub fn identified_by_name(mut self) -> Self {
+        self.named = true;
+        self
+    }
+
+    /// Sets the person that stdio clients act for.
+    pub fn principal(mut self, name: impl Into<String>) -> Self {
+        self.principal = name.into();
+        self
+    }
+
+    /// Sets the root of the project, within which equal calls share an ask.
+    pub fn project(mut self, root: impl Into<String>) -> Self {
+        self.project = root.into();
+        self
+    }
+
+    /// Accepts every tool as the server defines it now, and whatever it changes later.
+    pub fn danger_accept_all_tools(mut self) -> Self {
+        self.pinned = false;
+        self
+    }
+
+    /// Allows every call, and logs what the layers would have decided (target `countersign::observe`, without
+    /// arguments).
+    pub fn danger_observe(mut self) -> Self {
+        self.observes = true;
+        self
+    }
+
+    /// The served side of the guard, to configure further and to give a transport.
+    pub fn server(self) -> Server {
+        let launch = if self.named { String::new() } else { self.launch.digest() };
+        let toolset = McpToolset::new(self.name.as_str(), self.launch, true);
+        let pins = (self.pinned && !self.observes)
+            .then(|| Pins::new(self.ledger.clone(), toolset.clone(), &launch, &self.principal));
+        let layers =
+            self.layers.unwrap_or_else(|| Arc::new(|tools: Tools| tools.approval_required()));
+        let tools = match self.observes {
+            true => {
+                let judged = layers(Tools::from(Unexecuted(toolset.clone())));
+                toolset.clone().layered(Observer(judged).into_layer())
+            }
+            false => {
+                let tools = match &pins {
+                    Some(pins) => toolset.clone().layered(PinLayer(Arc::clone(pins)).into_layer()),
+                    None => toolset.clone().into(),
+                };
+                layers(tools)
+            }
+        };
+        let scope = json!(["guard", self.name, launch, self.project]);
+        serve(tools)
+            .named(self.name.as_str())
+            .ledger(self.ledger)
+            .principal(self.principal)
+            .upstream(toolset, pins, scope)
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("name", &self.name)
+            .field("launch", &self.launch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The server's tools, without executing them: for what the layers would have decided.
+struct Unexecuted(McpToolset);
+
+impl Toolset for Unexecuted {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        self.0.definitions(cx).await
+    }
+
+    fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        self.0.validate(tool, args)
+    }
+
+    async fn run(&self, _: Permit) -> Result<ToolReturn, ToolError> {
+        Ok(ToolReturn::default())
+    }
+}
+
+/// Logs what the layers would have decided, and allows every call.
+struct Observer(Tools);
+
+impl ToolMiddleware for Observer {
+    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+        let turn = Turn::new(self.0.clone());
+        let asked = vec![ToolCall::new("observed", call.name(), call.args().to_value())];
+        let (decision, reason) = match turn.run(asked).await {
+            Ok(report) => match report
+                .calls()
+                .first()
+                .map(|call| (call.outcome().clone(), call.asked().to_vec()))
+            {
+                Some((Outcome::Deferred(_), questions)) => (
+                    "ask",
+                    questions
+                        .iter()
+                        .map(|it| it.reason().to_owned())
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                ),
+                Some((Outcome::Denied(denied), _)) => ("deny", denied.message),
+                _ => ("allow", String::new()),
+            },
+            Err(error) => ("deny", error.to_string()),
+        };
+        tracing::info!(target: "countersign::observe", tool = call.name(), decision, reason, "would have been decided");
+        Decision::undecided()
+    }
+}

@@ -1,0 +1,55 @@
+//! The router for streamable HTTP: hosts and origins are checked, and the principal is found, before anything is read.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::face::{Face, Principal};
+use super::server::{Authorize, Shared};
+
+/// The largest request body; a frame that is larger is refused with 413.
+const MAX_BODY: usize = 4 << 20;
+
+pub(super) fn router(
+    shared: Arc<Shared>,
+    hosts: Option<Vec<String>>,
+    origins: Vec<String>,
+    authorize: Option<Authorize>,
+) -> Router {
+    let mut config = StreamableHttpServerConfig::default().with_max_request_body_bytes(MAX_BODY);
+    if let Some(hosts) = hosts {
+        config = config.with_allowed_hosts(hosts);
+    }
+    config = config.with_allowed_origins(origins).enforce_origin_validation();
+    let service = StreamableHttpService::new(
+        move || Ok(Face::new(Arc::clone(&shared), true)),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    Router::new().fallback_service(service).layer(from_fn_with_state(authorize, authorized))
+}
+
+async fn authorized(
+    State(authorize): State<Option<Authorize>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Some(authorize) = authorize {
+        match authorize(request.headers().clone()).await {
+            Some(name) if !name.trim().is_empty() => {
+                request.extensions_mut().insert(Principal(Some(name)));
+            }
+            _ => {
+                return (StatusCode::UNAUTHORIZED, "who makes this request is not known")
+                    .into_response();
+            }
+        }
+    }
+    next.run(request).await
+}

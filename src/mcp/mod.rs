@@ -1,0 +1,33 @@
+//! MCP (feature `mcp`): the tools of any server as [`Tools`](crate::Tools), any `Tools` as a server, and a guard in
+//! front of a server.
+//!
+//! | what | does |
+//! |---|---|
+//! | [`McpToolset`] | the tools of a server, as a leaf under every layer |
+//! | [`serve`] | any tools as a server, over stdio or streamable HTTP, with their asks |
+//! | [`Guard`] | layers in front of a server, for an unmodified client |
+//! | [`Proposal`] | the tools of a server that a person has to accept |
+//!
+//! Servers and clients of the revisions 2026-07-28, 2025-11-25 and 2025-06-18 work together in any pair.
+
+mod asks;
+mod connection;
+mod error;
+mod face;
+mod form;
+mod guard;
+mod http;
+mod launch;
+mod pins;
+mod result;
+mod server;
+mod serving;
+mod site;
+mod toolset;
+
+pub use error::McpError;
+pub use guard::Guard;
+pub use launch::Launch;
+pub use pins::{ACCEPT_TOOLS, Proposal};
+pub use server::{Server, serve};
+pub use toolset::McpToolset;

@@ -1,0 +1,341 @@
+//! Pins: the tools of a server as a person has accepted them (rule M4).
+//!
+//! A set of tools is accepted as an ask of the ledger: it is shown and decided where other asks are, once, by a person
+//! who is named, and the audit log has it. Nothing runs when it is approved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::launch::digest;
+use super::toolset::{GET_PROMPT, McpToolset, READ_RESOURCE};
+use crate::call::{RunContext, ToolCall};
+use crate::decision::Decision;
+use crate::deferred::Answer;
+use crate::ledger::{Ask, AskState, Decided, Ledger, LedgerError, Record};
+use crate::middleware::ToolMiddleware;
+use crate::{Args, BoxError};
+
+/// The tool's name of the asks by which sets of tools are accepted.
+pub const ACCEPT_TOOLS: &str = "mcp/accept_tools";
+/// The path of the ask in its run.
+const PATH: &str = "root/tools";
+/// The most proposals of one server that are looked through.
+const MAX_PROPOSALS: u32 = 10_000;
+
+/// The accepted tools of one server, kept in a ledger.
+pub(super) struct Pins {
+    ledger: Ledger,
+    toolset: McpToolset,
+    server: String,
+    run: String,
+    principal: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of proposals that are folded into `accepted`.
+    read: u32,
+    accepted: Option<Accepted>,
+    /// The ask and the digest of the set that is proposed now.
+    open: Option<(String, String)>,
+}
+
+type Accepted = BTreeMap<String, Value>;
+
+/// How a tool stands against the accepted set.
+pub(super) enum Pinned {
+    Same,
+    /// Never accepted; the ask by which it can be.
+    New(String),
+    Changed(String),
+}
+
+impl Pins {
+    pub(super) fn new(
+        ledger: Ledger,
+        toolset: McpToolset,
+        launch: &str,
+        principal: &str,
+    ) -> Arc<Self> {
+        let server = toolset.server().to_owned();
+        let id: String = digest(&json!([server, launch])).chars().take(32).collect();
+        let (run, principal) = (format!("mcp-pins-{id}"), principal.to_owned());
+        Arc::new(Self { ledger, toolset, server, run, principal, state: Mutex::default() })
+    }
+
+    fn run(&self, generation: u32) -> String {
+        format!("{}-{generation}", self.run)
+    }
+
+    fn ask(&self, generation: u32) -> Ask {
+        Ask::new(self.run(generation), PATH, ACCEPT_TOOLS)
+    }
+
+    /// How the tools of the server stand now, by their names. What differs is proposed in an ask, once.
+    async fn standing(&self) -> Result<BTreeMap<String, Pinned>, BoxError> {
+        let listing = self.toolset.list(false).await?;
+        let current: Accepted = listing
+            .tools
+            .iter()
+            .map(|tool| (tool.name.to_string(), definition(&json!(tool))))
+            .collect();
+        let mut state = self.state.lock().await;
+        if state.accepted.as_ref() == Some(&current) {
+            return Ok(current.into_keys().map(|name| (name, Pinned::Same)).collect());
+        }
+        self.read(&mut state).await?;
+        let State { accepted, .. } = &*state;
+        let known = accepted.clone().unwrap_or_default();
+        let ask = match known == current && accepted.is_some() {
+            true => String::new(),
+            false => self.propose(&mut state, &known, &current).await?,
+        };
+        let stands = |(name, now): (String, Value)| {
+            let pinned = match known.get(&name) {
+                Some(was) if *was == now => Pinned::Same,
+                Some(_) => Pinned::Changed(ask.clone()),
+                None => Pinned::New(ask.clone()),
+            };
+            (name, pinned)
+        };
+        Ok(current.into_iter().map(stands).collect())
+    }
+
+    /// Folds the decided proposals into the accepted set.
+    async fn read(&self, state: &mut State) -> Result<(), LedgerError> {
+        while state.read < MAX_PROPOSALS {
+            let Some(record) = self.ledger.get(self.ask(state.read).id()).await? else {
+                return Ok(());
+            };
+            match (&record.state, record.decision.as_ref().map(|decision| &decision.answer)) {
+                (AskState::Pending, _) => return Ok(()),
+                (AskState::Decided, Some(Answer::Approve { .. })) => {
+                    let mut accepted = state.accepted.take().unwrap_or_default();
+                    apply(&mut accepted, record.args_to_run());
+                    state.accepted = Some(accepted);
+                }
+                _ => {}
+            }
+            state.read += 1;
+        }
+        Ok(())
+    }
+
+    /// Parks the ask for the difference, in place of an earlier one about another set; gives its id.
+    async fn propose(
+        &self,
+        state: &mut State,
+        known: &Accepted,
+        current: &Accepted,
+    ) -> Result<String, BoxError> {
+        let set = digest(&json!(current));
+        if let Some((ask, _)) = state.open.as_ref().filter(|(_, open)| *open == set) {
+            let record = self.ledger.get(ask).await?;
+            if record.is_some_and(|record| record.state == AskState::Pending) {
+                return Ok(ask.clone());
+            }
+        }
+        let args = difference(&self.server, known, current, &set);
+        loop {
+            let ask = self
+                .ask(state.read)
+                .with_args(args.clone())
+                .with_principal(self.principal.as_str());
+            let record = self.ledger.park(ask.with_valid_for(None)).await?;
+            let id = record.ask.id().to_owned();
+            let same = record.ask.args().str("set") == Some(&*set);
+            let denied =
+                matches!(record.decision.as_ref().map(|it| &it.answer), Some(Answer::Deny { .. }));
+            if same && (record.state == AskState::Pending || denied) {
+                tracing::warn!(target: "countersign::mcp", server = self.server, ask = id, "the tools of the server have to be accepted");
+                state.open = Some((id.clone(), set));
+                return Ok(id);
+            }
+            if record.state == AskState::Pending {
+                self.ledger.cancel(&id, "countersign: the server has other tools now").await?;
+            }
+            self.read(state).await?;
+            if state.read >= MAX_PROPOSALS {
+                return Err("the server has changed its tools too often".into());
+            }
+        }
+    }
+
+    /// The definition of each tool as it is listed: as it was accepted, or as it is now where it never was.
+    pub(super) async fn listed(&self, name: &str, now: Value) -> Value {
+        let state = self.state.lock().await;
+        let accepted = state.accepted.as_ref().and_then(|accepted| accepted.get(name));
+        accepted.cloned().unwrap_or(now)
+    }
+
+    /// Proposes what has changed, before the tools are listed.
+    pub(super) async fn look(&self) {
+        if let Err(error) = self.standing().await {
+            tracing::error!(target: "countersign::mcp", server = self.server, %error, "the pins cannot be read");
+        }
+    }
+}
+
+/// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
+fn definition(tool: &Value) -> Value {
+    let mut tool = tool.clone();
+    if let Value::Object(map) = &mut tool {
+        map.remove("_meta");
+    }
+    tool
+}
+
+fn difference(server: &str, known: &Accepted, current: &Accepted, set: &str) -> Args {
+    let (mut added, mut changed) = (Map::new(), Map::new());
+    for (name, now) in current {
+        match known.get(name) {
+            None => _ = added.insert(name.clone(), now.clone()),
+            Some(was) if was != now => {
+                let parts: BTreeSet<&String> = [was, now]
+                    .into_iter()
+                    .filter_map(Value::as_object)
+                    .flat_map(Map::keys)
+                    .collect();
+                let differs = parts.into_iter().filter(|part| was.get(*part) != now.get(*part));
+                let from_to = differs.map(|part| {
+                    (part.clone(), json!({"was": was.get(part), "now": now.get(part)}))
+                });
+                _ = changed.insert(
+                    name.clone(),
+                    json!({"difference": Value::Object(from_to.collect()), "now": now}),
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    let removed: Vec<_> = known.keys().filter(|name| !current.contains_key(*name)).collect();
+    Args::new()
+        .with("server", server)
+        .with("added", added)
+        .with("changed", changed)
+        .with("removed", json!(removed))
+        .with("set", set)
+}
+
+fn apply(accepted: &mut Accepted, args: &Args) {
+    let tools = |key: &str| args.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+    accepted.extend(tools("added"));
+    for (name, changed) in tools("changed") {
+        accepted.extend(changed.get("now").cloned().map(|now| (name, now)));
+    }
+    for name in args.get("removed").and_then(Value::as_array).into_iter().flatten() {
+        accepted.remove(name.as_str().unwrap_or_default());
+    }
+}
+
+/// Asks about calls of tools that were never accepted, and denies those of tools that have changed since.
+pub(super) struct PinLayer(pub(super) Arc<Pins>);
+
+impl ToolMiddleware for PinLayer {
+    fn name(&self) -> std::borrow::Cow<'static, str> {
+        "accepted tools".into()
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
+        let source = cx.tool_definition().and_then(crate::ToolDefinition::source);
+        let Some(source) = source else { return Decision::deny("The tool has no source.") };
+        if [READ_RESOURCE, GET_PROMPT].contains(&source.tool()) {
+            return Decision::undecided();
+        }
+        let standing = match self.0.standing().await {
+            Ok(mut standing) => standing.remove(source.tool()),
+            Err(error) => {
+                tracing::error!(target: "countersign::mcp", server = self.0.server, %error, "the pins cannot be read");
+                return Decision::deny("Whether this tool was accepted cannot be read.");
+            }
+        };
+        let server = &self.0.server;
+        match standing {
+            Some(Pinned::Same) => Decision::undecided(),
+            Some(Pinned::New(ask)) => Decision::ask(format!(
+                "This tool of `{server}` was not accepted yet (accept the server's tools once: ask {ask})."
+            ))
+            .with_key("not accepted"),
+            Some(Pinned::Changed(ask)) => Decision::deny(format!(
+                "`{server}` has changed this tool since it was accepted. A person has to accept the change (ask {ask})."
+            )),
+            None => Decision::deny(format!("`{server}` does not offer this tool any more.")),
+        }
+    }
+}
+
+/// A set of tools that a server offers and a person has to accept, or has decided about.
+///
+/// ```
+/// use countersign::{ledger::{Ledger, MemoryStore}, mcp::Proposal};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// for proposal in Proposal::list(&ledger).await? {
+///     println!("{}: {} tools are new", proposal.server(), proposal.added().count());
+/// }
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    record: Record,
+}
+
+impl Proposal {
+    /// The proposals of all servers that have no decision yet, newest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be read.
+    pub async fn list(ledger: &Ledger) -> Result<Vec<Self>, LedgerError> {
+        let pending = ledger.list(Some(AskState::Pending), u32::MAX).await?;
+        let records =
+            pending.records.into_iter().filter(|record| record.ask.tool() == ACCEPT_TOOLS);
+        Ok(records.map(|record| Self { record }).collect())
+    }
+
+    /// Accepts the tools as this person, exactly as they are shown here.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; nothing was accepted.
+    pub async fn accept(&self, ledger: &Ledger, who: &str) -> Result<Decided, LedgerError> {
+        let yes = Answer::Approve { args: None };
+        ledger.decide(self.record.ask.id(), &self.record.fingerprint, who, yes).await
+    }
+
+    /// The id of the ask in the ledger.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.record.ask.id()
+    }
+
+    /// The name of the server in the user's configuration.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.record.ask.args().str("server").unwrap_or_default()
+    }
+
+    /// The new tools, each with its definition.
+    pub fn added(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.part("added")
+    }
+
+    /// The changed tools, each with what was and what is now.
+    pub fn changed(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.part("changed").map(|(name, it)| (name, it.get("difference").unwrap_or(it)))
+    }
+
+    /// The names of the tools that the server does not offer any more.
+    pub fn removed(&self) -> impl Iterator<Item = &str> {
+        let removed = self.record.ask.args().get("removed").and_then(Value::as_array);
+        removed.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn part(&self, key: &str) -> impl Iterator<Item = (&str, &Value)> {
+        let part = self.record.ask.args().get(key).and_then(Value::as_object);
+        part.into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+    }
+}

@@ -1,0 +1,119 @@
+//! Results of MCP servers as returns of tools, and back.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+
+use crate::outcome::{Outcome, ToolError, ToolReturn};
+
+/// The key of a return's metadata under which the result is kept as it came.
+pub(super) const RAW: &str = "mcp";
+
+/// A server's result as the return of a tool. `isError` is a failure.
+pub(super) fn returned(result: &CallToolResult) -> Result<ToolReturn, ToolError> {
+    if result.is_error == Some(true) {
+        return Err(ToolError::Failed(crate::outcome::ToolFailed::new(text(&result.content))));
+    }
+    let raw = json!(result);
+    Ok(ToolReturn {
+        return_value: value(result),
+        content: beside(&result.content),
+        metadata: Some(json!({ RAW: raw })),
+    })
+}
+
+/// What the model is told: the structured content, or the text of the blocks.
+fn value(result: &CallToolResult) -> Value {
+    match &result.structured_content {
+        Some(structured) => structured.clone(),
+        None => Value::String(text(&result.content)),
+    }
+}
+
+/// The blocks as text; what is no text is named with its type and size.
+pub(super) fn text(content: &[ContentBlock]) -> String {
+    let blocks: Vec<_> = content.iter().map(block).collect();
+    blocks.join("\n")
+}
+
+fn block(block: &ContentBlock) -> String {
+    let binary = |kind: &str, mime: &str, data: &str| {
+        format!("[{kind} {mime}, {} bytes of base64]", data.len())
+    };
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => binary("image", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, &audio.data),
+        other => {
+            let value = json!(other);
+            let of = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+            match (of("/resource/text"), of("/resource/uri").or_else(|| of("/uri"))) {
+                (Some(text), _) => text.to_owned(),
+                (None, Some(uri)) => format!("[resource {uri}]"),
+                (None, None) => value.to_string(),
+            }
+        }
+    }
+}
+
+/// Images and audio for the model, in the form of `BinaryContent`.
+fn beside(content: &[ContentBlock]) -> Option<Value> {
+    let binary =
+        |mime: &str, data: &str| json!({"kind": "binary", "media_type": mime, "data": data});
+    let parts: Vec<_> = content
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Image(image) => Some(binary(&image.mime_type, &image.data)),
+            ContentBlock::Audio(audio) => Some(binary(&audio.mime_type, &audio.data)),
+            _ => None,
+        })
+        .collect();
+    (!parts.is_empty()).then_some(Value::Array(parts))
+}
+
+/// The outcome of a served call as a result. The result of a server behind it is passed on as it came, unless a layer
+/// has changed what the model is told.
+pub(super) fn result(outcome: &Outcome, has_schema: bool) -> CallToolResult {
+    match outcome {
+        Outcome::Returned(returned) => {
+            let raw = returned.metadata.as_ref().and_then(|it| it.get(RAW));
+            if let Some(raw) = raw
+                && let Ok(same) = serde_json::from_value::<CallToolResult>(raw.clone())
+                && value(&same) == returned.return_value
+            {
+                return same;
+            }
+            built(&returned.return_value, has_schema)
+        }
+        other => failed(other.text().unwrap_or_default()),
+    }
+}
+
+fn built(value: &Value, has_schema: bool) -> CallToolResult {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    if value.is_object() || has_schema {
+        result.structured_content = Some(value.clone());
+    }
+    result
+}
+
+/// A result that says why there is none; it has neither structured content nor metadata.
+pub(super) fn failed(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// Whether the outcome still is what this result says, so that the result may be passed on as it came.
+pub(super) fn is_of(came: &CallToolResult, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Returned(returned) => {
+            came.is_error != Some(true) && value(came) == returned.return_value
+        }
+        Outcome::Failed(failed) => {
+            came.is_error == Some(true) && text(&came.content) == failed.message
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,343 @@
+//! Any tools as an MCP server: over stdio, or as a router for streamable HTTP.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use rmcp::ServiceExt as _;
+use rmcp::model::ServerCapabilities;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::McpError;
+use super::asks::Asks;
+use super::face::Face;
+use super::launch::digest;
+use super::pins::Pins;
+use super::serving::Flight;
+use super::toolset::McpToolset;
+use crate::BoxError;
+use crate::call::ToolDefinition;
+use crate::ledger::{Ask, Ledger, MemoryStore};
+use crate::seal::SealKeys;
+use crate::tools::Tools;
+use crate::turn::Turn;
+
+/// How long the identities of tools are used before they are read again.
+const FRESH: Duration = Duration::from_secs(5);
+/// How long calls may go on after the client's connection has ended.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Serves tools by MCP, with their asks: see [`Server`].
+pub fn serve(tools: impl Into<Tools>) -> Server {
+    Server {
+        tools: tools.into(),
+        name: "countersign".to_owned(),
+        scope: json!("countersign"),
+        ledger: None,
+        keys: None,
+        wait: Duration::from_secs(45),
+        inbox: None,
+        principal: "mcp client".to_owned(),
+        policy: Arc::new(|ask| ask),
+        upstream: None,
+        hosts: None,
+        origins: Vec::new(),
+        authorize: None,
+    }
+}
+
+/// Tools that are served by MCP. A client asks by the newest revision (2026-07-28) or an earlier one.
+///
+/// A call that a layer asks about is parked in the ledger, and the client's person is asked as the client declares: by
+/// an input-required result, by elicitation, by a link to the inbox, or not at all. The one field of the form has no
+/// default, and only its literal value approves. The answer counts as the requester's. Where no answer comes in time,
+/// the client is told the ask's id, and an equal call finds the decision later. An approval is claimed before the tool
+/// runs, so that one approval runs one call, also over several servers on one store.
+///
+/// ```no_run
+/// use countersign::{FunctionToolset, ToolsExt, mcp, ledger::{Ledger, MemoryStore}};
+///
+/// # async fn run() -> Result<(), mcp::McpError> {
+/// let tools = FunctionToolset::new().approval_required();
+/// mcp::serve(tools).named("files").ledger(Ledger::new(MemoryStore::new())).stdio().await
+/// # }
+/// ```
+#[must_use = "a server does nothing until it is given a transport"]
+pub struct Server {
+    tools: Tools,
+    name: String,
+    scope: Value,
+    ledger: Option<Ledger>,
+    keys: Option<SealKeys>,
+    wait: Duration,
+    inbox: Option<String>,
+    principal: String,
+    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    upstream: Option<(McpToolset, Option<Arc<Pins>>)>,
+    hosts: Option<Vec<String>>,
+    origins: Vec<String>,
+    authorize: Option<Authorize>,
+}
+
+/// Finds the name of the person that a request of HTTP acts for.
+pub(super) type Authorize = Arc<
+    dyn Fn(axum::http::HeaderMap) -> futures::future::BoxFuture<'static, Option<String>>
+        + Send
+        + Sync,
+>;
+
+impl Server {
+    /// Sets the name of the server, which clients are told and asks show; `countersign` by default.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self.scope = json!(self.name);
+        self
+    }
+
+    /// Sets the ledger in which asks are parked. By default it is in memory and ends with the process.
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = Some(ledger);
+        self
+    }
+
+    /// Sets the keys that seal the request states of clients. By default they are random and end with the process, so
+    /// that a client that was asked by another process is asked again.
+    pub fn seal_keys(mut self, keys: SealKeys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Sets how long a call is held while a person decides; 45 seconds by default. It has to be less than the client's
+    /// own limit: after it, the client is told the ask's id.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Sets the address of the inbox, for clients that can open one. The link decides nothing.
+    pub fn inbox(mut self, url: impl Into<String>) -> Self {
+        self.inbox = Some(url.into());
+        self
+    }
+
+    /// Sets the name of the person that stdio clients act for.
+    pub fn principal(mut self, name: impl Into<String>) -> Self {
+        self.principal = name.into();
+        self
+    }
+
+    /// Sets what approvals are shared within, beside the principal: the root of the project. Equal calls in two
+    /// projects are two calls.
+    pub fn project(mut self, root: impl Into<String>) -> Self {
+        self.scope = json!([self.scope, root.into()]);
+        self
+    }
+
+    /// Sets a function that is called with each ask before it is parked, to set its deadline and quorum.
+    pub fn asks(mut self, policy: impl Fn(Ask) -> Ask + Send + Sync + 'static) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Sets the hosts under which the router answers, against DNS rebinding; the loopback names by default.
+    pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the origins of browsers that may send requests to the router; none by default.
+    pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.origins = origins.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets a function that finds the person that a request of HTTP acts for, from its headers. A request for which it
+    /// gives `None` is refused with 401. Without it, no two connections share asks or approvals.
+    pub fn authorize<F, Fut>(mut self, authorize: F) -> Self
+    where
+        F: Fn(axum::http::HeaderMap) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<String>> + Send + 'static,
+    {
+        self.authorize = Some(Arc::new(move |headers| Box::pin(authorize(headers))));
+        self
+    }
+
+    /// Puts these tools, of this server, behind the served ones.
+    pub(super) fn upstream(
+        mut self,
+        toolset: McpToolset,
+        pins: Option<Arc<Pins>>,
+        scope: Value,
+    ) -> Self {
+        (self.upstream, self.scope) = (Some((toolset, pins)), scope);
+        self
+    }
+
+    fn shared(&mut self) -> Result<Arc<Shared>, McpError> {
+        let keys = match self.keys.take() {
+            Some(keys) => keys,
+            None => random_keys()?,
+        };
+        let ledger = self.ledger.clone().unwrap_or_else(|| Ledger::new(MemoryStore::new()));
+        let upstream = self.upstream.take();
+        let upstream = upstream.map(|(toolset, pins)| Upstream {
+            toolset,
+            pins,
+            capabilities: OnceLock::new(),
+        });
+        let (changed, _) = watch::channel(0);
+        Ok(Arc::new(Shared {
+            name: self.name.clone(),
+            tools: self.tools.clone(),
+            scope: self.scope.clone(),
+            asks: Asks::new(ledger, Arc::clone(&self.policy)),
+            keys,
+            wait: self.wait,
+            inbox: self.inbox.clone(),
+            principal: self.principal.clone(),
+            upstream,
+            kept: Mutex::default(),
+            identities: RwLock::default(),
+            changed,
+            in_flight: Arc::default(),
+        }))
+    }
+
+    /// Serves one client on stdin and stdout, until it ends the connection. Nothing else may be written to stdout.
+    ///
+    /// # Errors
+    /// [`McpError::Serve`] when the client speaks no MCP.
+    pub async fn stdio(self) -> Result<(), McpError> {
+        self.on(tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// Serves one client that writes to `input` and reads from `output`, until it ends the connection.
+    ///
+    /// # Errors
+    /// [`McpError::Serve`] when the client speaks no MCP.
+    pub async fn on<R, W>(mut self, input: R, output: W) -> Result<(), McpError>
+    where
+        R: tokio::io::AsyncRead + Send + Unpin + 'static,
+        W: tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let shared = self.shared()?;
+        let face = Face::new(Arc::clone(&shared), false);
+        let served = face.serve((input, output)).await;
+        let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
+        let service = match served {
+            Ok(service) => service,
+            // A client that ends at once has asked for nothing.
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let ended = service.waiting().await;
+        shared.ended().await;
+        ended.map(drop).map_err(|error| failed(error.to_string()))
+    }
+
+    /// A router that serves streamable HTTP on every path below which it is nested.
+    ///
+    /// # Errors
+    /// [`McpError::Config`] when no keys can be made.
+    pub fn router(mut self) -> Result<axum::Router, McpError> {
+        let shared = self.shared()?;
+        Ok(super::http::router(
+            shared,
+            self.hosts.take(),
+            std::mem::take(&mut self.origins),
+            self.authorize.take(),
+        ))
+    }
+}
+
+fn random_keys() -> Result<SealKeys, McpError> {
+    // Each of them has 74 random bits.
+    let secret: Vec<u8> = (0..8).flat_map(|_| uuid::Uuid::now_v7().into_bytes()).collect();
+    SealKeys::new("process", secret)
+        .map_err(|error| McpError::Config { problem: error.to_string() })
+}
+
+/// A guard's upstream server.
+pub(super) struct Upstream {
+    pub(super) toolset: McpToolset,
+    pub(super) pins: Option<Arc<Pins>>,
+    /// What the upstream server offers, once it was reached.
+    pub(super) capabilities: OnceLock<ServerCapabilities>,
+}
+
+/// What all requests of a server share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) tools: Tools,
+    pub(super) scope: Value,
+    pub(super) asks: Asks,
+    pub(super) keys: SealKeys,
+    pub(super) wait: Duration,
+    pub(super) inbox: Option<String>,
+    pub(super) principal: String,
+    pub(super) upstream: Option<Upstream>,
+    /// Calls whose servers have asked back, until their clients answer.
+    pub(super) kept: Mutex<HashMap<String, Flight>>,
+    identities: RwLock<Option<(Instant, Arc<HashMap<String, Identity>>)>>,
+    pub(super) changed: watch::Sender<u64>,
+    pub(super) in_flight: Arc<()>,
+}
+
+#[derive(Clone)]
+struct Identity {
+    digest: String,
+    has_schema: bool,
+}
+
+impl Shared {
+    /// The digest of a tool's source and schema; empty for an unknown tool.
+    pub(super) async fn identity(&self, tool: &str) -> Result<String, BoxError> {
+        let known = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = match known.filter(|(at, _)| at.elapsed() < FRESH) {
+            Some((_, known)) => known,
+            None => {
+                let definitions = Turn::new(self.tools.clone()).definitions().await?;
+                let known: HashMap<_, _> = definitions.iter().map(identity).collect();
+                let known = Arc::new(known);
+                let mut write = self.identities.write().unwrap_or_else(PoisonError::into_inner);
+                *write = Some((Instant::now(), Arc::clone(&known)));
+                known
+            }
+        };
+        Ok(known.get(tool).map(|identity| identity.digest.clone()).unwrap_or_default())
+    }
+
+    /// Whether the tool declares the form of its results.
+    pub(super) fn has_schema(&self, tool: &str) -> bool {
+        let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        known
+            .as_ref()
+            .and_then(|(_, known)| known.get(tool))
+            .is_some_and(|identity| identity.has_schema)
+    }
+
+    /// Waits for the calls that still run after the client has gone, so that their outcomes are recorded.
+    async fn ended(&self) {
+        let end = Instant::now() + ENDING;
+        while Arc::strong_count(&self.in_flight) > 1 && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn identity(definition: &ToolDefinition) -> (String, Identity) {
+    let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
+    let has_schema = beside.is_some_and(|schema| !schema.is_null());
+    let digest = digest(&json!([definition.source(), definition.parameters()]));
+    (definition.name().to_owned(), Identity { digest, has_schema })
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! What a served call gives to the server behind it: where progress goes, who answers its questions, and a place for the
+//! result as it came.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use rmcp::ErrorData;
+use rmcp::model::{ElicitRequestParams, ElicitResult, ProgressNotificationParam};
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Asks the client's person on behalf of an upstream server.
+pub(super) type Elicit =
+    Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
+
+/// What came from upstream, unchanged.
+#[derive(Clone)]
+pub(super) enum Raw {
+    Result(Value),
+    Error(ErrorData),
+}
+
+/// The served call that a call upstream belongs to; a dependency of its turn.
+pub(super) struct Site {
+    pub(super) progress: Option<UnboundedSender<ProgressNotificationParam>>,
+    pub(super) elicit: Option<Elicit>,
+    /// The idempotency key of the approval, in place of that of the turn.
+    pub(super) key: Mutex<Option<String>>,
+    raw: Mutex<Option<Raw>>,
+}
+
+impl Site {
+    pub(super) fn new(
+        progress: Option<UnboundedSender<ProgressNotificationParam>>,
+        elicit: Option<Elicit>,
+    ) -> Arc<Self> {
+        Arc::new(Self { progress, elicit, key: Mutex::default(), raw: Mutex::default() })
+    }
+
+    pub(super) fn put(&self, raw: Raw) {
+        *lock(&self.raw) = Some(raw);
+    }
+
+    pub(super) fn take(&self) -> Option<Raw> {
+        lock(&self.raw).take()
+    }
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Site")
+    }
+}
+
+/// Where the messages go that a server sends while calls are in flight.
+#[derive(Default)]
+pub(super) struct Routes {
+    progress: Mutex<HashMap<String, UnboundedSender<ProgressNotificationParam>>>,
+    /// The calls in flight whose clients can be asked, by a number of their own.
+    asking: Mutex<HashMap<u64, Elicit>>,
+}
+
+impl Routes {
+    /// Routes progress of this token, until the guard is dropped.
+    pub(super) fn progress(
+        self: &Arc<Self>,
+        token: String,
+        to: Option<&UnboundedSender<ProgressNotificationParam>>,
+    ) -> Option<Routed> {
+        lock(&self.progress).insert(token.clone(), to?.clone());
+        Some(Routed { routes: Arc::clone(self), token: Some(token), call: None })
+    }
+
+    /// Routes a server's questions to this client, until the guard is dropped.
+    pub(super) fn asking(self: &Arc<Self>, call: u64, elicit: Option<&Elicit>) -> Option<Routed> {
+        lock(&self.asking).insert(call, Arc::clone(elicit?));
+        Some(Routed { routes: Arc::clone(self), token: None, call: Some(call) })
+    }
+
+    pub(super) fn progressed(&self, token: &str, params: ProgressNotificationParam) {
+        if let Some(to) = lock(&self.progress).get(token) {
+            // A client that has gone needs no progress.
+            _ = to.send(params);
+        }
+    }
+
+    /// The client to ask, if it is certain which one: that of the only call in flight.
+    pub(super) fn only_asker(&self) -> Option<Elicit> {
+        let asking = lock(&self.asking);
+        let mut askers = asking.values();
+        askers.next().filter(|_| asking.len() == 1).cloned()
+    }
+}
+
+/// Ends a route when it is dropped.
+pub(super) struct Routed {
+    routes: Arc<Routes>,
+    token: Option<String>,
+    call: Option<u64>,
+}
+
+impl Drop for Routed {
+    fn drop(&mut self) {
+        if let Some(token) = &self.token {
+            lock(&self.routes.progress).remove(token);
+        }
+        if let Some(call) = &self.call {
+            lock(&self.routes.asking).remove(call);
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,413 @@
+//! The tools of an MCP server as a toolset: a leaf under every layer, rule and grant.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ElicitResult, ElicitationAction,
+    GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult, JsonObject,
+    ListToolsRequest, MetaObject, PaginatedRequestParams, ReadResourceRequest,
+    ReadResourceRequestParams, RequestMetaObject, ServerResult, Tool as Listed,
+};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::connection::{Connection, Failed};
+use super::launch::Launch;
+use super::site::{Raw, Site};
+use super::{McpError, result};
+use crate::args::Args;
+use crate::call::{RunContext, ToolDefinition};
+use crate::error::BoxError;
+use crate::outcome::{ToolError, ToolFailed, ToolReturn};
+use crate::toolset::{Permit, Toolset};
+
+/// The tool under which reading a resource is judged.
+pub(super) const READ_RESOURCE: &str = "resources/read";
+/// The tool under which getting a prompt is judged.
+pub(super) const GET_PROMPT: &str = "prompts/get";
+/// How long a listing is used before the server is asked again, also without a notification.
+const FRESH: Duration = Duration::from_secs(5);
+/// The most pages of a list, against a server whose list never ends.
+const MAX_PAGES: usize = 1_000;
+/// How often a server may ask back within one call.
+const MAX_ROUNDS: usize = 10;
+/// The key in `_meta` of the idempotency key.
+const IDEMPOTENCY: &str = "countersign/idempotencyKey";
+
+/// The tools of one MCP server, as a [`Toolset`]: put layers around them as around any other.
+///
+/// A tool's source is the server's name in your configuration and the tool's own name
+/// ([`ToolDefinition::source`]), as data. Its annotations, title and output schema are in the definition's metadata
+/// under `mcp`. The hints of a server can only make a call stricter; `idempotentHint` never makes a tool idempotent.
+///
+/// A result with `isError` is a failed outcome. A server that dies in a call leaves the outcome *may have run*; the next
+/// call starts it again, with growing pauses while it does not come up. Progress keeps a call's time limit from passing,
+/// and a call that is given up is cancelled at the server.
+///
+/// ```no_run
+/// use countersign::{ToolsExt, Turn, mcp::{Launch, McpToolset}};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let git = McpToolset::connect("git", Launch::command("mcp-server-git").args(["--repository", "."])).await?;
+/// let turn = Turn::new(git.approval_required());
+/// # let _ = turn; Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct McpToolset {
+    pub(super) connection: Arc<Connection>,
+    id: Arc<str>,
+    listing: Arc<RwLock<Option<Arc<Listing>>>>,
+    /// Whether resources and prompts are tools, too, as a guard judges them.
+    whole: bool,
+}
+
+/// What the server has listed.
+pub(super) struct Listing {
+    pub(super) tools: Vec<Listed>,
+    definitions: Vec<ToolDefinition>,
+    validators: HashMap<String, jsonschema::Validator>,
+    /// The count of changes that this listing was made after.
+    changes: u64,
+    at: Instant,
+}
+
+impl McpToolset {
+    /// Connects to the server and lists its tools. `name` is the name of the server in your configuration; what the
+    /// server calls itself is never used.
+    ///
+    /// # Errors
+    /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
+    pub async fn connect(name: impl Into<Arc<str>>, launch: Launch) -> Result<Self, McpError> {
+        let this = Self::new(name, launch, false);
+        this.list(true).await?;
+        Ok(this)
+    }
+
+    /// A toolset that connects when it is used first.
+    pub(super) fn new(name: impl Into<Arc<str>>, launch: Launch, whole: bool) -> Self {
+        let name = name.into();
+        let id = format!("mcp:{name}").into();
+        Self { connection: Connection::new(name, launch), id, listing: Arc::default(), whole }
+    }
+
+    /// The name of the server in the user's configuration.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.connection.name
+    }
+
+    /// Waits until the server says that its lists have changed, or was started again.
+    ///
+    /// ```no_run
+    /// # async fn watch(git: countersign::mcp::McpToolset) {
+    /// git.changed().await;
+    /// println!("{} has other tools now", git.server());
+    /// # }
+    /// ```
+    pub async fn changed(&self) {
+        // The sender lives as long as the connection that this value holds.
+        _ = self.connection.changes().changed().await;
+    }
+
+    /// The tools as the server lists them now, or has within the last seconds.
+    pub(super) async fn list(&self, anew: bool) -> Result<Arc<Listing>, McpError> {
+        let changes = *self.connection.changes().borrow();
+        let known = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) =
+            known.filter(|it| !anew && it.changes == changes && it.at.elapsed() < FRESH)
+        {
+            return Ok(known);
+        }
+        let limit = self.connection.launch.start_timeout;
+        let listed = match tokio::time::timeout(limit, self.pages()).await {
+            Ok(listed) => listed?,
+            Err(_) => return Err(self.list_error("no answer in time")),
+        };
+        let changes = *self.connection.changes().borrow();
+        let listing = Arc::new(self.read(listed, changes));
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    fn list_error(&self, problem: impl fmt::Display) -> McpError {
+        let problem: String = crate::show::escape(&problem.to_string()).chars().take(300).collect();
+        McpError::List { server: self.server().to_owned(), problem }
+    }
+
+    async fn pages(&self) -> Result<Vec<Listed>, McpError> {
+        let info = self.connection.info().await?;
+        if info.capabilities.tools.is_none() {
+            return Ok(Vec::new());
+        }
+        let (mut tools, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+            let mut request = ListToolsRequest::default();
+            request.params = Some(params);
+            let sent =
+                self.connection.request(ClientRequest::ListToolsRequest(request), None).await;
+            let (page, next) = match sent {
+                Ok(ServerResult::ListToolsResult(page)) => (page.tools, page.next_cursor),
+                // A page with one tool that cannot be read; the others can.
+                Ok(ServerResult::CustomResult(page)) => self.one_by_one(&page.0)?,
+                Ok(_) => return Err(self.list_error("its answer is not a list of tools")),
+                Err(Failed::NotSent(error)) => return Err(error),
+                Err(Failed::Unknown(problem)) => return Err(self.list_error(problem)),
+                Err(Failed::Answered(error)) => return Err(self.list_error(error.message)),
+            };
+            tools.extend(page);
+            match next {
+                None => return Ok(tools),
+                Some(next) if cursor.as_ref() == Some(&next) => break,
+                next => cursor = next,
+            }
+        }
+        Err(self.list_error("its list of tools does not end"))
+    }
+
+    fn one_by_one(&self, page: &Value) -> Result<(Vec<Listed>, Option<String>), McpError> {
+        let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+            return Err(self.list_error("its answer is not a list of tools"));
+        };
+        let mut read = Vec::new();
+        for tool in tools {
+            match Listed::deserialize(tool) {
+                Ok(tool) => read.push(tool),
+                Err(error) => self
+                    .not_offered(tool.get("name").and_then(Value::as_str).unwrap_or("?"), &error),
+            }
+        }
+        Ok((read, page.get("nextCursor").and_then(Value::as_str).map(str::to_owned)))
+    }
+
+    fn not_offered(&self, tool: &str, why: &(impl fmt::Display + ?Sized)) {
+        let (server, tool) = (self.server(), crate::show::escape_name(tool));
+        let why: String = crate::show::escape(&why.to_string()).chars().take(200).collect();
+        tracing::warn!(target: "countersign::mcp", server, tool, why, "a tool of the server is not offered");
+    }
+
+    /// Takes the tools that can be offered: with a name of their own that is shown as it is, and a schema.
+    fn read(&self, listed: Vec<Listed>, changes: u64) -> Listing {
+        let mut counts = HashMap::<String, usize>::new();
+        for tool in &listed {
+            *counts.entry(tool.name.to_string()).or_default() += 1;
+        }
+        let mut listing = Listing {
+            tools: Vec::new(),
+            definitions: Vec::new(),
+            validators: HashMap::new(),
+            changes,
+            at: Instant::now(),
+        };
+        for tool in listed {
+            let name = tool.name.to_string();
+            let bad_name =
+                name.is_empty() || name.len() > 128 || crate::show::escape_name(&name) != name;
+            if bad_name || [READ_RESOURCE, GET_PROMPT].contains(&&*name) {
+                self.not_offered(
+                    &name,
+                    "its name is empty, reserved, too long, or not shown as it is",
+                );
+                continue;
+            }
+            if counts.get(&name).is_some_and(|count| *count > 1) {
+                self.not_offered(&name, "the server has several tools of this name");
+                continue;
+            }
+            let schema = Value::Object((*tool.input_schema).clone());
+            if Args::try_from(json!({ "schema": schema })).is_err() {
+                self.not_offered(&name, "its schema is nested too deeply");
+                continue;
+            }
+            match jsonschema::validator_for(&schema) {
+                Ok(validator) => {
+                    listing.definitions.push(self.definition(&tool, schema));
+                    listing.validators.insert(name, validator);
+                    listing.tools.push(tool);
+                }
+                Err(error) => self.not_offered(&name, &error),
+            }
+        }
+        if self.whole {
+            listing.definitions.extend(self.beside_tools());
+        }
+        listing
+    }
+
+    fn definition(&self, tool: &Listed, schema: Value) -> ToolDefinition {
+        let beside = json!({
+            "annotations": tool.annotations,
+            "outputSchema": tool.output_schema,
+            "title": tool.title,
+        });
+        let name = tool.name.to_string();
+        let idempotent = self.connection.launch.idempotent.contains(&name);
+        ToolDefinition::new(name, schema)
+            .with_description(tool.description.clone().unwrap_or_default().into_owned())
+            .with_server(Arc::clone(&self.connection.name))
+            .with_idempotent(idempotent)
+            .with_metadata("mcp", beside)
+    }
+
+    /// Resources and prompts, as the tools under which a guard judges them.
+    fn beside_tools(&self) -> [ToolDefinition; 2] {
+        let named = |name: &str, field: &str| {
+            let schema = json!({"type": "object", "properties": {field: {"type": "string"}}, "required": [field]});
+            ToolDefinition::new(name, schema).with_server(Arc::clone(&self.connection.name))
+        };
+        [named(READ_RESOURCE, "uri"), named(GET_PROMPT, "name")]
+    }
+
+    async fn call(&self, permit: &Permit) -> Result<ToolReturn, ToolError> {
+        let cx = permit.context();
+        let site = cx.deps::<Arc<Site>>().ok().cloned();
+        let own = site.as_ref().and_then(|site| super::site::lock(&site.key).clone());
+        let mut meta = MetaObject::new();
+        if let Some(key) = own.or_else(|| cx.idempotency_key()) {
+            meta.0.insert(IDEMPOTENCY.to_owned(), Value::String(key));
+        }
+        let mut asked = Asked { meta: RequestMetaObject(meta), ..Asked::default() };
+        for _ in 0..MAX_ROUNDS {
+            let request = request(permit.tool(), permit.args(), &asked)?;
+            match self.connection.request(request, site.as_ref()).await {
+                Ok(ServerResult::InputRequiredResult(required)) => {
+                    asked = answered(required, site.as_ref(), asked.meta).await;
+                }
+                Ok(answer) => return self.done(answer, site.as_ref()),
+                Err(Failed::NotSent(error)) => {
+                    return Err(ToolFailed::new(format!("The tool did not run: {error}.")).into());
+                }
+                Err(Failed::Unknown(why)) => {
+                    return Err(ToolError::unknown(format!("{why}: the tool may have run.")));
+                }
+                Err(Failed::Answered(error)) => {
+                    let text = error.message.to_string();
+                    if let Some(site) = &site {
+                        site.put(Raw::Error(error));
+                    }
+                    return Err(ToolFailed::new(text).into());
+                }
+            }
+        }
+        Err(ToolFailed::new(format!("`{}` asked back too often.", self.server())).into())
+    }
+
+    fn done(
+        &self,
+        answer: ServerResult,
+        site: Option<&Arc<Site>>,
+    ) -> Result<ToolReturn, ToolError> {
+        let raw = match &answer {
+            ServerResult::CallToolResult(result) => json!(result),
+            ServerResult::ReadResourceResult(result) => json!(result),
+            ServerResult::GetPromptResult(result) => json!(result),
+            _ => {
+                let text =
+                    format!("`{}` has answered with something else than a result.", self.server());
+                return Err(ToolError::unknown(format!("{text} The tool may have run.")));
+            }
+        };
+        if let Some(site) = site {
+            site.put(Raw::Result(raw.clone()));
+        }
+        match &answer {
+            ServerResult::CallToolResult(result) => result::returned(result),
+            _ => Ok(ToolReturn::new(raw)),
+        }
+    }
+}
+
+/// What a server has asked back so far, and the answers.
+#[derive(Default)]
+struct Asked {
+    meta: RequestMetaObject,
+    responses: Option<std::collections::BTreeMap<String, Value>>,
+    state: Option<String>,
+}
+
+fn request(tool: &str, args: &Args, asked: &Asked) -> Result<ClientRequest, ToolError> {
+    let missing = |what: &str| ToolError::from(ToolFailed::new(format!("`{what}` is missing.")));
+    Ok(match tool {
+        READ_RESOURCE => {
+            let mut params =
+                ReadResourceRequestParams::new(args.str("uri").ok_or_else(|| missing("uri"))?);
+            params.meta = Some(asked.meta.clone());
+            (params.input_responses, params.request_state) =
+                (asked.responses.clone(), asked.state.clone());
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        }
+        GET_PROMPT => {
+            let mut params =
+                GetPromptRequestParams::new(args.str("name").ok_or_else(|| missing("name"))?);
+            params.meta = Some(asked.meta.clone());
+            params.arguments = args.get("arguments").and_then(Value::as_object).cloned();
+            (params.input_responses, params.request_state) =
+                (asked.responses.clone(), asked.state.clone());
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        }
+        name => {
+            let arguments: JsonObject = args.as_map().clone();
+            let mut params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+            params.meta = Some(asked.meta.clone());
+            (params.input_responses, params.request_state) =
+                (asked.responses.clone(), asked.state.clone());
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        }
+    })
+}
+
+/// Asks the client's person what the server asks; questions of other kinds are cancelled.
+async fn answered(
+    required: InputRequiredResult,
+    site: Option<&Arc<Site>>,
+    meta: RequestMetaObject,
+) -> Asked {
+    let mut responses = std::collections::BTreeMap::new();
+    for (key, question) in required.input_requests.unwrap_or_default() {
+        let elicit = site.and_then(|site| site.elicit.as_ref());
+        let answer = match (question, elicit) {
+            (InputRequest::Elicitation(question), Some(elicit)) => elicit(question.params).await,
+            _ => ElicitResult::new(ElicitationAction::Cancel),
+        };
+        responses.insert(key, json!(answer));
+    }
+    Asked { meta, responses: Some(responses), state: required.request_state }
+}
+
+impl Toolset for McpToolset {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        Ok(self.list(false).await?.definitions.clone())
+    }
+
+    fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
+        let listing = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(listing) = listing else { return Ok(()) };
+        let Some(validator) = listing.validators.get(tool) else { return Ok(()) };
+        let value = args.to_value();
+        let problems =
+            validator.iter_errors(&value).map(|error| match error.instance_path().as_str() {
+                "" => error.masked().to_string(),
+                path => format!("`{path}`: {}", error.masked()),
+            });
+        let problems: Vec<_> = problems.collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    }
+
+    async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+        self.call(&permit).await
+    }
+}
+
+impl fmt::Debug for McpToolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpToolset").field("server", &self.server()).finish_non_exhaustive()
+    }
+}
