@@ -35,9 +35,10 @@ const FLOORS: &[(&str, u32)] = &[
     ("terminal", 12),
     ("testing", 12),
     ("config", 13),
-    ("hook", 13),
+    ("mcp", 13),
     ("rules", 13),
-    ("docs", 14),
+    ("hook", 14),
+    ("docs", 15),
 ];
 
 fn root() -> PathBuf {

@@ -76,7 +76,7 @@ impl Hook {
     }
 
     /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, whatever
-    /// the client calls them. MCP tools have their own names and their server as [source](crate::ToolSource). Tools that
+    /// the client calls them. MCP tools have their own names and their server as [source](crate::call::ToolSource). Tools that
     /// this version does not know are asked about, whatever the layers say.
     #[must_use]
     pub fn layered<L>(mut self, layer: L) -> Self

@@ -334,7 +334,7 @@ impl Shared {
             Ok(report) => report,
             Err(error) => {
                 self.settle(waiting, Some(error.report())).await;
-                tracing::error!(target: "countersign::mcp", server = &*self.name, error = %error.kind(), "a call has failed");
+                tracing::error!(target: "countersign::mcp", server = &*self.name, error = %error.error(), "a call has failed");
                 return Reply::Result(Box::new(result::failed(
                     "The call failed with an internal error.",
                 )));
