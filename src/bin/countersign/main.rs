@@ -5,6 +5,7 @@ mod asks;
 mod cli;
 mod completions;
 mod hook;
+mod inbox;
 mod output;
 mod rules;
 
@@ -49,9 +50,11 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Store(error.to_string()))?;
+    let json = cli.json;
     runtime.block_on(async {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
+            Command::Inbox(inbox) => inbox.run(&context, json).await,
             Command::Completions(completions) => Ok(completions.run()),
             Command::Hook(hook) => hook.run(&context),
             Command::Rules(rules) => rules.run(),
