@@ -18,6 +18,12 @@ pub mod pydantic_ai_middleware {}
 #[doc = include_str!("../docs/vercel-ai-adapter.md")]
 pub mod vercel_ai_adapter {}
 
+/// Available with the feature `mcp`.
+#[cfg(feature = "mcp")]
+#[doc = ""]
+#[doc = include_str!("../docs/mcp.md")]
+pub mod mcp {}
+
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
 

@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("genai", 12),
     ("postgres", 12),
     ("shell", 12),
+    ("mcp", 12),
     ("sqlite", 12),
     ("terminal", 12),
     ("testing", 12),

@@ -25,6 +25,8 @@ mod histories;
 mod ledger;
 mod levels;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod model_layers;
 mod names;
 mod nesting;

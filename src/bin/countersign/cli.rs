@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions};
+use crate::{asks, completions, guard, pins};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -56,6 +56,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Park, list, decide, claim and settle asks, and check their log
     Asks(Box<asks::cli::Asks>),
+    /// Put permission layers in front of an MCP server
+    Guard(Box<guard::GuardArgs>),
+    /// Show and accept the tools of guarded MCP servers
+    Pins(pins::Pins),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

@@ -4,7 +4,9 @@
 mod asks;
 mod cli;
 mod completions;
+mod guard;
 mod output;
+mod pins;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,8 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Guard(guard) => guard.run(&context).await,
+            Command::Pins(pins) => pins.run(&context).await,
         }
     })
 }
