@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use countersign::ai_sdk::{Chats, Chunk, Principal, encode, router};
-use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::{Agent, BoxError, FunctionToolset, Model};
 use serde_json::{Value, json};
 
 /// How many chats are open at once.

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use countersign::SqliteStore;
-use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger};
+use countersign::sqlite::SqliteStore;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use countersign::PostgresStore;
-use countersign::ledger::{Answer, Ask, AskState, Claimed, Decided, Ledger, Record};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record};
+use countersign::postgres::PostgresStore;
 use futures::future::join_all;
 use server::Server;
 

@@ -14,7 +14,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     assert_eq!(COMMAND.len(), 200);
     let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
-        .search_path(SearchPath::unchecked());
+        .with_search_path(SearchPath::unchecked());
     let judge = || classifier.judge(black_box(COMMAND), Dialect::Bash);
     assert!(judge().verdict().is_allow(), "{}", judge());
     let mut group = criterion.benchmark_group("shell");

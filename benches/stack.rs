@@ -5,7 +5,8 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use countersign::{Decision, ToolCall, Tools, ToolsExt as _, Turn, danger_approve_all, decide_fn};
+use countersign::handler::danger_approve_all;
+use countersign::{Decision, ToolCall, Tools, ToolsExt as _, Turn, decide_fn};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use serde_json::json;
 use support::{DEPTHS, Leaf, OpenCall, Subject};

@@ -29,7 +29,6 @@
 #[path = "chat/spoken.rs"]
 mod spoken;
 
-use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,12 +37,15 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use clap::Parser;
+use countersign::agent::RunError;
 use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
+use countersign::message::{RequestPart, ResponsePart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolFailed;
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, Decision, ErrorKind, ExternalToolset, FunctionToolset, Message, Model,
-    ModelRequest, ModelResponse, RequestPart, ResponsePart, ReturnKind, RunContext, RunError,
-    ToolCall, ToolDefinition, ToolError, ToolFailed, Tools, ToolsExt as _, decide_fn, schemars,
-    tool_fn,
+    Agent, BoxError, Decision, Error, FunctionToolset, Message, Model, RunContext, ToolCall,
+    ToolDefinition, ToolError, Tools, ToolsExt as _, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -253,14 +255,14 @@ fn echo(history: &[Message]) -> String {
 /// The text of an error for the client, with the model's own message, which these clients are tested with. A real
 /// server says less.
 fn error_text(error: &RunError) -> String {
-    match error.kind() {
-        ErrorKind::Model(error) => error.to_string(),
+    match error.error() {
+        Error::Model(error) => error.to_string(),
         error => error.to_string(),
     }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), BoxError> {
     let Options { port, sdk } = Options::parse();
     let executions = Executions::default();
     let agent = Agent::new(Script, tools()).deps(executions.clone());

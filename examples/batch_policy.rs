@@ -16,11 +16,15 @@
 
 use std::error::Error;
 
+use countersign::deferred::Answers;
+use countersign::handler::handler_fn_sync;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::toolset::ExternalToolset;
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, Answers, BoxError, DeferredToolRequests, DeferredToolResults, ExternalToolset,
-    FunctionToolset, Message, Model, ModelRequest, ModelResponse, RunContext, RunEvent, ToolCall,
-    ToolDefinition, ToolError, Tools, ToolsExt as _, TurnReport, UserError, handler_fn_sync,
-    schemars, tool_fn,
+    Agent, AnswerError, BoxError, DeferredToolRequests, DeferredToolResults, FunctionToolset,
+    Message, Model, RunContext, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt as _,
+    TurnReport, schemars, tool_fn,
 };
 use serde_json::json;
 
@@ -37,7 +41,7 @@ const LARGE: u64 = 500;
 fn policy(
     _: &RunContext,
     requests: &DeferredToolRequests,
-) -> Result<DeferredToolResults, UserError> {
+) -> Result<DeferredToolResults, AnswerError> {
     println!("The handler is asked, once for this response. It sees:");
     for call in requests.iter() {
         println!("  {}  {}", call.id(), shown(call));

@@ -17,10 +17,12 @@
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
+use countersign::handler::handler_fn_sync;
+use countersign::model::{ModelRequest, ModelResponse};
 use countersign::{
     Agent, BoxError, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset, Model,
-    ModelRequest, ModelResponse, Outcome, RunContext, ToolCall, ToolError, ToolMiddleware,
-    ToolMiddlewareExt as _, Tools, ToolsExt as _, TurnReport, handler_fn_sync, schemars, tool_fn,
+    Outcome, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt as _, Tools,
+    ToolsExt as _, TurnReport, schemars, tool_fn,
 };
 use serde_json::{Map, Value, json};
 

@@ -30,9 +30,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use countersign::call::Execution;
+use countersign::outcome::ToolFailed;
 use countersign::{
-    BoxError, Decision, Execution, FunctionToolset, Outcome, ToolCall, ToolError, ToolFailed,
-    Tools, ToolsExt as _, Turn, TurnReport, decide_fn, schemars, tool_fn,
+    BoxError, Decision, FunctionToolset, Outcome, ToolCall, ToolError, Tools, ToolsExt as _, Turn,
+    TurnReport, decide_fn, schemars, tool_fn,
 };
 use futures::future::{BoxFuture, Ready, ready};
 use serde_json::json;

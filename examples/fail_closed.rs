@@ -18,10 +18,13 @@
 use std::error::Error;
 use std::panic;
 
+use countersign::handler::FailClosed;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::toolset::ExternalToolset;
 use countersign::{
     Agent, BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults,
-    ExternalToolset, FailClosed, FunctionToolset, Model, ModelRequest, ModelResponse, RunContext,
-    ToolCall, ToolDefinition, ToolError, Tools, ToolsExt as _, TurnReport, schemars, tool_fn,
+    FunctionToolset, Model, RunContext, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt as _,
+    TurnReport, schemars, tool_fn,
 };
 use serde_json::json;
 

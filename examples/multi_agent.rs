@@ -23,10 +23,12 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
+use countersign::agent::text;
+use countersign::handler::danger_approve_all;
+use countersign::model::{ModelRequest, ModelResponse};
 use countersign::{
-    Agent, BoxError, Decision, FunctionToolset, Model, ModelRequest, ModelResponse, RunContext,
-    SuspendedRun, ToolCall, ToolError, ToolsExt as _, TurnReport, danger_approve_all, decide_fn,
-    schemars, text, tool_fn,
+    Agent, BoxError, Decision, FunctionToolset, Model, RunContext, SuspendedRun, ToolCall,
+    ToolError, ToolsExt as _, TurnReport, decide_fn, schemars, tool_fn,
 };
 use serde_json::json;
 

@@ -25,9 +25,10 @@ use async_openai::types::chat::{
     ChatCompletionRequestUserMessage, ChatCompletionResponseMessage, ChatCompletionTool,
     ChatCompletionTools, CreateChatCompletionRequest, CreateChatCompletionResponse, FunctionObject,
 };
+use countersign::turn::admit;
 use countersign::{
     BoxError, Decision, DeferredToolResults, FunctionToolset, SuspendedTurn, ToolCall, ToolError,
-    Tools, ToolsExt as _, Turn, TurnReport, admit, decide_fn, schemars, tool_fn,
+    Tools, ToolsExt as _, Turn, TurnReport, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

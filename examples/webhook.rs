@@ -23,7 +23,6 @@
 //! The output is the story of one task, from the caller's side. A line that begins with `>` is a tool that really runs.
 //! Callers are not authenticated here: a real service checks who calls, and sets `answered_by` itself.
 
-use std::error::Error;
 use std::fs;
 use std::io::ErrorKind::{AlreadyExists, NotFound};
 use std::path::{Path, PathBuf};
@@ -35,11 +34,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use countersign::agent::{RunError, RunOutput, RunResult, text};
+use countersign::message::RequestPart;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolFailed;
 use countersign::{
-    Agent, BoxError, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind,
-    FunctionToolset, Message, Model, ModelRequest, ModelResponse, RequestPart, RunContext,
-    RunError, RunOutput, RunResult, SuspendedRun, ToolCall, ToolError, ToolFailed, ToolsExt as _,
-    Turn, decide_fn, schemars, text, tool_fn,
+    Agent, BoxError, Decision, DeferredToolRequests, DeferredToolResults, Error, FunctionToolset,
+    Message, Model, RunContext, SuspendedRun, ToolCall, ToolError, ToolsExt as _, Turn, decide_fn,
+    schemars, tool_fn,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -101,10 +103,8 @@ impl App {
             // error the calls that ran are settled, so the next decision resumes from the snapshot in both cases.
             Err(error) => {
                 self.tasks.write(task, WAITING, error.suspended())?;
-                return Err(match error.kind() {
-                    ErrorKind::User(problem) if problem.is_about_answers() => {
-                        refused(StatusCode::UNPROCESSABLE_ENTITY, problem)
-                    }
+                return Err(match error.error() {
+                    Error::Answers(problem) => refused(StatusCode::UNPROCESSABLE_ENTITY, problem),
                     _ => Refused::from(error),
                 });
             }
@@ -135,7 +135,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| refused(StatusCode::BAD_REQUEST, &error))
 }
 
-impl<E: Error> From<E> for Refused {
+impl<E: std::error::Error> From<E> for Refused {
     fn from(error: E) -> Self {
         refused(StatusCode::INTERNAL_SERVER_ERROR, &error)
     }

@@ -18,6 +18,12 @@ pub mod pydantic_ai_middleware {}
 #[doc = include_str!("../docs/vercel-ai-adapter.md")]
 pub mod vercel_ai_adapter {}
 
+/// Available with the feature `inbox`.
+#[cfg(feature = "inbox")]
+#[doc = ""]
+#[doc = include_str!("../docs/inbox.md")]
+pub mod inbox {}
+
 /// Available with the feature `mcp`.
 #[cfg(feature = "mcp")]
 #[doc = ""]

@@ -1,89 +1,29 @@
-//! Errors: mistakes in the host program, and failures of a response.
+//! Errors: mistakes in the host program, answers that do not fit, and failures of a response.
 //!
 //! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model gets. These types are for the host,
 //! the program that puts tools, layers and handlers together.
 
+mod answer;
+mod failure;
 mod ids;
 mod kind;
 mod limit;
 
+pub use answer::AnswerError;
+pub use failure::Error;
 pub use kind::ErrorKind;
 pub use limit::UsageLimitExceeded;
 
-use ids::{Behind, Ids, IdsAre, Nearest, NotExpected};
+use ids::{Behind, Nearest, NotExpected};
 
 /// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
 pub type BoxError = tower::BoxError;
 
-/// A mistake in the host program: answers that do not match the requests, tools with the same name, a call that
-/// bypassed the stack. The message names the calls and says what to do.
-///
-/// When answers are refused, no deferred call has been executed (rule A4), and the pending calls are unchanged.
+/// A mistake in the host program: tools with the same name, a call that bypassed the stack, a stored state that cannot
+/// be used. The message names the calls and says what to do. Answers that do not fit are an [`AnswerError`].
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
-    /// Some calls were neither answered nor explicitly left.
-    #[error(
-        "no answer for {}: answer every deferred call, or leave it explicitly with `leave`",
-        Ids(ids)
-    )]
-    AnswersMissing {
-        /// The ids of the calls without an answer.
-        ids: Vec<String>,
-    },
-    /// Answers for calls that are not pending: never asked about, already settled, or answered before.
-    #[error(
-        "{} not waiting for an answer: answer only the calls of the requests you were given",
-        IdsAre(ids)
-    )]
-    AnswersUnknown {
-        /// The ids that are not pending.
-        ids: Vec<String>,
-    },
-    /// A result was given for a call that needs an approval, or an approval for a call that is executed elsewhere.
-    #[error(
-        "wrong kind of answer for {}: answer approvals in `approvals`, and calls executed elsewhere in `calls`",
-        Ids(ids)
-    )]
-    AnswersOfWrongKind {
-        /// The ids of the calls that were answered in the wrong map.
-        ids: Vec<String>,
-    },
-    /// A call was answered in more than one way, or answered and left.
-    #[error("more than one answer for {}: give each call one answer, or leave it", Ids(ids))]
-    AnswersContradict {
-        /// The ids of the calls with several answers.
-        ids: Vec<String>,
-    },
-    /// The answers have more than one of these problems.
-    #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    AnswersWrong {
-        /// The problems, each as its own error.
-        problems: Vec<Self>,
-    },
-    /// The answers were made for other questions than the pending ones (rule A6).
-    #[error(
-        "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
-        Ids(ids)
-    )]
-    AnswersForOtherBatch {
-        /// The ids of the calls whose question is not the answered one; all calls when the batch differs.
-        ids: Vec<String>,
-    },
-    /// The answers carry no fingerprints of the requests, although the turn requires them, or other answers that are
-    /// merged with these carry them.
-    #[error(
-        "the answers carry no fingerprints, and `require_bound_answers`, or the answers they are merged with, demand them: build them with `requests.answer()`"
-    )]
-    AnswersNotBound,
-    /// Arguments that an approver edited do not fit their tools.
-    #[error("the edited arguments of {} do not fit: {problem}", Ids(ids))]
-    InvalidOverride {
-        /// The ids of the calls whose edited arguments do not fit.
-        ids: Vec<String>,
-        /// The tools, each with what does not fit.
-        problem: String,
-    },
     /// Calls are pending, and the run may not end with deferred calls.
     #[error("{}", NotExpected { ids, left_by: left_by.as_deref(), again })]
     DeferredNotExpected {
@@ -239,56 +179,16 @@ impl UserError {
         Err(Self::StoredState { problem })
     }
 
-    /// Whether the error is about the answers that were given, not about the host program. A service reports such an
-    /// error to the person who answered; the pending calls are unchanged.
-    #[must_use]
-    pub fn is_about_answers(&self) -> bool {
-        match self {
-            Self::AnswersMissing { .. }
-            | Self::AnswersUnknown { .. }
-            | Self::AnswersOfWrongKind { .. }
-            | Self::AnswersContradict { .. }
-            | Self::AnswersWrong { .. }
-            | Self::AnswersForOtherBatch { .. }
-            | Self::AnswersNotBound
-            | Self::InvalidOverride { .. } => true,
-            Self::DeferredNotExpected { .. }
-            | Self::StateTooDeep { .. }
-            | Self::ToolConflict { .. }
-            | Self::Rename { .. }
-            | Self::PrepareAdded { .. }
-            | Self::UnknownTool { .. }
-            | Self::MissingDeps { .. }
-            | Self::NoPass { .. }
-            | Self::PassClosed { .. }
-            | Self::LayerSkipped { .. }
-            | Self::CallFromBody { .. }
-            | Self::StoredState { .. }
-            | Self::History { .. }
-            | Self::InsideRuntime
-            | Self::NoRuntime { .. } => false,
-        }
-    }
-
     /// The ids of the affected calls; empty when the error is not about particular calls.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         match self {
-            Self::AnswersMissing { ids }
-            | Self::AnswersUnknown { ids }
-            | Self::AnswersOfWrongKind { ids }
-            | Self::AnswersContradict { ids }
-            | Self::AnswersForOtherBatch { ids }
-            | Self::InvalidOverride { ids, .. }
-            | Self::History { ids, .. }
-            | Self::DeferredNotExpected { ids, .. } => ids.clone(),
-            Self::AnswersWrong { problems } => problems.iter().flat_map(Self::ids).collect(),
+            Self::History { ids, .. } | Self::DeferredNotExpected { ids, .. } => ids.clone(),
             Self::NoPass { id, .. }
             | Self::PassClosed { id }
             | Self::LayerSkipped { id, .. }
             | Self::CallFromBody { id, .. } => vec![id.clone()],
-            Self::AnswersNotBound
-            | Self::StateTooDeep { .. }
+            Self::StateTooDeep { .. }
             | Self::ToolConflict { .. }
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }

@@ -11,7 +11,7 @@ use crate::call::{
     Journaled, Leaf, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate,
     keeping, tool_layer,
 };
-use crate::decision::Question;
+use crate::decision::{Preview, Question};
 use crate::error::{BoxError, UserError};
 use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
 use crate::panic::{Panicked, catch_panic};
@@ -98,7 +98,7 @@ impl<T: Toolset> Gate<T> {
         if let Some(refused) = Self::refuse_invalid(&record, leaf, &call) {
             return Ok(refused);
         }
-        let asked = match Self::open_questions(&record, leaf, &call) {
+        let asked = match self.open_questions(&record, leaf, &call).await {
             Ok(asked) => asked,
             Err(deferral) => return Ok(Outcome::Deferred(record.defer(deferral))),
         };
@@ -140,8 +140,16 @@ impl<T: Toolset> Gate<T> {
 
     /// `Ok(true)` if an approval covers the call, `Ok(false)` if there is no question; `Err` is the deferral of a call
     /// with an open question (rule A1).
-    fn open_questions(record: &CallRecord, leaf: &Leaf, call: &ToolCall) -> Result<bool, Deferral> {
-        let questions = record.questions(record.definition().declared_question());
+    async fn open_questions(
+        &self,
+        record: &CallRecord,
+        leaf: &Leaf,
+        call: &ToolCall,
+    ) -> Result<bool, Deferral> {
+        let mut questions = record.questions(record.definition().declared_question());
+        if record.approval().is_some() || !questions.is_empty() {
+            questions = self.with_previews(record, call.name(), call.args()).await;
+        }
         let changed = match record.approval() {
             None if questions.is_empty() => return Ok(false),
             None => None,
@@ -153,13 +161,36 @@ impl<T: Toolset> Gate<T> {
         Err(Deferral { changed, ..Deferral::approval(questions) })
     }
 
+    /// All questions of the pass, with that of the tool's previews, if it makes any (rule S7).
+    async fn with_previews(&self, record: &CallRecord, tool: &str, args: &Args) -> Vec<Question> {
+        let made = catch_panic(|| self.toolset.preview(record.context(), tool, args)).await;
+        let failed = match made {
+            Ok(Ok(previews)) if previews.is_empty() => return record.questions(None),
+            Ok(Ok(previews)) => {
+                return record.questions(Some(Question::of_previews(&tool_layer(tool), previews)));
+            }
+            Ok(Err(error)) => told(&error),
+            Err(Panicked(what)) => format!("it {what}"),
+        };
+        tracing::warn!(tool, "a tool could not show what a call would do");
+        let failed = Preview::text("no preview", &failed).without_pin();
+        record.questions(Some(Question::of_previews(&tool_layer(tool), vec![failed])))
+    }
+
     /// Runs the tool body. A panic is an outcome, as part of the work may be done.
     async fn run(&self, record: &Arc<CallRecord>, call: ToolCall) -> Result<Outcome, SharedError> {
         let tool = call.name().to_owned();
         let permit = Permit::new(call.at_body(), record.context().clone(), BodyToken::new(record));
         match catch_panic(|| self.toolset.run(permit)).await {
             Ok(Ok(value)) => Ok(Outcome::Returned(value)),
-            Ok(Err(error)) => ended(error, record, &tool),
+            Ok(Err(error)) => {
+                if let (ToolError::ApprovalRequired(_), Some(args)) =
+                    (&error, record.args_at_gate())
+                {
+                    self.with_previews(record, &tool, &args).await;
+                }
+                ended(error, record, &tool)
+            }
             Err(Panicked(what)) => {
                 tracing::error!(tool, "a tool body {what}");
                 Ok(Outcome::failed(
@@ -226,7 +257,7 @@ impl<T: Toolset> Gate<T> {
 /// Turns a claim that the journal did not grant into the result of the call.
 fn not_executed(
     claim: Result<JournalClaim, BoxError>,
-    claimed: ExecutionGuard,
+    claimed: ExecutionGuard<CallRecord>,
     record: &CallRecord,
 ) -> Result<Outcome, BoxError> {
     let outcome = match claim {

@@ -31,7 +31,7 @@
 //! impl ToolMiddleware for FileAccess {
 //!     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
 //!         match call.name() {
-//!             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+//!             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
 //!             "read_file" => Decision::allow().with_args(call.args().clone().with("audit", true)),
 //!             _ => Decision::deny("not a tool for this assistant"),
 //!         }
@@ -72,7 +72,7 @@
 //!
 //! # Where to start
 //!
-//! - Deciding: [`ToolMiddleware`], [`decide_fn`], [`from_fn`], [`Chain`], and the [`middleware`] page.
+//! - Deciding: [`ToolMiddleware`], [`decide_fn`], [`from_fn`], [`Chain`](middleware::Chain), and the [`middleware`] page.
 //! - Tools: [`FunctionToolset`], [`Toolset`], and the wrappers on the [`tools`] page.
 //! - Running: [`Turn`] around your own loop, or [`Agent`] with a [`Model`].
 //! - Answering: the [`handler`] page, [`DeferredToolRequests`], [`SuspendedRun`].
@@ -89,9 +89,11 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
+//! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
 //! | `postgres` | a store for the ledger in PostgreSQL |
@@ -129,6 +131,8 @@ pub mod gate;
 #[cfg(feature = "genai")]
 pub mod genai;
 pub mod handler;
+#[cfg(feature = "inbox")]
+pub mod inbox;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
@@ -142,6 +146,8 @@ pub mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "rules")]
+pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod shell;
@@ -158,60 +164,23 @@ pub mod turn;
 
 pub use schemars;
 
+// What most programs name. Everything else has one path, in its module; `tests/house.rs` counts these names.
 #[cfg(feature = "agent")]
-pub use agent::{
-    Agent, Output, Run, RunError, RunIter, RunOutput, RunResult, RunStep, RunStream, RunStreamSync,
-    TakeUp, structured, text,
-};
-pub use args::{Args, ArgsError, IntoArgs};
-pub use call::{
-    AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
-    ToolDefinition, ToolKind, ToolSource, Usage, UsageLimits,
-};
-pub use decision::{
-    Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,
-};
-pub use deferred::{
-    Answered, Answers, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval,
-    ToolApproved, metadata,
-};
-pub use error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
-pub use gate::Gate;
-// `self::` distinguishes the module from the crate `genai`.
-#[cfg(feature = "genai")]
-pub use self::genai::{GenaiError, GenaiModel};
-pub use handler::{
-    ApproveAll, Batch, ChannelHandler, DeferredToolHandler, DenyAll, FailClosed, HandlerChain,
-    HandlerFn, HandlerFnSync, PermissionHandler, Stopped, channel, danger_approve_all, handler_fn,
-    handler_fn_sync, permission_handler,
-};
-pub use layer::{MiddlewareLayer, MiddlewareService, ToolMiddlewareExt};
-pub use message::{Message, RequestPart, ResponsePart, ReturnKind};
-pub use middleware::{
-    Adjusted, Chain, DecideFn, FirstDecision, FromFn, Opinion, ToolCallError, ToolMiddleware,
-    ToolRateLimit, When, danger_first_decision_wins, decide_fn, from_fn, when,
-};
+pub use agent::Agent;
+pub use args::Args;
+pub use call::{RunContext, ToolCall, ToolDefinition};
+pub use decision::Decision;
+pub use deferred::{DeferredToolRequests, DeferredToolResults};
+pub use error::{AnswerError, BoxError, Error, UserError};
+pub use handler::{DeferredToolHandler, handler_fn};
+pub use layer::ToolMiddlewareExt;
+#[cfg(feature = "ledger")]
+pub use ledger::Ledger;
+pub use message::Message;
+pub use middleware::{ToolMiddleware, decide_fn, from_fn};
 #[cfg(feature = "agent")]
-pub use model::{LayeredModel, Model, ModelExt, ModelRequest, ModelResponse, ModelService};
-pub use outcome::{
-    ApprovalRequired, CallDeferred, Deferral, DeferralKind, FatalError, ModelRetry, Outcome,
-    ToolDenied, ToolError, ToolFailed, ToolReturn, ToolUnknown,
-};
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresStore;
-#[cfg(feature = "seal")]
-pub use seal::SealKeys;
-#[cfg(feature = "sqlite")]
-pub use sqlite::SqliteStore;
-#[cfg(feature = "terminal")]
-pub use terminal::TerminalHandler;
-pub use tools::{ToolLayer, ToolService, Tools, ToolsExt};
-#[cfg(feature = "schema")]
-pub use toolset::schema_tool_fn;
-pub use toolset::{
-    ExternalToolset, FunctionToolset, IntoToolFn, Permit, Tool, ToolArgs, Toolset,
-    blocking_tool_fn, tool_fn,
-};
-pub use turn::{
-    CallReport, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError, TurnReport, admit,
-};
+pub use model::Model;
+pub use outcome::{Outcome, ToolError};
+pub use tools::{Tools, ToolsExt};
+pub use toolset::{FunctionToolset, Permit, Toolset, tool_fn};
+pub use turn::{SuspendedRun, SuspendedTurn, Turn, TurnReport};

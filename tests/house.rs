@@ -28,6 +28,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("seal", 11),
     ("ai_sdk", 12),
     ("genai", 12),
+    ("inbox", 12),
     ("postgres", 12),
     ("shell", 12),
     ("mcp", 12),
@@ -35,6 +36,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("terminal", 12),
     ("testing", 12),
     ("config", 13),
+    ("rules", 13),
     ("docs", 14),
 ];
 
@@ -476,22 +478,6 @@ fn every_row_of_pydantic_ais_table_is_held_by_a_test_or_is_a_difference() {
     }
 }
 
-/// Files of a folder that import each other in a circle. This list only shrinks.
-const CIRCLES: &[(&str, &[&str])] = &[(
-    "src/ledger",
-    &[
-        "audit",
-        "change",
-        "checkpoint",
-        "codec",
-        "listing",
-        "mod",
-        "operations",
-        "requesters",
-        "runs",
-    ],
-)];
-
 /// The statements of a text that import, each in one line, with how visible what they import is.
 fn imports(text: &str) -> Vec<(bool, String)> {
     let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -619,13 +605,86 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
             circles(&imports_within(folder)).into_iter().map(|circle| (folder.clone(), circle)),
         );
     }
-    let allowed: BTreeSet<_> = CIRCLES
-        .iter()
-        .map(|(folder, circle)| {
-            ((*folder).to_owned(), circle.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
-        })
-        .collect();
-    assert_eq!(found, allowed, "left: the circles that are there; right: those that are listed");
+    assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
+}
+
+/// The features that a text asks for with `cfg`.
+fn features_asked_for(text: &str) -> Vec<&str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let cfgs = code.filter(|line| line.contains("cfg") && line.contains("feature = \""));
+    let named = cfgs.flat_map(|line| line.split("feature = \"").skip(1));
+    named.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn a_module_knows_no_feature_of_the_floors_above() {
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+        let text = read(path);
+        for feature in features_asked_for(without_tests(&text)) {
+            let above = FLOORS.iter().find(|(name, _)| *name == feature.replace('-', "_"));
+            let is_below = above.is_some_and(|(_, above)| *above >= floor(module(path)));
+            assert!(
+                !is_below || module(path) == "docs",
+                "{path}: `cfg` of the feature `{feature}`"
+            );
+        }
+    }
+    assert_eq!(features_asked_for("#[cfg(any(feature = \"a\", feature = \"b\"))]"), ["a", "b"]);
+}
+
+/// The names that a module keeps to the crate: what its files declare with `pub(crate)`, and what it re-exports so.
+fn private_names(module: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let single = format!("src/{module}.rs");
+    let mut paths = files(&format!("src/{module}"), &[".rs"]);
+    paths.extend(root().join(&single).exists().then_some(single));
+    for path in &paths {
+        let text = read(path);
+        for line in without_tests(&text).lines() {
+            let Some(rest) = line.strip_prefix("pub(crate) ") else { continue };
+            let mut words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            let kinds =
+                ["async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type"];
+            let name = words.find(|word| !kinds.contains(word)).unwrap_or_default();
+            names.insert(name.to_owned());
+        }
+        let statements = without_tests(&text).split("pub(crate) use ").skip(1);
+        for statement in statements.filter_map(|rest| rest.split(';').next()) {
+            let compact: String = statement.split_whitespace().collect();
+            names.extend(self::paths(&compact).iter().filter_map(|path| {
+                let last = path.rsplit("::").next()?;
+                (last != "*").then(|| last.to_owned())
+            }));
+        }
+    }
+    names
+}
+
+/// The modules that use only public items of the rest of the crate.
+const ADAPTERS: &[&str] =
+    &["ai_sdk", "genai", "postgres", "shell", "sqlite", "terminal", "testing"];
+
+#[test]
+fn an_adapter_imports_only_what_is_public() {
+    let private: BTreeMap<_, _> =
+        FLOORS.iter().map(|(module, _)| (*module, private_names(module))).collect();
+    let mut seen = 0;
+    for path in ADAPTERS.iter().flat_map(|adapter| files(&format!("src/{adapter}"), &[".rs"])) {
+        let text = read(&path);
+        for (_, import) in imports(without_tests(&text)) {
+            for named in paths(&import) {
+                let parts: Vec<_> = named.split("::").collect();
+                let ["crate", used, rest @ ..] = &parts[..] else { continue };
+                if *used == module(&path) {
+                    continue;
+                }
+                seen += 1;
+                let kept = rest.iter().find(|name| private[used].contains(**name));
+                assert_eq!(kept, None, "{path}: `{named}` is private to the crate");
+            }
+        }
+    }
+    assert!(seen > 50 && private["call"].contains("CallRecord"), "the check sees imports");
 }
 
 /// Names of types that stand for more than one thing. This list only shrinks.
@@ -667,4 +726,52 @@ fn a_name_stands_for_one_type() {
         several, NAMES_OF_SEVERAL_TYPES,
         "left: names of several types; right: those that are listed"
     );
+}
+
+/// The names that a text makes public with `pub use`, each with the path it is taken from.
+fn reexports(text: &str) -> Vec<(String, String)> {
+    let code: String = without_tests(text)
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut found = Vec::new();
+    for statement in code.split("pub use ").skip(1) {
+        let statement = statement.split(';').next().unwrap_or_default();
+        let (from, names) = match statement.split_once('{') {
+            Some((from, names)) => (from, names.trim_end_matches('}')),
+            None => statement.rsplit_once("::").unwrap_or(("", statement)),
+        };
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        found.extend(names.map(|name| (from.trim_end_matches("::").to_owned(), name.to_owned())));
+    }
+    found
+}
+
+#[test]
+fn the_crate_root_has_few_names_and_other_items_have_one_path() {
+    let root = reexports(&read("src/lib.rs"));
+    assert!(
+        root.len() <= 35,
+        "the crate root has {} names, and at most 35 are allowed",
+        root.len()
+    );
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+        let text = read(path);
+        for (from, name) in reexports(&text) {
+            assert!(!from.starts_with("crate"), "{path}: `{name}` has a path in `{from}` already");
+            let public =
+                without_tests(&text).lines().any(|line| line == format!("pub mod {from};"));
+            assert!(!public, "{path}: `{name}` is in the public module `{from}`, and again here");
+        }
+    }
+}
+
+#[test]
+fn a_getter_has_the_name_of_what_it_reads() {
+    for path in files("src", &[".rs"]) {
+        let text = read(&path);
+        let getter = text.lines().find(|line| line.contains("fn get_"));
+        assert!(getter.is_none(), "{path}: `x()` reads and `with_x()` sets, in {getter:?}");
+    }
 }

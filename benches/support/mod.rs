@@ -4,10 +4,13 @@ use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll};
 
+use countersign::middleware::Chain;
+use countersign::outcome::{ModelRetry, ToolReturn};
+use countersign::turn::TurnError;
 use countersign::{
-    BoxError, Chain, Decision, ModelRetry, Outcome, Permit, RunContext, ToolCall, ToolDefinition,
-    ToolError, ToolMiddleware, ToolMiddlewareExt as _, ToolReturn, Tools, ToolsExt as _, Toolset,
-    Turn, TurnError, TurnReport, decide_fn,
+    BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
+    ToolMiddleware, ToolMiddlewareExt as _, Tools, ToolsExt as _, Toolset, Turn, TurnReport,
+    decide_fn,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

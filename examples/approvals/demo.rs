@@ -6,17 +6,20 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use countersign::agent::text;
+use countersign::deferred::metadata;
 use countersign::ledger::{Ask, Quorum};
+use countersign::message::RequestPart;
+use countersign::model::{ModelRequest, ModelResponse};
 use countersign::{
-    Agent, Args, BoxError, Decision, FunctionToolset, Message, Model, ModelRequest, ModelResponse,
-    RequestPart, RunContext, ToolCall, ToolError, ToolsExt as _, Toolset as _, decide_fn, metadata,
-    schemars, text, tool_fn,
+    Agent, Args, BoxError, Decision, FunctionToolset, Message, Model, RunContext, ToolCall,
+    ToolError, ToolsExt as _, Toolset as _, decide_fn, schemars, tool_fn,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tower::ServiceBuilder;
 
-use crate::authorize::Principal;
+use crate::runs::Requester;
 
 /// What the agent wants to do when nobody says anything else: a call a line, a tool and its arguments.
 pub(crate) const PROMPT: &str = r#"delete_file {"path": "logs/2024-archive.tar"}
@@ -142,8 +145,8 @@ fn limits(call: &ToolCall) -> Decision {
 
 /// What an ask needs before it is parked: who wants it, how many must agree, how long it waits.
 pub(crate) fn needs(cx: &RunContext, ask: Ask, deadline: Duration) -> Ask {
-    let ask = match cx.deps::<Principal>() {
-        Ok(Principal(who)) => ask.with_principal(who.as_str()),
+    let ask = match cx.deps::<Requester>() {
+        Ok(Requester(who)) => ask.with_principal(who.as_str()),
         Err(_) => ask,
     };
     match ask.tool() {

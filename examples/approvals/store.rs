@@ -1,7 +1,8 @@
 //! Which store a URL means.
 
+use countersign::BoxError;
 use countersign::ledger::Ledger;
-use countersign::{BoxError, SqliteStore};
+use countersign::sqlite::SqliteStore;
 
 /// Opens the store.
 pub(crate) async fn open(url: &str) -> Result<Ledger, BoxError> {
@@ -21,7 +22,7 @@ pub(crate) async fn open(url: &str) -> Result<Ledger, BoxError> {
 
 #[cfg(feature = "postgres")]
 async fn on_a_server(url: &str) -> Result<Ledger, BoxError> {
-    Ok(Ledger::new(countersign::PostgresStore::connect(url).await?))
+    Ok(Ledger::new(countersign::postgres::PostgresStore::connect(url).await?))
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use countersign::agent::TakeUp;
 use countersign::ledger::{Ledger, LedgerError, RunRecord};
-use countersign::{Agent, BoxError, SuspendedRun, TakeUp};
+use countersign::{Agent, BoxError, SuspendedRun};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::authorize::Principal;
+use crate::runs::Requester;
 
-/// How often to look without being woken: nobody rings when the lease of a dead worker is over.
+/// How often to look without being woken: a decision of another process, or the end of a dead worker's lease.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How many waiting runs are looked through, the newest.
 const LOOK_THROUGH: u32 = 1_000;
@@ -24,7 +25,7 @@ pub(crate) async fn work(
     agent: Agent,
     ledger: Ledger,
     many: usize,
-    mut bell: watch::Receiver<()>,
+    mut decided: watch::Receiver<()>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut workers = Workers {
@@ -37,13 +38,13 @@ pub(crate) async fn work(
     };
     while !*stop.borrow() {
         // Before looking, so that nothing comes between.
-        bell.mark_unchanged();
+        decided.mark_unchanged();
         if let Err(error) = workers.look().await {
             tracing::warn!(error = &error as &dyn Error, "the store cannot be looked at");
         }
         tokio::select! {
             Some(Ok(ended)) = workers.busy.join_next() => workers.ended(ended),
-            Ok(()) = bell.changed() => {}
+            Ok(()) = decided.changed() => {}
             () = sleep(LOOK_AGAIN) => {}
             _ = stop.changed() => {}
         }
@@ -67,7 +68,7 @@ struct Workers {
 impl Workers {
     /// Begins with whatever can be gone on with.
     async fn look(&mut self) -> Result<(), LedgerError> {
-        // One that was changed outside of the ledger is left out; the bell tells of it.
+        // One that was changed outside of the ledger is left out; the inbox shows it.
         let waiting = self.ledger.waiting_runs(LOOK_THROUGH).await?.records;
         self.left.retain(|run, _| waiting.iter().any(|record| record.run == *run));
         // Who has waited longest is first.
@@ -109,7 +110,7 @@ impl Workers {
         let mut asks = waiting.iter().map(|(_, record)| record).chain(&earlier.records);
         let who = asks.find_map(|record| record.ask.principal());
         let agent = self.agent.clone();
-        Ok(Some(who.map_or(agent.clone(), |who| agent.deps(Principal(who.to_owned())))))
+        Ok(Some(who.map_or(agent.clone(), |who| agent.deps(Requester(who.to_owned())))))
     }
 
     fn begin(&mut self, run: String, agent: Agent) {

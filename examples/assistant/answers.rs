@@ -5,10 +5,13 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use countersign::deferred::{ToolApproval, ToolApproved};
+use countersign::handler::{DenyAll, HandlerChain, danger_approve_all};
+use countersign::outcome::ToolDenied;
+use countersign::terminal::TerminalHandler;
 use countersign::{
-    Args, BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, DenyAll,
-    HandlerChain, RunContext, TerminalHandler, ToolApproval, ToolApproved, ToolCall, ToolDenied,
-    danger_approve_all,
+    Args, BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext,
+    ToolCall,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -33,10 +33,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser as _;
-use countersign::{
-    Agent, DeferredToolHandler as _, DeferredToolResults, HandlerChain, Run, RunError, RunOutput,
-    RunResult, Stopped, SuspendedRun, text,
-};
+use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
+use countersign::handler::{HandlerChain, Stopped};
+use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun};
 
 use cli::Cli;
 use report::{Report, plain, say};
@@ -206,7 +205,7 @@ impl Session {
     /// again.
     fn fail(&self, error: &RunError) -> Failure {
         say(&format!("\n{}", self.report.table()));
-        let mut text = match error.kind().is_stopped() {
+        let mut text = match error.error().is_stopped() {
             true => "Stopped: none of the calls that were asked about has run.".to_owned(),
             false => error.to_string(),
         };
@@ -224,7 +223,7 @@ impl Session {
                 Err(problem) => text += &format!("\n{problem}"),
             }
         }
-        match error.kind().is_stopped() {
+        match error.error().is_stopped() {
             true => Failure::Stopped(plain(&text)),
             false => Failure::Run(plain(&text)),
         }

@@ -19,11 +19,11 @@
 
 use std::time::Duration;
 
+use countersign::decision::ToolBlocked;
 use countersign::{
-    BoxError, Decision, RunContext, ToolBlocked, ToolCall, ToolMiddleware, ToolMiddlewareExt as _,
-    Tools, ToolsExt as _, decide_fn,
+    BoxError, Decision, Preview, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
+    ToolsExt as _, decide_fn,
 };
-use sha2::{Digest as _, Sha256};
 use tower::ServiceBuilder;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::timeout::TimeoutLayer;
@@ -108,10 +108,13 @@ impl ToolMiddleware for ReadOnly {
 
 /// A middleware that allows reads and asks about changes.
 ///
-/// Each question has a key, so that an approval covers it even if its text changes until the approved pass. Where
-/// content would be lost, the question is pinned to a digest of it: when the file has changed by then, it is another
-/// question, and a person is asked again.
+/// Each question has a key, so that an approval covers it even if its text changes until the approved pass. A write
+/// shows its difference to the file, a deletion the first lines of the file. The question is pinned to a digest of the
+/// full content: when the file has changed by the approved pass, it is another question, and a person is asked again.
 struct Changes;
+
+/// How many lines of a file that is deleted are shown.
+const FIRST_LINES: usize = 5;
 
 impl ToolMiddleware for Changes {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
@@ -133,16 +136,25 @@ async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision,
         _ => None,
     };
     let bytes = content.as_ref().map_or(0, Vec::len);
-    let ask = match (call.name(), &content) {
-        ("delete_file", _) => Decision::ask(format!("deletes {bytes} bytes")).with_key("delete"),
-        (_, Some(_)) => Decision::ask(format!("replaces {bytes} bytes")).with_key("write"),
-        (_, None) => Decision::ask("writes a new file").with_key("write"),
+    let old = content.as_deref().map(String::from_utf8_lossy);
+    let (ask, preview) = match (call.name(), old.as_deref()) {
+        ("delete_file", None) => {
+            return Ok(Decision::ask("deletes what is not there").with_key("delete"));
+        }
+        ("delete_file", Some(old)) => (
+            Decision::ask(format!("deletes {bytes} bytes")).with_key("delete"),
+            Preview::first_lines(path, old, FIRST_LINES),
+        ),
+        (_, old) => {
+            let ask = match old {
+                Some(_) => Decision::ask(format!("replaces {bytes} bytes")),
+                None => Decision::ask("writes a new file"),
+            };
+            (ask.with_key("write"), Preview::diff(path, old, call.args().str("text")))
+        }
     };
-    Ok(ask.with_pin("content", content.map_or("none".into(), digest)))
-}
-
-fn digest(content: Vec<u8>) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    // The text is not the whole file where a file is no UTF-8, so the digest covers the bytes too.
+    Ok(ask.with_preview(preview.covering(content.unwrap_or_default())))
 }
 
 /// The arguments of a tool that are paths. A tool that is not listed is denied, so that a new tool has no permissions.

@@ -9,9 +9,10 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::PathBuf;
 
-use countersign::{
-    FunctionToolset, RunContext, ToolError, ToolFailed, blocking_tool_fn, schemars::JsonSchema,
-};
+use countersign::outcome::ToolFailed;
+use countersign::schemars::JsonSchema;
+use countersign::toolset::blocking_tool_fn;
+use countersign::{FunctionToolset, RunContext, ToolError};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Sandbox;

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, ExternalToolset, FunctionToolset, Message, Model, ModelRequest, ModelResponse,
-    RequestPart, ReturnKind, ToolCall, ToolDefinition, Tools,
+    Agent, BoxError, FunctionToolset, Message, Model, ToolCall, ToolDefinition, Tools,
 };
 use serde_json::{Value, json};
 

@@ -47,9 +47,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use clap::Parser;
-use countersign::SqliteStore;
 use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
 use countersign::ledger::Ledger;
+use countersign::sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 

@@ -1,6 +1,7 @@
 //! What scripted models go by.
 
-use countersign::{Message, RequestPart};
+use countersign::Message;
+use countersign::message::RequestPart;
 
 /// What the user said last, and everything behind it.
 pub(crate) fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use countersign::deferred::{CallResult, ToolApproval, ToolApproved};
+use countersign::handler::HandlerChain;
+use countersign::outcome::{ModelRetry, ToolDenied, ToolFailed};
 use countersign::{
-    BoxError, CallResult, DeferredToolHandler, DeferredToolRequests, DeferredToolResults,
-    HandlerChain, ModelRetry, RunContext, ToolApproval, ToolApproved, ToolCall, ToolDenied,
-    ToolFailed,
+    BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext, ToolCall,
 };
 use serde_json::{Value, json};
 

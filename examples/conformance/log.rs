@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use countersign::{DeferredToolRequests, Question, ToolCall};
+use countersign::decision::Question;
+use countersign::{DeferredToolRequests, ToolCall};
 use serde_json::{Value, json};
 
 /// Shared by the bodies, the handlers and the model of a scenario.

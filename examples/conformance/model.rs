@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign::{
-    BoxError, Message, Model, ModelRequest, ModelResponse, RequestPart, ResponsePart, ReturnKind,
-    ToolCall,
-};
+use countersign::message::{RequestPart, ResponsePart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::{BoxError, Message, Model, ToolCall};
 use serde_json::{Value, json};
 
 use crate::log::Log;

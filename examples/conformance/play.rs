@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::{
-    Agent, BoxError, ErrorKind, Message, RunError, RunOutput, RunResult, SuspendedRun, text,
-};
+use countersign::agent::{RunError, RunOutput, RunResult, text};
+use countersign::{Agent, BoxError, Error, Message, SuspendedRun};
 use serde_json::{Map, Value, json};
 
 use crate::handlers::{answers, chain};
@@ -70,7 +69,7 @@ async fn go(
                 Conversation::Waiting(suspended) => SuspendedRun::clone(suspended),
             };
             let resumed = agent.resume(suspended, answers(written));
-            prompt.into_iter().fold(resumed, countersign::Run::saying)
+            prompt.into_iter().fold(resumed, countersign::agent::Run::saying)
         }
         (None, Conversation::Over(history)) => {
             agent.run(prompt.unwrap_or_default()).history(history.clone())
@@ -104,16 +103,16 @@ fn end(ended: RunResult) -> Result<(Map<String, Value>, Conversation), BoxError>
 }
 
 fn failed(error: &RunError) -> Map<String, Value> {
-    let kind = match error.kind() {
-        ErrorKind::User(_) => "user_error",
-        ErrorKind::ModelBehavior { .. } => "model_behavior",
-        ErrorKind::Tool { .. } => "tool_error",
-        ErrorKind::Handler { .. } => {
+    let kind = match error.error() {
+        Error::User(_) => "user_error",
+        Error::ModelBehavior { .. } => "model_behavior",
+        Error::Tool { .. } => "tool_error",
+        Error::Handler { .. } => {
             return object(json!({"end": "error", "error": {"kind": "handler_error"}}));
         }
         _ => "error",
     };
-    let mut ids = error.kind().ids();
+    let mut ids = error.error().ids();
     ids.sort();
     object(json!({"end": "error", "error": {"kind": kind, "ids": ids}}))
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::call::ToolKind;
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed};
+use countersign::toolset::{ExternalToolset, schema_tool_fn};
 use countersign::{
-    ApprovalRequired, Args, BoxError, CallDeferred, Decision, ExternalToolset, FunctionToolset,
-    ModelRetry, RunContext, ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, Tools,
-    ToolsExt, decide_fn, schema_tool_fn,
+    Args, BoxError, Decision, FunctionToolset, RunContext, ToolCall, ToolDefinition, ToolError,
+    Tools, ToolsExt, decide_fn,
 };
 use serde_json::{Value, json};
 
@@ -43,7 +45,7 @@ fn definition(tool: &Tool) -> ToolDefinition {
         .with_sequential(tool.sequential)
 }
 
-fn function(tool: &Tool, log: &Log) -> Result<countersign::Tool, BoxError> {
+fn function(tool: &Tool, log: &Log) -> Result<countersign::toolset::Tool, BoxError> {
     let (tool, log) = (Arc::new(tool.clone()), log.clone());
     schema_tool_fn(definition(&tool), move |cx: RunContext, args: Args| {
         let (tool, log) = (Arc::clone(&tool), log.clone());

@@ -41,7 +41,8 @@ impl Agent {
     /// the run ends with them.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -52,7 +53,7 @@ impl Agent {
     ///     false
     /// })?;
     /// assert_eq!(run.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors

@@ -4,7 +4,6 @@
 mod blocking;
 mod history;
 mod iter;
-mod keeper;
 mod model_step;
 mod output;
 mod result;
@@ -18,19 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use iter::{RunIter, RunStep};
-#[cfg(feature = "ai-sdk")]
-pub(crate) use keeper::Keeper;
 pub use output::{Output, structured, text};
 pub use result::{RunError, RunOutput, RunResult};
 pub use run::Run;
 pub use stored_run::TakeUp;
-#[cfg(feature = "ai-sdk")]
-pub(crate) use stored_run::closed_asks;
 pub use stream::{RunStream, RunStreamSync};
 
 use crate::call::{Extensions, UsageLimits};
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::ledger::{Ledger, Record};
 use crate::model::{ErasedModel, Model};
@@ -43,7 +38,9 @@ const MAX_RETRIES: u32 = 1;
 /// A model, its tools, and the handler that decides about deferred calls.
 ///
 /// ```
-/// use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, danger_approve_all};
+/// use countersign::handler::danger_approve_all;
+/// use countersign::model::{ModelRequest, ModelResponse};
+/// use countersign::{Agent, BoxError, FunctionToolset, Model};
 ///
 /// struct Polite;
 ///
@@ -57,7 +54,7 @@ const MAX_RETRIES: u32 = 1;
 /// let agent = Agent::new(Polite, FunctionToolset::new()).deferred_tool_handler(danger_approve_all());
 /// let run = agent.run("Hello").await?;
 /// assert_eq!(run.text(), Some("How do you do?"));
-/// # Ok::<(), countersign::RunError>(()) }).unwrap();
+/// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
 #[must_use = "an agent does nothing until it runs"]
@@ -115,14 +112,14 @@ impl Agent {
     }
 
     /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
-    /// own](crate::Tool::max_retries); 1 by default. The failure after that ends the run with
-    /// [`ErrorKind::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
+    /// own](crate::toolset::Tool::max_retries); 1 by default. The failure after that ends the run with
+    /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
     /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
     /// handler is asked. The error has a snapshot of the run, as every error does (rule T9); resumed from it, the run
     /// has its whole budget again.
     ///
     /// A failure is a call that the model is told to make differently: invalid arguments, an unknown tool, or a
-    /// [`ModelRetry`](crate::ModelRetry) of the tool. Several failures in one response count once per tool, as none of
+    /// [`ModelRetry`](crate::outcome::ModelRetry) of the tool. Several failures in one response count once per tool, as none of
     /// them is a retry of another. After a success the tool has its whole budget again. Denials, calls that fail for
     /// good, deferrals, and results of calls that were executed elsewhere do not count.
     pub fn max_retries(mut self, max: u32) -> Self {
@@ -131,7 +128,7 @@ impl Agent {
     }
 
     /// Limits what a run and its sub-agents may use. A call beyond the limit is not executed; the run ends with
-    /// [`ErrorKind::UsageLimit`] after the other calls of the response have settled, and can be resumed.
+    /// [`Error::UsageLimit`] after the other calls of the response have settled, and can be resumed.
     pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
         self.limits = limits;
         self
@@ -178,18 +175,21 @@ impl Agent {
         self.turns(|turn| turn.ledger(ledger))
     }
 
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
+    /// The [ledger](Self::ledger) of the agent, if it has one.
+    #[must_use]
+    pub fn own_ledger(&self) -> Option<&Ledger> {
         self.turn.own_ledger()
     }
 
-    /// Records answers as decisions in the ledger, without applying them to the run.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) async fn decide(
+    /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded.
+    pub async fn decide(
         &self,
         suspended: &SuspendedRun,
         answers: DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         match suspended.turn() {
             Some(turn) => self.turn.decide(turn, answers).await,
             None => Ok(()),
@@ -200,11 +200,8 @@ impl Agent {
     /// [resume](Self::resume) it with; see [`Turn::decisions`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails.
-    pub async fn decisions(
-        &self,
-        suspended: &SuspendedRun,
-    ) -> Result<DeferredToolResults, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails.
+    pub async fn decisions(&self, suspended: &SuspendedRun) -> Result<DeferredToolResults, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.decisions(turn).await,
             None => Ok(DeferredToolResults::new()),
@@ -215,8 +212,8 @@ impl Agent {
     /// [`Turn::asks`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails.
-    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails.
+    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.asks(turn).await,
             None => Ok(Vec::new()),
@@ -240,7 +237,8 @@ impl Agent {
     /// run it.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -251,7 +249,7 @@ impl Agent {
     /// assert_eq!(run.text(), Some("Hi"));
     /// let run = agent.run("And now?").history(run.history().to_vec()).await?;
     /// assert_eq!(run.history().len(), 4);
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn run(&self, prompt: impl Into<String>) -> Run<'_> {
         Run::prompt(self, prompt.into())
@@ -260,14 +258,15 @@ impl Agent {
     /// Runs to the end, blocking this thread: `run(prompt).sync()`.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
     /// # }
     /// let agent = Agent::new(Polite, FunctionToolset::new());
     /// assert_eq!(agent.run_sync("Hello")?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors
@@ -280,7 +279,8 @@ impl Agent {
     ///
     /// ```
     /// use futures::StreamExt as _;
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -292,7 +292,7 @@ impl Agent {
     ///     println!("{event:?}");
     /// }
     /// assert_eq!(stream.finish().await?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn run_stream(&self, prompt: impl Into<String>) -> RunStream<'_> {
         self.run(prompt).stream()
@@ -301,7 +301,8 @@ impl Agent {
     /// Streams the events as an iterator that blocks this thread: `run(prompt).stream_sync()`.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -312,7 +313,7 @@ impl Agent {
     ///     println!("{event:?}");
     /// }
     /// assert_eq!(stream.finish()?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors
@@ -327,7 +328,9 @@ impl Agent {
     /// Runs step by step: `run(prompt).iter()`.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
+    /// # use countersign::agent::RunStep;
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -343,7 +346,7 @@ impl Agent {
     ///         _ => {}
     ///     }
     /// }
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn iter(&self, prompt: impl Into<String>) -> RunIter<'_> {
         self.run(prompt).iter()
@@ -353,8 +356,8 @@ impl Agent {
     ///
     /// If the run is parked in the [ledger](Self::ledger), this worker holds a lease on it while it is resumed, and the
     /// result is saved: one worker resumes a run at a time (rule L5). Meanwhile every other worker gets
-    /// [`ErrorKind::RunTaken`], and a worker with an outdated state of the run gets [`ErrorKind::RunGoneOn`]; see
-    /// [`ErrorKind::is_conflict`].
+    /// [`Error::RunTaken`], and a worker with an outdated state of the run gets [`Error::RunGoneOn`]; see
+    /// [`Error::is_conflict`].
     ///
     /// Without a ledger, nothing detects a second resume: a state that is resumed twice runs its approved calls twice,
     /// and so does a state whose resume was dropped midway.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::result::{RunError, RunOutput, RunResult};
 use super::run_loop::{Called, Next, Running};
 use crate::call::{ToolCall, ToolDefinition};
-use crate::error::{ErrorKind, UserError};
+use crate::error::{Error, UserError};
 use crate::message::{Message, ResponsePart};
 use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
 use crate::outcome::Outcome;
@@ -14,7 +14,7 @@ use crate::turn::{RunEvent, admit, unique_ids};
 impl Running<'_> {
     pub(super) async fn ask_model(
         &mut self,
-    ) -> Result<(ModelResponse, Vec<ToolDefinition>), ErrorKind> {
+    ) -> Result<(ModelResponse, Vec<ToolDefinition>), Error> {
         let mut tools = self.turn().definitions().await?;
         if let Some(structured) = &self.output.structured {
             if tools.iter().any(|tool| tool.name() == structured.name()) {
@@ -24,7 +24,7 @@ impl Running<'_> {
             }
             tools.push(structured.definition());
         }
-        let exceeded = |exceeded| ErrorKind::UsageLimit { exceeded, ids: Vec::new() };
+        let exceeded = |exceeded| Error::UsageLimit { exceeded, ids: Vec::new() };
         self.meter.take_request().map_err(exceeded)?;
         let mut request =
             ModelRequest::new(Arc::clone(&self.state.history)).with_tools(tools.clone());
@@ -39,7 +39,7 @@ impl Running<'_> {
         if let Some(deltas) = deltas {
             deltas.end(response.as_ref().ok().map(|response| said(&response.parts)).as_deref());
         }
-        Ok((response.map_err(ErrorKind::Model)?, tools))
+        Ok((response.map_err(Error::Model)?, tools))
     }
 
     fn deltas(&self) -> Deltas {

@@ -20,7 +20,7 @@ const WRAPPED: &str = "response";
 /// The outputs that a run may end with: see [`text`] and [`structured`].
 ///
 /// ```
-/// use countersign::{structured, text};
+/// use countersign::agent::{structured, text};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Report { deleted: Vec<String> }
@@ -49,7 +49,7 @@ pub fn text() -> Output {
 /// [retry](crate::Agent::max_retries) of that tool.
 ///
 /// Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
-/// in their results, and are [named in the report](crate::CallReport::is_skipped). If one of the calls has to be
+/// in their results, and are [named in the report](crate::turn::CallReport::is_skipped). If one of the calls has to be
 /// retried, the answer is dropped and has to be given again.
 pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
     let schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
@@ -66,7 +66,7 @@ pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
 
 impl Output {
     /// Also allows the run to end with deferred calls that are not answered:
-    /// [`RunOutput::Deferred`](crate::RunOutput::Deferred).
+    /// [`RunOutput::Deferred`](crate::agent::RunOutput::Deferred).
     pub fn or_deferred(mut self) -> Self {
         self.deferred = true;
         self

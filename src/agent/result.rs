@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::call::Usage;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
@@ -121,20 +121,26 @@ pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, 
 pub struct RunError(Box<Inner>);
 
 struct Inner {
-    kind: ErrorKind,
+    error: Error,
     suspended: SuspendedRun,
     turns: Vec<TurnReport>,
 }
 
 impl RunError {
-    pub(super) fn new(kind: ErrorKind, suspended: SuspendedRun, turns: Vec<TurnReport>) -> Self {
-        Self(Box::new(Inner { kind, suspended, turns }))
+    pub(super) fn new(error: Error, suspended: SuspendedRun, turns: Vec<TurnReport>) -> Self {
+        Self(Box::new(Inner { error, suspended, turns }))
     }
 
-    /// The kind of the error, with its details.
+    /// What went wrong, with its details.
     #[must_use]
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0.kind
+    pub fn error(&self) -> &Error {
+        &self.0.error
+    }
+
+    /// Which error it is, without the details.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.error.kind()
     }
 
     /// A snapshot of the run, to resume from: calls that ran are settled, and do not run again (rule T9).
@@ -149,15 +155,24 @@ impl RunError {
         self.0.suspended
     }
 
-    /// An error of a run that has not started.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn stopped(kind: ErrorKind, suspended: SuspendedRun) -> Self {
+    /// The error of a run that could not be started, for a caller that reports such errors as those of runs. `suspended`
+    /// is the run as it was.
+    ///
+    /// ```
+    /// use countersign::{Error, RunError, SuspendedRun};
+    ///
+    /// let run = SuspendedRun::from_trusted_history(Vec::new());
+    /// let error = RunError::before_start(Error::Ledger("the disk is full".into()), run);
+    /// assert!(error.turns().is_empty());
+    /// ```
+    #[must_use]
+    pub fn before_start(kind: Error, suspended: SuspendedRun) -> Self {
         Self::new(kind, suspended, Vec::new())
     }
 
-    pub(super) fn into_parts(self) -> (ErrorKind, SuspendedRun, Vec<TurnReport>) {
-        let Inner { kind, suspended, turns } = *self.0;
-        (kind, suspended, turns)
+    pub(super) fn into_parts(self) -> (Error, SuspendedRun, Vec<TurnReport>) {
+        let Inner { error, suspended, turns } = *self.0;
+        (error, suspended, turns)
     }
 
     /// The reports of the run's turns, one for each response with calls.
@@ -169,14 +184,14 @@ impl RunError {
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.kind.fmt(f)
+        self.0.error.fmt(f)
     }
 }
 
 impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunError")
-            .field("kind", &self.0.kind)
+            .field("error", &self.0.error)
             .field("suspended", &self.0.suspended)
             .finish_non_exhaustive()
     }
@@ -184,6 +199,6 @@ impl fmt::Debug for RunError {
 
 impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.kind.source()
+        self.0.error.source()
     }
 }

@@ -9,7 +9,6 @@ use futures::future::BoxFuture;
 use super::Agent;
 use super::blocking::block_on;
 use super::iter::RunIter;
-use super::keeper::Keeper;
 use super::output::Output;
 use super::result::{RunError, RunResult};
 use super::run_loop::{Next, Running};
@@ -17,6 +16,7 @@ use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::ledger::LeaseKeeper;
 use crate::message::Message;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
@@ -31,7 +31,9 @@ use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 /// | [`iter`](Self::iter) | step by step |
 ///
 /// ```
-/// # use countersign::{Agent, DenyAll, RunError};
+/// # use countersign::agent::RunError;
+/// # use countersign::handler::DenyAll;
+/// # use countersign::Agent;
 /// # async fn example(agent: Agent) -> Result<(), RunError> {
 /// let run = agent.run("Clean up the logs").deferred_tool_handler(DenyAll::default()).deps(7_u32).await?;
 /// # let _ = run; Ok(()) }
@@ -47,8 +49,9 @@ pub struct Run<'a> {
     output: Output,
     watchers: Watchers,
     ends_with_text: bool,
-    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
-    keeper: Option<Keeper>,
+    is_saved_by_caller: bool,
+    /// The lease that the caller has on the run.
+    lease: Option<LeaseKeeper>,
 }
 
 impl<'a> Run<'a> {
@@ -74,7 +77,8 @@ impl<'a> Run<'a> {
             output,
             watchers,
             ends_with_text: false,
-            keeper: None,
+            is_saved_by_caller: false,
+            lease: None,
         }
     }
 
@@ -123,17 +127,50 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Allows the run to end with deferred calls, in addition to its other outputs.
+    pub fn or_deferred(mut self) -> Self {
+        self.output = self.output.or_deferred();
+        self
+    }
+
+    /// Leaves saving the run to the caller: the run does not park itself in the agent's [ledger](Agent::ledger), takes
+    /// no lease on itself, and closes no asks. The caller saves its end, and closes the asks of its
+    /// [turns](crate::TurnReport::closed_asks) with it.
+    pub fn saved_by_caller(mut self) -> Self {
+        self.is_saved_by_caller = true;
+        self
+    }
+
+    /// Runs under a lease of the caller, who saves the run ([`saved_by_caller`](Self::saved_by_caller)). Where the
+    /// lease is found lost, the run finishes the calls it has started, and ends before its next step with
+    /// [`ErrorKind::RunGoneOn`](crate::ErrorKind::RunGoneOn). The caller renews the lease:
+    ///
+    /// ```
+    /// # use countersign::{Agent, RunError, RunResult, SuspendedRun};
+    /// # use countersign::ledger::Lease;
+    /// # async fn example(agent: &Agent, lease: Lease<SuspendedRun>) -> Result<RunResult, RunError> {
+    /// let (run, lease) = lease.take_state();
+    /// let keeper = lease.keeper();
+    /// keeper.keep(agent.ask(run).under_lease(keeper).into_future()).await
+    /// # }
+    /// ```
+    pub fn under_lease(mut self, lease: &LeaseKeeper) -> Self {
+        self.lease = Some(lease.clone());
+        self.saved_by_caller()
+    }
+
     /// Runs to the end, blocking this thread, for programs without an async runtime. Async handlers work.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
     /// # }
     /// let agent = Agent::new(Polite, FunctionToolset::new());
     /// assert_eq!(agent.run("Hello").sync()?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors
@@ -149,7 +186,9 @@ impl<'a> Run<'a> {
     /// Runs step by step: nothing runs between two calls of [`next`](RunIter::next).
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunStep};
+    /// # use countersign::agent::RunStep;
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -160,7 +199,7 @@ impl<'a> Run<'a> {
     /// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
     /// let stopped = run.suspended(); // stop here, store it, and go on elsewhere
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     #[must_use = "a run does nothing until its first step"]
     pub fn iter(self) -> RunIter<'a> {
@@ -169,12 +208,14 @@ impl<'a> Run<'a> {
 
     /// Streams the events of the run up to the first answer: text ends the run as soon as its response is complete.
     /// Allowed calls of that response run. Calls that would be deferred are neither executed nor asked about, and the
-    /// report [marks them](crate::CallReport::is_skipped). For the events of a whole run, use
+    /// report [marks them](crate::turn::CallReport::is_skipped). For the events of a whole run, use
     /// [`stream_events`](Self::stream_events) or [`watch`](Self::watch).
     ///
     /// ```
     /// use futures::StreamExt as _;
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -191,7 +232,7 @@ impl<'a> Run<'a> {
     ///     }
     /// }
     /// assert_eq!(stream.finish().await?.text(), Some(heard.as_str()));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn stream(mut self) -> RunStream<'a> {
         self.ends_with_text = true;
@@ -203,7 +244,9 @@ impl<'a> Run<'a> {
     ///
     /// ```
     /// use futures::StreamExt as _;
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -213,7 +256,7 @@ impl<'a> Run<'a> {
     /// let stream = agent.run("Hello").stream_events();
     /// let events: Vec<_> = stream.collect().await;
     /// assert!(matches!(events.last(), Some(RunEvent::Response { .. })));
-    /// # Ok::<(), countersign::RunError>(()) }).unwrap();
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
     /// ```
     pub fn stream_events(mut self) -> RunStream<'a> {
         let events = RunStream::listen(&mut self.watchers);
@@ -224,7 +267,9 @@ impl<'a> Run<'a> {
     /// runtime. The iterator must not be used inside a runtime either.
     ///
     /// ```
-    /// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse, RunEvent};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::turn::RunEvent;
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -233,7 +278,7 @@ impl<'a> Run<'a> {
     /// let mut stream = agent.run("Hello").stream_sync()?;
     /// assert!(matches!(stream.next(), Some(RunEvent::TextDelta { .. })));
     /// assert_eq!(stream.finish()?.text(), Some("Hi"));
-    /// # Ok::<(), countersign::RunError>(())
+    /// # Ok::<(), countersign::agent::RunError>(())
     /// ```
     ///
     /// # Errors
@@ -273,22 +318,10 @@ impl<'a> Run<'a> {
             meter,
             retries: Retries::new(agent.max_retries),
             turns: Vec::new(),
-            keeper: self.keeper,
+            is_saved_by_caller: self.is_saved_by_caller,
+            lease: self.lease,
             next: Next::Start,
         }
-    }
-
-    /// Allows the run to end with deferred calls, in addition to its other outputs.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) fn or_deferred(mut self) -> Self {
-        self.output = self.output.or_deferred();
-        self
-    }
-
-    /// Leaves saving the run to the caller, through this keeper.
-    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Self {
-        self.keeper = Some(keeper);
-        self
     }
 
     /// Adds these watchers.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::history::{self, Undecided};
-use super::keeper::Keeper;
 use super::output::Output;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::{Answered, DeferredToolResults};
-use crate::error::{ErrorKind, UserError};
+use crate::error::{AnswerError, Error, UserError};
+use crate::ledger::LeaseKeeper;
 use crate::message::{Message, RequestPart};
 use crate::outcome::Outcome;
 use crate::turn::{
@@ -35,8 +35,10 @@ pub(super) struct Running<'a> {
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
-    pub(super) keeper: Option<Keeper>,
+    /// Whether the caller saves the run; otherwise the run saves itself.
+    pub(super) is_saved_by_caller: bool,
+    /// The lease that the caller has on the run.
+    pub(super) lease: Option<LeaseKeeper>,
     pub(super) next: Next,
 }
 
@@ -81,8 +83,8 @@ impl Running<'_> {
 
     /// Runs the next step. Returns the result if it was the last one.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
-        if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
-            return Err(self.stop(ErrorKind::RunGoneOn { run: self.state.run_id.clone() }));
+        if self.lease.as_ref().is_some_and(LeaseKeeper::is_lost) {
+            return Err(self.stop(Error::RunGoneOn { run: self.state.run_id.clone() }));
         }
         match std::mem::replace(&mut self.next, Next::Over) {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
@@ -109,7 +111,7 @@ impl Running<'_> {
     }
 
     /// Checks the history and the answers, and determines the first step.
-    pub(super) fn start(&mut self) -> Result<(), ErrorKind> {
+    pub(super) fn start(&mut self) -> Result<(), Error> {
         if self.state.turn.is_none() {
             self.check_history()?;
         }
@@ -139,13 +141,13 @@ impl Running<'_> {
 
     /// Checks that every call of the history has its result. Calls without one are allowed in the last response of a
     /// run that is resumed; they become its pending turn.
-    fn check_history(&mut self) -> Result<(), UserError> {
+    fn check_history(&mut self) -> Result<(), Error> {
         if let Some(Undecided { mut calls, up_to }) = history::undecided(&self.state.history)? {
             if !self.resumes {
                 let ids = calls.iter().filter(|(_, outcome)| outcome.is_none());
                 let ids = ids.map(|(call, _)| call.id().to_owned()).collect();
                 let problem = "calls have no results: resume the suspended run they belong to (`resume`, `ask`), or `close` it first";
-                return Err(UserError::History { problem: problem.into(), ids });
+                return Err(UserError::History { problem: problem.into(), ids }.into());
             }
             self.decide_outputs(&mut calls, &mut None);
             self.state.turn = Some(self.turn().undecided(calls));
@@ -156,7 +158,7 @@ impl Running<'_> {
         if let Some(answers) = self.answers.as_ref().filter(|answers| !answers.is_empty()) {
             let ids = answers.approvals.keys().chain(answers.calls.keys()).cloned();
             let ids: BTreeSet<_> = ids.chain(answers.left().map(str::to_owned)).collect();
-            return Err(UserError::AnswersUnknown { ids: ids.into_iter().collect() });
+            return Err(AnswerError::Unknown { ids: ids.into_iter().collect() }.into());
         }
         let problem = match self.state.history.last() {
             _ if !self.state.prompts.is_empty() => return Ok(()),
@@ -166,7 +168,7 @@ impl Running<'_> {
             }
             None => "it is empty, and there is no prompt",
         };
-        Err(UserError::History { problem: problem.into(), ids: Vec::new() })
+        Err(UserError::History { problem: problem.into(), ids: Vec::new() }.into())
     }
 
     /// The structured answer that is among the calls of a suspended turn, and was accepted before the run stopped.
@@ -236,11 +238,11 @@ impl Running<'_> {
     ) -> Result<Option<RunResult>, RunError> {
         let mut report = match ended {
             Ok(report) => report,
-            Err(error) if error.kind().is_stopped() => {
+            Err(error) if error.error().is_stopped() => {
                 let stopped = self.fail(error);
                 let parked = self.park(stopped.suspended(), stopped.turns().last()).await;
                 if let Err(error) = parked {
-                    return Err(self.stop(ErrorKind::Ledger(error.into())));
+                    return Err(self.stop(Error::Ledger(error.into())));
                 }
                 return Err(stopped);
             }
@@ -262,7 +264,7 @@ impl Running<'_> {
         self.state.responses += 1;
         self.turns.push(report);
         if let Err(error) = self.close_asks(self.turns.last()).await {
-            return Err(self.stop(ErrorKind::Ledger(error.into())));
+            return Err(self.stop(Error::Ledger(error.into())));
         }
         if let Some(answer) = answer {
             return Ok(Some(self.end(answer)));
@@ -312,7 +314,7 @@ impl Running<'_> {
         }
         let state = self.state.clone();
         if let Err(error) = self.park(&state, self.turns.last()).await {
-            return Err(self.stop(ErrorKind::Ledger(error.into())));
+            return Err(self.stop(Error::Ledger(error.into())));
         }
         Ok(self.end(RunOutput::Deferred(Box::new(state))))
     }
@@ -377,7 +379,7 @@ impl Running<'_> {
     }
 
     /// Ends the run with an error and a snapshot.
-    pub(super) fn stop(&mut self, kind: ErrorKind) -> RunError {
+    pub(super) fn stop(&mut self, kind: Error) -> RunError {
         RunError::new(kind, self.snapshot(), std::mem::take(&mut self.turns))
     }
 }

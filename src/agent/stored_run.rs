@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::keeper::Keeper;
 use super::result::{RunError, RunOutput, RunResult, put_before};
 use super::run_loop::Running;
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
-use crate::ledger::{Ledger, LedgerError, Millis, RunWrite, Saved, Taken, recorded};
+use crate::error::Error;
+use crate::ledger::{Acquired, Lease, Ledger, LedgerError, Millis, Saved, recorded};
 use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
@@ -29,7 +27,7 @@ pub enum TakeUp {
         /// The result of the run, which only this process has.
         ended: Result<RunResult, RunError>,
         /// Why the ledger could not save the result; `None` when another worker has taken the run over.
-        error: Option<ErrorKind>,
+        error: Option<Error>,
     },
     /// The run was [given up](Agent::give_up). This is its history, with one result for every call, to continue from.
     GivenUp(Vec<Message>),
@@ -61,8 +59,9 @@ impl Agent {
     /// [`TakeUp::Held`] after deciding need not try again.
     ///
     /// ```
-    /// # use countersign::{Agent, ErrorKind, TakeUp};
-    /// # async fn example(agent: Agent, run_id: &str) -> Result<(), ErrorKind> {
+    /// # use countersign::agent::TakeUp;
+    /// # use countersign::{Agent, Error};
+    /// # async fn example(agent: Agent, run_id: &str) -> Result<(), Error> {
     /// match agent.take_up(run_id).await? {
     ///     TakeUp::Resumed(Ok(run)) => println!("{:?}", run.text()),
     ///     TakeUp::Resumed(Err(error)) => println!("stopped, and parked again: {error}"),
@@ -72,25 +71,24 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
+    /// [`Error::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
     /// [`TakeUp::UnknownRun`].
-    pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
+    pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, Error> {
         let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         let mut before: Option<RunResult> = None;
         loop {
             let taken = (self.taken(ledger, run_id).await, before.take());
-            let ((hold, answers), before_it) = match taken {
+            let ((lease, answers), before_it) = match taken {
                 (Ok(Ok(taken)), before) => (taken, before),
                 // The result of the previous round is saved, and the worker that holds the lease now continues from it.
                 (_, Some(run)) => return Ok(TakeUp::Resumed(Ok(run))),
                 (Ok(Err(other)), None) => return Ok(other),
                 (Err(error), None) => return Err(error),
             };
-            let keeper = Keeper::default();
-            let run = self.resume(hold.state.clone(), answers).kept_by(keeper.clone());
-            let run = run.output(self.output.clone().or_deferred());
-            let mut ended = hold.keeping(&keeper, run.into_future()).await;
-            let saved = hold.keep(&ended).await;
+            let (state, lease) = lease.take_state();
+            let run = self.resume(state, answers).under_lease(lease.keeper()).or_deferred();
+            let mut ended = lease.keeper().keep(run.into_future()).await;
+            let saved = save(&lease, &ended).await;
             put_before(before_it.map(|run| run.turns).unwrap_or_default(), &mut ended);
             match saved {
                 Ok(Saved::Saved) => {}
@@ -110,43 +108,73 @@ impl Agent {
     /// observed may have run.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails; the run is unchanged.
-    pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
+    pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, Error> {
         let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {
-            let mut hold = match Hold::take(ledger, run_id).await? {
-                Ok(hold) => hold,
+            let (mut run, lease) = match acquire(ledger, run_id).await? {
+                Ok(lease) => lease.take_state(),
                 Err(other) => return Ok(other),
             };
-            let mut asks = Vec::new();
-            if let Some(turn) = hold.state.turn.take() {
-                let (turn, closes) = match recorded(ledger, turn).await {
-                    Ok(recorded) => recorded,
-                    Err(error) => return Err(hold.given_back(error).await),
-                };
-                (hold.state.turn, asks) = (Some(turn), closes);
-            }
-            let state = json!({"given_up": reason});
-            if hold.write(state, true, &asks).await.map_err(failed)? == Saved::Saved {
-                return Ok(TakeUp::GivenUp(hold.state.close(reason)));
+            let asks = match self.settle_recorded(&mut run).await {
+                Ok(asks) => asks,
+                Err(error) => {
+                    lease.keeper().release().await;
+                    return Err(error);
+                }
+            };
+            let result = json!({"given_up": reason});
+            if lease.end(result, &asks).await.map_err(failed)? == Saved::Saved {
+                return Ok(TakeUp::GivenUp(run.close(reason)));
             }
         }
     }
 
     /// Takes a lease on the run, and reads the decisions about its calls.
-    async fn taken<'l>(
+    async fn taken(
         &self,
-        ledger: &'l Ledger,
-        run_id: &'l str,
-    ) -> Result<Result<(Hold<'l>, DeferredToolResults), TakeUp>, ErrorKind> {
-        let hold = match Hold::take(ledger, run_id).await? {
-            Ok(hold) => hold,
+        ledger: &Ledger,
+        run_id: &str,
+    ) -> Result<Result<(Lease<SuspendedRun>, DeferredToolResults), TakeUp>, Error> {
+        let lease = match acquire(ledger, run_id).await? {
+            Ok(lease) => lease,
             Err(other) => return Ok(Err(other)),
         };
-        match self.decisions(&hold.state).await {
-            Ok(answers) => Ok(Ok((hold, answers))),
-            Err(error) => Err(hold.given_back(error).await),
+        match self.decisions(lease.state()).await {
+            Ok(answers) => Ok(Ok((lease, answers))),
+            Err(error) => {
+                lease.keeper().release().await;
+                Err(error)
+            }
         }
+    }
+
+    /// Sets the results that the ledger has recorded for calls of a suspended run, before the run is
+    /// [closed](SuspendedRun::close) without being resumed: a call that another process has executed keeps its result,
+    /// and one whose end was not observed may have run. Returns the ids of all asks of the run, to be closed when the
+    /// run is saved ([`Lease::end`], [`Lease::save_and_release`]). Without a ledger there are none.
+    ///
+    /// [`give_up`](Self::give_up) does all of it for a run that is parked in the ledger.
+    ///
+    /// ```
+    /// # use countersign::{Agent, Error, Message, SuspendedRun};
+    /// # use countersign::ledger::{Ledger, Lease};
+    /// # async fn example(agent: &Agent, lease: &Lease<()>, mut run: SuspendedRun) -> Result<Vec<Message>, Box<dyn std::error::Error>> {
+    /// let asks = agent.settle_recorded(&mut run).await?;
+    /// let history = run.close("the user has changed the subject");
+    /// lease.save_and_release(serde_json::to_value(&history)?, &asks).await?;
+    /// # Ok(history) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
+    pub async fn settle_recorded(&self, run: &mut SuspendedRun) -> Result<Vec<String>, Error> {
+        let (Some(ledger), Some(turn)) = (self.turn.own_ledger(), run.turn()) else {
+            return Ok(Vec::new());
+        };
+        let (turn, asks) = recorded(ledger, turn.clone()).await?;
+        run.turn = Some(turn);
+        Ok(asks)
     }
 
     /// Whether a pending call was decided while the run was being saved. If the ledger fails here, the next worker
@@ -157,82 +185,48 @@ impl Agent {
     }
 }
 
-/// A lease that this worker holds on a run.
-struct Hold<'l, S = SuspendedRun> {
-    ledger: &'l Ledger,
-    run_id: &'l str,
-    token: u64,
-    /// The snapshot of the run; `()` until it was deserialised.
-    state: S,
-}
-
-impl<'l> Hold<'l> {
-    /// Takes a lease on a run and reads its snapshot, or says why not.
-    async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, ErrorKind> {
-        let taken = ledger.take_run(run_id, ledger.worker_name(), ledger.lease_time()).await;
-        let (token, state) = match taken.map_err(failed)? {
-            Taken::Taken { token, state } => (token, state),
-            Taken::Held { by, since, until } => {
-                return Ok(Err(TakeUp::Held { by, since, until }));
-            }
-            Taken::Over { result } => return Ok(Err(TakeUp::Over(result))),
-            Taken::UnknownRun => return Ok(Err(TakeUp::UnknownRun)),
-        };
-        let hold = Hold { ledger, run_id, token, state: () };
-        match serde_json::from_value(state) {
-            Ok(state) => Ok(Ok(Hold { ledger, run_id, token, state })),
-            Err(error) => Err(hold.given_back(ErrorKind::Ledger(error.into())).await),
+/// Acquires the lease on a run and reads its snapshot, or says why not.
+async fn acquire(
+    ledger: &Ledger,
+    run_id: &str,
+) -> Result<Result<Lease<SuspendedRun>, TakeUp>, Error> {
+    let (state, lease) = match ledger.acquire_run(run_id).await.map_err(failed)? {
+        Acquired::Lease(lease) => lease.take_state(),
+        Acquired::Held { by, since, until } => return Ok(Err(TakeUp::Held { by, since, until })),
+        Acquired::Over { result } => return Ok(Err(TakeUp::Over(result))),
+        Acquired::UnknownRun => return Ok(Err(TakeUp::UnknownRun)),
+    };
+    match serde_json::from_value(state) {
+        Ok(state) => Ok(Ok(lease.with_state(state))),
+        Err(error) => {
+            lease.keeper().release().await;
+            Err(Error::Ledger(error.into()))
         }
     }
 }
 
-impl<S> Hold<'_, S> {
-    /// Renews the lease; `None` if the ledger fails.
-    async fn renew(&self, lease: Duration) -> Option<Saved> {
-        let run_id = self.run_id;
-        let renewed = self.ledger.renew_run(run_id, self.token, lease).await;
-        let failed = |error| tracing::warn!(run_id, %error, "a run could not be kept for longer");
-        renewed.map_err(failed).ok()
-    }
-
-    /// Renews the lease while `going` runs.
-    async fn keeping<T>(&self, keeper: &Keeper, going: impl Future<Output = T>) -> T {
-        let lease = self.ledger.lease_time();
-        keeper.keeping(lease, going, || self.renew(lease)).await
-    }
-
-    /// Ends the lease at once, so that the next worker need not wait until it expires. Used when nothing was resumed.
-    async fn given_back(self, error: ErrorKind) -> ErrorKind {
-        self.renew(Duration::ZERO).await;
-        error
-    }
-
-    /// Saves the result or the snapshot of the run, and closes the asks of the calls that have their results, in one
-    /// transaction (rule L5).
-    async fn keep(&self, ended: &Result<RunResult, RunError>) -> Result<Saved, LedgerError> {
-        let (state, over) = match ended {
-            Ok(result) => match result.output() {
-                RunOutput::Text(text) => (json!(text), true),
-                RunOutput::Structured(value) => (value.clone(), true),
-                RunOutput::Deferred(run) => (state_of(run)?, false),
-            },
-            Err(error) => (state_of(error.suspended())?, false),
-        };
-        let turns = match ended {
-            Ok(result) => result.turns(),
-            Err(error) => error.turns(),
-        };
-        self.write(state, over, &closed_asks(turns)).await
-    }
-
-    async fn write(
-        &self,
-        state: Value,
-        over: bool,
-        closes: &[String],
-    ) -> Result<Saved, LedgerError> {
-        let saved = RunWrite { state, token: Some(self.token), over, closes };
-        self.ledger.write_run(self.run_id, saved).await
+/// Saves the result or the snapshot of the run, and closes the asks of the calls that have their results, in one
+/// transaction (rule L5).
+async fn save<T>(
+    lease: &Lease<T>,
+    ended: &Result<RunResult, RunError>,
+) -> Result<Saved, LedgerError> {
+    match ended {
+        Ok(result) => {
+            let closes = closed_asks(result.turns());
+            let end = match result.output() {
+                RunOutput::Text(text) => json!(text),
+                RunOutput::Structured(value) => value.clone(),
+                RunOutput::Deferred(run) => {
+                    return lease.save_and_release(state_of(run)?, &closes).await;
+                }
+            };
+            lease.end(end, &closes).await
+        }
+        Err(error) => {
+            let closes = closed_asks(error.turns());
+            lease.save_and_release(state_of(error.suspended())?, &closes).await
+        }
     }
 }
 
@@ -246,8 +240,7 @@ impl Running<'_> {
     ) -> Result<(), LedgerError> {
         let Some(ledger) = self.saves_itself() else { return Ok(()) };
         let (state, closes) = (state_of(state)?, closed_asks(report));
-        let begun = RunWrite { state, token: None, over: false, closes: &closes };
-        ledger.write_run(&self.state.run_id, begun).await.map(drop)
+        ledger.create_run(&self.state.run_id, state, &closes).await.map(drop)
     }
 
     /// Closes the asks of the calls that have their results, in a run that continues and is not saved now.
@@ -268,14 +261,14 @@ impl Running<'_> {
 
     /// The ledger in which the run saves itself; `None` for a sub-agent's run, and for one that a lease holder saves.
     fn saves_itself(&self) -> Option<&Ledger> {
-        self.turn.own_ledger().filter(|_| self.turn.is_root() && self.keeper.is_none())
+        self.turn.own_ledger().filter(|_| self.turn.is_root() && !self.is_saved_by_caller)
     }
 
     /// Whether the run may be parked in the ledger, so that resuming it takes a lease first. It may not be if the
     /// caller has the lease already.
     pub(super) fn resumes_parked(&self) -> bool {
         let kept = self.turn.own_ledger().is_some() && self.turn.is_root();
-        kept && self.resumes && self.keeper.is_none() && self.state.waits()
+        kept && self.resumes && !self.is_saved_by_caller && self.state.waits()
     }
 
     /// Resumes a run under a lease if it is parked in the ledger, so that no worker takes up the previous snapshot at
@@ -283,32 +276,28 @@ impl Running<'_> {
     pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
         let Some(ledger) = self.turn.own_ledger().cloned() else { return self.finish().await };
         let run_id = self.state.run_id.clone();
-        let hold = match Hold::take(&ledger, &run_id).await {
-            Ok(Ok(hold)) => hold,
+        let (stored, lease) = match acquire(&ledger, &run_id).await {
+            Ok(Ok(lease)) => lease.take_state(),
             Ok(Err(TakeUp::Held { by, since, .. })) => {
-                return Err(self.stop(ErrorKind::RunTaken { run: run_id.clone(), by, since }));
+                return Err(self.stop(Error::RunTaken { run: run_id.clone(), by, since }));
             }
             // The ledger has no parked state that a worker could take up. Executed calls are recorded, and their
             // results are replayed.
             Ok(Err(_)) => return self.finish().await,
             Err(error) => return Err(self.stop(error)),
         };
-        if hold.state.turn != self.state.turn {
-            let gone_on = ErrorKind::RunGoneOn { run: run_id.clone() };
-            let error = hold.given_back(gone_on).await;
-            return Err(self.stop(error));
+        if stored.turn != self.state.turn {
+            lease.keeper().release().await;
+            return Err(self.stop(Error::RunGoneOn { run: run_id.clone() }));
         }
-        let keeper = Keeper::default();
-        self.keeper = Some(keeper.clone());
+        (self.is_saved_by_caller, self.lease) = (true, Some(lease.keeper().clone()));
         let state = self.snapshot();
-        let ended = hold.keeping(&keeper, self.finish()).await;
-        match hold.keep(&ended).await {
+        let ended = lease.keeper().keep(self.finish()).await;
+        match save(&lease, &ended).await {
             Ok(Saved::Saved) => ended,
-            Ok(Saved::StaleToken) => Err(RunError::new(
-                ErrorKind::RunGoneOn { run: run_id.clone() },
-                state,
-                turns(ended),
-            )),
+            Ok(Saved::StaleToken) => {
+                Err(RunError::new(Error::RunGoneOn { run: run_id.clone() }, state, turns(ended)))
+            }
             // The state in memory is newer than the snapshot that was taken, and the ledger does not have it.
             Err(error) => {
                 let state = match &ended {
@@ -322,7 +311,7 @@ impl Running<'_> {
 }
 
 /// The ids of the asks to close when the run is saved after these turns, each once.
-pub(crate) fn closed_asks<'a>(reports: impl IntoIterator<Item = &'a TurnReport>) -> Vec<String> {
+fn closed_asks<'a>(reports: impl IntoIterator<Item = &'a TurnReport>) -> Vec<String> {
     let asks: BTreeSet<_> = reports.into_iter().flat_map(TurnReport::closed_asks).collect();
     asks.into_iter().cloned().collect()
 }
@@ -342,6 +331,6 @@ fn turns(ended: Result<RunResult, RunError>) -> Vec<TurnReport> {
     }
 }
 
-fn failed(error: LedgerError) -> ErrorKind {
-    ErrorKind::Ledger(error.into())
+fn failed(error: LedgerError) -> Error {
+    Error::Ledger(error.into())
 }

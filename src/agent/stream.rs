@@ -14,7 +14,7 @@ use super::result::{RunError, RunResult};
 use crate::error::UserError;
 use crate::turn::{RunEvent, Watchers};
 
-/// The events of a run, as they happen; see [`Run::stream`](crate::Run::stream). The run proceeds while the stream is
+/// The events of a run, as they happen; see [`Run::stream`](crate::agent::Run::stream). The run proceeds while the stream is
 /// polled, and is cancelled when it is dropped.
 #[must_use = "a run does nothing until its stream is polled"]
 pub struct RunStream<'a> {
@@ -80,7 +80,7 @@ impl Stream for RunStream<'_> {
     }
 }
 
-/// The events of a run as a blocking iterator; see [`Run::stream_sync`](crate::Run::stream_sync).
+/// The events of a run as a blocking iterator; see [`Run::stream_sync`](crate::agent::Run::stream_sync).
 #[must_use = "a run does nothing until it is iterated"]
 pub struct RunStreamSync<'a> {
     runtime: &'static Runtime,

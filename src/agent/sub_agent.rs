@@ -14,7 +14,7 @@ use super::run::Run;
 use crate::args::Args;
 use crate::call::{RunContext, RunInfo};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::{BoxError, ErrorKind};
+use crate::error::{BoxError, Error};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::outcome::Outcome;
 use crate::toolset::Tool;
@@ -50,7 +50,8 @@ impl Agent {
     ///
     /// ```
     /// use countersign::{Agent, FunctionToolset};
-    /// # use countersign::{BoxError, Model, ModelRequest, ModelResponse};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{BoxError, Model};
     /// # struct Polite;
     /// # impl Model for Polite {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -146,7 +147,7 @@ impl SubAgent for AgentTool {
         durability: Option<Arc<dyn Durability>>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
-    ) -> BoxFuture<'a, Result<(), ErrorKind>> {
+    ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let Some(suspended) = run.turn().cloned() else { return Ok(()) };
             let deps = self.agent.deps.clone().over(&info.deps);

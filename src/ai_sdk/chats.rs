@@ -15,7 +15,7 @@ use super::request::ChatRequest;
 use super::response::ResponseTask;
 use super::storage::{ChatLease, ChatStore, Sealed};
 use super::version::ClientVersion;
-use crate::agent::{Agent, Keeper, Run, RunError};
+use crate::agent::{Agent, Run, RunError};
 use crate::ledger::{Ledger, MemoryStore};
 use crate::seal::SealKeys;
 
@@ -37,7 +37,8 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 ///
 /// ```
 /// use countersign::ai_sdk::{Chats, Principal};
-/// # use countersign::{Agent, BoxError, FunctionToolset, Model, ModelRequest, ModelResponse};
+/// # use countersign::model::{ModelRequest, ModelResponse};
+/// # use countersign::{Agent, BoxError, FunctionToolset, Model};
 /// # struct Polite;
 /// # impl Model for Polite {
 /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
@@ -137,7 +138,8 @@ impl Chats {
     /// Sets a function that prepares each run for its principal and chat id, for example with dependencies.
     ///
     /// ```
-    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// # use countersign::ai_sdk::Chats;
+    /// # use countersign::Agent;
     /// struct Folder(String);
     ///
     /// # fn example(agent: Agent) -> Chats {
@@ -158,10 +160,11 @@ impl Chats {
     /// error itself is logged.
     ///
     /// ```
-    /// # use countersign::{Agent, ai_sdk::Chats};
+    /// # use countersign::ai_sdk::Chats;
+    /// # use countersign::Agent;
     /// # fn example(agent: Agent) -> Chats {
-    /// Chats::new(agent).error_text(|error| match error.kind() {
-    ///     countersign::ErrorKind::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
+    /// Chats::new(agent).error_text(|error| match error.error() {
+    ///     countersign::Error::Model(_) => "The model does not answer. Try again in a minute.".to_owned(),
     ///     _ => "Something went wrong.".to_owned(),
     /// })
     /// # }
@@ -280,23 +283,17 @@ impl Chats {
 
     async fn respond(self, principal: Principal, request: ChatRequest, stream: Arc<ActiveStream>) {
         let id = request.id.clone();
-        let store = &self.0.config.store;
         let guard =
             StreamGuard { streams: &self.0.streams, key: (&principal, &id), stream: &stream };
         let result = match self.begin(&principal, request).await {
             Ok((lease, intent)) => {
-                let token = lease.token();
-                let keeper = Keeper::default();
-                let task = ResponseTask::new(
-                    &self.0.config,
-                    &id,
-                    principal.clone(),
-                    lease,
-                    &stream,
-                    keeper.clone(),
-                );
-                let renew = || store.renew(&id, token);
-                keeper.keeping(store.lease_time(), task.run(intent), renew).await
+                let keeper = lease.keeper().cloned();
+                let config = &self.0.config;
+                let task = ResponseTask::new(config, &id, principal.clone(), lease, &stream);
+                match keeper {
+                    Some(keeper) => keeper.keep(task.run(intent)).await,
+                    None => task.run(intent).await,
+                }
             }
             Err(rejection) => Err(rejection),
         };
@@ -329,7 +326,7 @@ impl Chats {
         match Intent::of(&lease.chat, &request, *approvals) {
             Ok(intent) => Ok((lease, intent)),
             Err(rejection) => {
-                store.release(&request.id, &lease).await;
+                lease.release().await;
                 Err(rejection)
             }
         }

@@ -13,7 +13,7 @@ use super::writer::ChunkWriter;
 use crate::call::ToolCall;
 use crate::deferred::{Answered, ToolApproval, ToolApproved};
 use crate::outcome::{DENIED, Outcome, ToolDenied};
-use crate::turn::{CallReport, JOINT, RunEvent};
+use crate::turn::{CallReport, RunEvent};
 
 /// The stream of one message to the client, with the server's copy of the message.
 ///
@@ -142,11 +142,10 @@ impl MessageStream {
     /// Writes the chunks of an event of the run.
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.write(|writer, out| writer.event(event, out));
-        let (prefix, event) = match event {
-            RunEvent::SubAgent { tool_call_id, event, .. } => {
-                (format!("{tool_call_id}{JOINT}"), &**event)
-            }
-            event => (String::new(), event),
+        let prefix = event.call_id("");
+        let event = match event {
+            RunEvent::SubAgent { event, .. } => event,
+            event => event,
         };
         if let RunEvent::ToolCallsDone { report } = event {
             report.calls().iter().for_each(|call| self.reported(&prefix, call));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::message::{Role, UiMessage};
 use super::rejection::Rejection;
-use crate::args::{Args, unique, without_value};
+use crate::args::{Args, strict_object, without_value};
 
 /// The longest id of a chat or a message, in bytes.
 const LONGEST_ID: usize = 256;
@@ -66,7 +66,7 @@ impl ChatRequest {
     /// longer than 256 bytes.
     pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
-        let mut body = unique::object(&mut json).map_err(|error| malformed(&error))?;
+        let mut body = strict_object(&mut json).map_err(|error| malformed(&error))?;
         json.end().map_err(|error| malformed(&error))?;
         let mut messages: Vec<UiMessage> = take(&mut body, "messages")?;
         if let Some(last) = take::<Option<UiMessage>>(&mut body, "message")? {

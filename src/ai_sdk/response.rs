@@ -1,6 +1,6 @@
 //! The making of one response: what the client has missed, the run, and the asks at its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -18,12 +18,11 @@ use super::message_stream::{MessageStream, lock};
 use super::principal::Principal;
 use super::rejection::Rejection;
 use super::storage::ChatLease;
-use crate::agent::{Keeper, Run, RunError, RunOutput, RunResult, RunStep, closed_asks};
+use crate::agent::{Run, RunError, RunOutput, RunResult, RunStep};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::ErrorKind;
-use crate::ledger::recorded;
+use crate::error::Error;
 use crate::outcome::DeferralKind;
-use crate::turn::SuspendedRun;
+use crate::turn::{SuspendedRun, TurnReport};
 
 /// How the run of a response has ended.
 enum RunEnd {
@@ -49,8 +48,6 @@ pub(super) struct ResponseTask<'a> {
     answers: HashMap<String, PartAnswer>,
     /// The asks that are closed with the chat.
     closed_asks: Vec<String>,
-    /// Ends the run when another server takes the lease.
-    keeper: Keeper,
 }
 
 impl<'a> ResponseTask<'a> {
@@ -60,12 +57,11 @@ impl<'a> ResponseTask<'a> {
         principal: Principal,
         lease: ChatLease,
         active: &'a Arc<ActiveStream>,
-        keeper: Keeper,
     ) -> Self {
         let before = lease.chat.known();
         let answers = HashMap::new();
         let closed_asks = Vec::new();
-        Self { config, id, principal, lease, active, before, answers, closed_asks, keeper }
+        Self { config, id, principal, lease, active, before, answers, closed_asks }
     }
 
     /// Makes the response and saves the chat. Returns the chunks that end the stream, which the caller sends: a client
@@ -74,7 +70,7 @@ impl<'a> ResponseTask<'a> {
         let stream = match self.prepare(intent).await {
             Ok(stream) => stream.shared(),
             Err(error) => {
-                self.config.store.release(self.id, &self.lease).await;
+                self.lease.release().await;
                 return Err(Rejection::internal("a chat could not be gone on with", &error));
             }
         };
@@ -87,14 +83,14 @@ impl<'a> ResponseTask<'a> {
         match store.save_and_release(self.id, &self.lease, &self.closed_asks).await {
             Ok(sealed) => Ok(sealed.into_iter().chain(last).collect()),
             Err(rejection) => {
-                store.release(self.id, &self.lease).await;
+                self.lease.release().await;
                 Ok(vec![Chunk::Error { error_text: rejection.message }])
             }
         }
     }
 
     /// Changes the chat as the intent demands, and opens the stream of the message.
-    async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, ErrorKind> {
+    async fn prepare(&mut self, intent: Intent) -> Result<MessageStream, Error> {
         match intent {
             Intent::Submit { message, place } => {
                 self.supersede().await?;
@@ -119,7 +115,7 @@ impl<'a> ResponseTask<'a> {
             Intent::Resume { .. } => {}
         }
         self.before = self.lease.chat.known();
-        self.config.store.save(self.id, &self.lease).await?;
+        self.lease.save().await?;
         let message = UiMessage::new(format!("msg-{}", uuid::Uuid::now_v7()), Role::Assistant);
         Ok(MessageStream::new(Arc::clone(self.active), self.config.client, message))
     }
@@ -141,14 +137,9 @@ impl<'a> ResponseTask<'a> {
 
     /// Closes the pending calls, as the user does not answer them. The ledger is read first, so that calls that another
     /// process has executed since keep their results.
-    async fn supersede(&mut self) -> Result<(), ErrorKind> {
-        let ledger = self.config.agent.own_ledger();
-        if let (Some(ledger), Some(run)) = (ledger, &mut self.lease.chat.run)
-            && let Some(turn) = run.turn.take()
-        {
-            let (turn, asks) = recorded(ledger, turn).await?;
-            run.turn = Some(turn);
-            self.closed_asks.extend(asks);
+    async fn supersede(&mut self) -> Result<(), Error> {
+        if let Some(run) = &mut self.lease.chat.run {
+            self.closed_asks.extend(self.config.agent.settle_recorded(run).await?);
         }
         self.lease.chat.supersede();
         Ok(())
@@ -173,7 +164,9 @@ impl<'a> ResponseTask<'a> {
                 let ours = stored.chain(posted).collect();
                 let answers = match agent.decisions(&run).await {
                     Ok(recorded) => merged(&run.requests(), recorded, &ours, &self.principal),
-                    Err(kind) => return RunEnd::Failed(Box::new(RunError::stopped(kind, run))),
+                    Err(kind) => {
+                        return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
+                    }
                 };
                 if run.requests().is_empty() {
                     agent.ask(run)
@@ -213,7 +206,7 @@ impl<'a> ResponseTask<'a> {
         };
         let recorded = match decided.await {
             Ok(recorded) => recorded,
-            Err(kind) => return RunEnd::Failed(Box::new(RunError::stopped(kind, run))),
+            Err(kind) => return RunEnd::Failed(Box::new(RunError::before_start(kind, run))),
         };
         self.lease.chat.run = Some(run);
         for (call, answer) in self.answers.drain() {
@@ -233,7 +226,11 @@ impl<'a> ResponseTask<'a> {
     /// Drives the run to its end, or until it is stopped. The run is driven step by step, as it can only be suspended
     /// between two steps.
     async fn drive(&mut self, run: Run<'_>) -> RunEnd {
-        let mut run = run.kept_by(self.keeper.clone()).or_deferred().iter();
+        let run = match self.lease.keeper() {
+            Some(keeper) => run.under_lease(keeper),
+            None => run.saved_by_caller(),
+        };
+        let mut run = run.or_deferred().iter();
         let end = loop {
             let step = match select(pin!(self.active.stopped()), pin!(run.next())).await {
                 Either::Left(_) => None,
@@ -252,7 +249,8 @@ impl<'a> ResponseTask<'a> {
             RunEnd::Failed(error) => error.turns(),
             RunEnd::Stopped(_) | RunEnd::Nothing => run.turns(),
         };
-        self.closed_asks.extend(closed_asks(turns));
+        let asks: BTreeSet<_> = turns.iter().flat_map(TurnReport::closed_asks).cloned().collect();
+        self.closed_asks.extend(asks);
         end
     }
 
@@ -270,8 +268,8 @@ impl<'a> ResponseTask<'a> {
                 self.finish(stream, None)
             }
             RunEnd::Failed(error) => {
-                let about_answers = match error.kind() {
-                    ErrorKind::User(wrong) if wrong.is_about_answers() => Some(wrong.to_string()),
+                let about_answers = match error.error() {
+                    Error::Answers(wrong) => Some(wrong.to_string()),
                     _ => None,
                 };
                 let text = (self.config.error_text)(&error);

@@ -10,8 +10,8 @@ use super::chunk::{Chunk, DataChunk};
 use super::message::{Role, UiMessage, UiPart};
 use super::rejection::Rejection;
 use crate::args::digest;
-use crate::error::ErrorKind;
-use crate::ledger::{Ledger, LedgerError, RunWrite, Saved, Taken};
+use crate::error::Error;
+use crate::ledger::{Acquired, Lease, LeaseKeeper, Ledger, LedgerError, Saved};
 use crate::seal::SealKeys;
 
 /// The type of the data part that carries a sealed chat.
@@ -52,7 +52,8 @@ struct SealedClaims {
 #[derive(Debug)]
 pub(super) struct ChatLease {
     pub(super) chat: Chat,
-    token: u64,
+    /// The lease in the ledger; `None` for a chat that the client stores.
+    lease: Option<Lease<()>>,
 }
 
 impl ChatStore {
@@ -84,62 +85,24 @@ impl ChatStore {
     ) -> Result<ChatLease, Rejection> {
         let Self::Ledger(ledger) = self else {
             let chat = self.load((id, principal), messages).await?;
-            return Ok(ChatLease { chat: chat.unwrap_or_else(|| Chat::new(principal)), token: 0 });
+            let chat = chat.unwrap_or_else(|| Chat::new(principal));
+            return Ok(ChatLease { chat, lease: None });
         };
-        let time = ledger.lease_time();
-        let taken = ledger.hold_chat(id, time).await.map_err(|error| unavailable(&error))?;
-        let Taken::Taken { token, state } = taken else { return Err(Rejection::busy(time / 3)) };
+        let (state, lease) = match ledger.acquire_chat(id).await {
+            Ok(Acquired::Lease(lease)) => lease.take_state(),
+            Ok(_) => return Err(Rejection::busy(ledger.lease_time() / 3)),
+            Err(error) => return Err(unavailable(&error)),
+        };
         let chat = match state {
             Value::Null => Ok(Chat::new(principal)),
             state => read(state),
         };
         match chat {
-            Ok(chat) if chat.principal == principal => Ok(ChatLease { chat, token }),
+            Ok(chat) if chat.principal == principal => Ok(ChatLease { chat, lease: Some(lease) }),
             other => {
-                self.set_lease(id, token, Duration::ZERO).await;
+                lease.keeper().release().await;
                 Err(other.err().unwrap_or_else(Rejection::unknown_chat))
             }
-        }
-    }
-
-    /// For how long a lease is valid, unless it is renewed.
-    pub(super) fn lease_time(&self) -> Duration {
-        match self {
-            Self::Ledger(ledger) => ledger.lease_time(),
-            Self::Client(_) => Duration::MAX,
-        }
-    }
-
-    /// Extends the lease with this token. `None` where the store failed, so that it is unknown whether the lease was
-    /// extended, and for chats that have no lease.
-    pub(super) async fn renew(&self, id: &str, token: u64) -> Option<Saved> {
-        self.set_lease(id, token, self.lease_time()).await
-    }
-
-    /// Ends a lease without changing the chat, so that the next request need not wait until the lease has expired.
-    pub(super) async fn release(&self, id: &str, lease: &ChatLease) {
-        self.set_lease(id, lease.token, Duration::ZERO).await;
-    }
-
-    async fn set_lease(&self, id: &str, token: u64, time: Duration) -> Option<Saved> {
-        let Self::Ledger(ledger) = self else { return None };
-        let renewed = ledger.renew_chat(id, token, time).await;
-        let warn = |error: &LedgerError| {
-            tracing::warn!(chat = id, %error, "the lease of a chat could not be renewed or released");
-        };
-        renewed.inspect_err(warn).ok()
-    }
-
-    /// Saves the chat and keeps its lease. This happens before the model is asked, so that the user's message is not
-    /// lost when this process dies.
-    pub(super) async fn save(&self, id: &str, lease: &ChatLease) -> Result<(), ErrorKind> {
-        let Self::Ledger(ledger) = self else { return Ok(()) };
-        match ledger.keep_chat(id, lease.token, json!(lease.chat)).await {
-            Ok(Saved::Saved) => Ok(()),
-            Ok(Saved::StaleToken) => {
-                Err(ErrorKind::Ledger("another server has taken the chat over".into()))
-            }
-            Err(error) => Err(ErrorKind::Ledger(error.into())),
         }
     }
 
@@ -152,25 +115,42 @@ impl ChatStore {
         closed_asks: &[String],
     ) -> Result<Option<Chunk>, Rejection> {
         let state = json!(lease.chat);
-        let ledger = match self {
-            Self::Ledger(ledger) => ledger,
-            Self::Client(sealed) => {
-                return sealed.seal(id, &lease.chat.principal, &state).map(Some);
-            }
-        };
-        let write = RunWrite { state, token: Some(lease.token), over: false, closes: closed_asks };
-        match ledger.write_chat(id, write).await.map_err(|error| unavailable(&error))? {
-            Saved::Saved => Ok(None),
-            Saved::StaleToken => {
+        if let Self::Client(sealed) = self {
+            return sealed.seal(id, &lease.chat.principal, &state).map(Some);
+        }
+        let Some(lease) = &lease.lease else { return Ok(None) };
+        match lease.save_and_release(state, closed_asks).await {
+            Ok(Saved::Saved) => Ok(None),
+            Ok(_) => {
                 Err(Rejection::conflict("another server has taken the chat over: load it again"))
             }
+            Err(error) => Err(unavailable(&error)),
         }
     }
 }
 
 impl ChatLease {
-    pub(super) fn token(&self) -> u64 {
-        self.token
+    /// The handle that renews the lease; `None` for a chat that the client stores.
+    pub(super) fn keeper(&self) -> Option<&LeaseKeeper> {
+        self.lease.as_ref().map(Lease::keeper)
+    }
+
+    /// Ends the lease without changing the chat, so that the next request need not wait until the lease has expired.
+    pub(super) async fn release(&self) {
+        if let Some(keeper) = self.keeper() {
+            keeper.release().await;
+        }
+    }
+
+    /// Saves the chat and keeps its lease. This happens before the model is asked, so that the user's message is not
+    /// lost when this process dies.
+    pub(super) async fn save(&self) -> Result<(), Error> {
+        let Some(lease) = &self.lease else { return Ok(()) };
+        match lease.save(json!(self.chat)).await {
+            Ok(Saved::Saved) => Ok(()),
+            Ok(_) => Err(Error::Ledger("another server has taken the chat over".into())),
+            Err(error) => Err(Error::Ledger(error.into())),
+        }
     }
 }
 

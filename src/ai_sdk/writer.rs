@@ -9,7 +9,7 @@ use super::message::{Role, ToolPart, UiMessage, UiPart};
 use super::version::ClientVersion;
 use crate::call::ToolCall;
 use crate::message::{RequestPart, ResponsePart, ReturnKind};
-use crate::turn::{JOINT, RunEvent};
+use crate::turn::{RunEvent, is_below};
 
 /// Writes the events of a run as chunks, in the order that clients need: every step is opened and closed, a call is
 /// announced before its result, and text after a result begins a new step.
@@ -19,7 +19,7 @@ use crate::turn::{JOINT, RunEvent};
 /// [`Chats`](super::Chats) does both.
 ///
 /// ```
-/// use countersign::RunEvent;
+/// use countersign::turn::RunEvent;
 /// use countersign::ai_sdk::{Chunk, ChunkWriter, ClientVersion, FinishReason};
 ///
 /// let mut chunks = Vec::new();
@@ -129,17 +129,15 @@ impl ChunkWriter {
                 }
             }
             RunEvent::FunctionToolResult { part } => self.result(part, "", out),
-            RunEvent::SubAgent { tool_call_id, event, .. } => {
-                let prefix = format!("{tool_call_id}{JOINT}");
-                match &**event {
-                    RunEvent::FunctionToolCall { part, .. } => {
-                        let id = format!("{prefix}{}", part.id());
-                        self.begin(&announced(&id, part, true), out);
-                    }
-                    RunEvent::FunctionToolResult { part } => self.result(part, &prefix, out),
-                    _ => {}
+            RunEvent::SubAgent { event: inner, .. } => match &**inner {
+                RunEvent::FunctionToolCall { part, .. } => {
+                    self.begin(&announced(&event.call_id(part.id()), part, true), out);
                 }
-            }
+                RunEvent::FunctionToolResult { part } => {
+                    self.result(part, &event.call_id(""), out);
+                }
+                _ => {}
+            },
             _ => {}
         }
     }
@@ -273,10 +271,7 @@ impl ChunkWriter {
         self.end_text(out);
         // The call of an agent has no outcome while a call of that agent is pending. Clients send answers once every
         // call of the last step has an answer or outcome, so the two calls must be in different steps.
-        let is_below = |above: &ToolPart| {
-            id.strip_prefix(&above.tool_call_id).is_some_and(|rest| rest.starts_with(JOINT))
-        };
-        if self.calls_of_step().any(is_below) {
+        if self.calls_of_step().any(|above| is_below(id, &above.tool_call_id)) {
             self.close(out);
         }
         if self.step == StepState::None {

@@ -12,8 +12,18 @@ pub(crate) fn canonical(value: &Value) -> String {
     text
 }
 
-/// The SHA-256 of the canonical text, in hexadecimal.
-pub(crate) fn digest(value: &Value) -> String {
+/// The SHA-256 of the canonical text of a value, in hexadecimal: the same for every order of keys, in every process and
+/// version. It identifies a value, and does not hide one that can be guessed.
+///
+/// ```
+/// use countersign::args::digest;
+/// use serde_json::json;
+///
+/// assert_eq!(digest(&json!({"a": 1, "b": 2})), digest(&json!({"b": 2, "a": 1})));
+/// assert_eq!(digest(&json!({})).len(), 64);
+/// ```
+#[must_use]
+pub fn digest(value: &Value) -> String {
     hex(&Sha256::digest(canonical(value).as_bytes()))
 }
 

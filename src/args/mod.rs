@@ -14,8 +14,10 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub(crate) use canonical::{canonical, digest, hex};
+pub use canonical::digest;
+pub(crate) use canonical::{canonical, hex};
 pub use text::ArgsError;
+pub use unique::object as strict_object;
 
 /// The arguments of a tool call: a JSON object that is cheap to clone, and copied when it is changed.
 ///
@@ -32,7 +34,7 @@ pub use text::ArgsError;
 /// assert_eq!(args["nothing"], json!(null));
 /// assert_eq!(audited.to_string(), r#"{"audit":true,"path":"a.log"}"#);
 /// assert_eq!(format!("{args:?}"), "{path: string(5)}");
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct Args(Arc<Map<String, Value>>);
@@ -76,7 +78,7 @@ impl Args {
     /// assert_eq!((args.i64("count"), args.u64("count"), args.f64("count")), (Some(3), Some(3), Some(3.0)));
     /// assert_eq!(args.bool("urgent"), Some(true));
     /// assert_eq!((args.i64("amount"), args.bool("count"), args.u64("nothing")), (None, None, None));
-    /// # Ok::<(), countersign::ArgsError>(())
+    /// # Ok::<(), countersign::args::ArgsError>(())
     /// ```
     #[must_use]
     pub fn i64(&self, name: &str) -> Option<i64> {
@@ -160,14 +162,32 @@ impl Args {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether both have the same canonical text, which makes them the same arguments to every parser.
-    pub(crate) fn equal(&self, other: &Self) -> bool {
+    /// Whether both have the same canonical text, which makes them the same arguments to every parser. `==` is stricter:
+    /// it tells apart numbers that are written alike but stored in different ways.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// let (one, two) = (Args::parse(r#"{"a":1,"b":2}"#)?, Args::parse(r#"{"b":2,"a":1}"#)?);
+    /// assert!(one.equal(&two));
+    /// # Ok::<(), countersign::ArgsError>(())
+    /// ```
+    #[must_use]
+    pub fn equal(&self, other: &Self) -> bool {
         self.same(other) || self.to_string() == other.to_string()
     }
 }
 
-/// The message of a serde error about a value that does not fit, without the value.
-pub(crate) fn without_value(message: &str) -> String {
+/// The message of a serde error about a value that does not fit, without the value, which may be a secret (rule S2).
+///
+/// ```
+/// use countersign::args::without_value;
+///
+/// let error = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
+/// assert!(!without_value(&error.to_string()).contains("hunter2"));
+/// ```
+#[must_use]
+pub fn without_value(message: &str) -> String {
     let quotes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant "];
     match message.split_once(", expected ") {
         Some((found, expected)) if quotes.iter().any(|quote| found.starts_with(quote)) => {
@@ -206,7 +226,7 @@ impl From<Map<String, Value>> for Args {
 /// let built = Decision::allow().with_args(Args::new().with("amount", 5));
 /// let read = Decision::allow().with_args(Args::try_from(json!({"amount": 5}))?);
 /// assert_eq!(built, read);
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a call",

@@ -6,8 +6,21 @@ use serde_json::{Map, Value};
 use super::strict::Strict;
 use crate::error::UserError;
 
-/// A JSON object in which no key is repeated at any depth. What it holds is taken out of it with [`take`].
-pub(crate) fn object<'de, D>(deserializer: D) -> Result<Map<String, Value>, D::Error>
+/// Reads a JSON object, and refuses one in which a key is repeated at any depth: two readers of it would keep different
+/// values.
+///
+/// ```
+/// use countersign::args::strict_object;
+///
+/// let read = |text| strict_object(&mut serde_json::Deserializer::from_str(text));
+/// assert_eq!(read(r#"{"path": "a"}"#)?["path"], "a");
+/// assert!(read(r#"{"path": "a", "path": "b"}"#).is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+///
+/// # Errors
+/// The deserializer's error, for a text that is no JSON object or repeats a key.
+pub fn object<'de, D>(deserializer: D) -> Result<Map<String, Value>, D::Error>
 where
     D: Deserializer<'de>,
 {

@@ -68,7 +68,8 @@ impl fmt::Debug for DeniedBefore {
 /// [`Turn`](crate::Turn) of a run. Clones share one history. The serialized form has the denials only.
 ///
 /// ```
-/// use countersign::{AskHistory, FunctionToolset, Turn};
+/// use countersign::call::AskHistory;
+/// use countersign::{FunctionToolset, Turn};
 ///
 /// let history = AskHistory::default();
 /// let turn = Turn::new(FunctionToolset::new());

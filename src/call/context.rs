@@ -135,7 +135,7 @@ impl RunContext {
     /// A dependency of the run, looked up by its type.
     ///
     /// # Errors [`UserError::MissingDeps`] when the run has no dependency of this type. With `?` in a tool body the
-    /// other calls of the response finish, and the run ends with [`ErrorKind::Tool`](crate::ErrorKind::Tool), which
+    /// other calls of the response finish, and the run ends with [`Error::Tool`](crate::Error::Tool), which
     /// names the call and has the text of this error as its source; the result for the model is an internal error.
     /// With `?` in a middleware the call is denied, and the other calls continue (rule D4).
     pub fn deps<T: Send + Sync + 'static>(&self) -> Result<&T, UserError> {
@@ -175,7 +175,7 @@ impl RunContext {
     /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
     ///   arguments. A count in memory may be lost by then, and the approved pass does not restore it;
     /// - when the turn repeats the pass because a layer inside has changed the arguments; for a member of a
-    ///   [`Chain`](crate::Chain) also when another member has;
+    ///   [`Chain`](crate::middleware::Chain) also when another member has;
     /// - when the [agent](crate::Agent::as_tool) behind the call has begun, and continues after an answer.
     ///
     /// It is `false` during the first pass, for every attempt of a layer outside (a tower `retry` or `hedge`),

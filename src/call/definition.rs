@@ -39,7 +39,8 @@ impl ToolKind {
 /// The definition of a tool: the name, description and schema that a model is shown, and how its calls are executed.
 ///
 /// ```
-/// use countersign::{ToolDefinition, ToolKind};
+/// use countersign::call::ToolKind;
+/// use countersign::ToolDefinition;
 /// use serde_json::json;
 ///
 /// let definition = ToolDefinition::new("search", json!({"type": "object"}))
@@ -224,7 +225,9 @@ impl ToolDefinition {
     /// identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
     ///
     /// ```
-    /// use countersign::{ExternalToolset, ToolDefinition, ToolSource, ToolsExt, Turn};
+    /// use countersign::call::ToolSource;
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{ToolDefinition, ToolsExt, Turn};
     /// use serde_json::json;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -235,7 +238,7 @@ impl ToolDefinition {
     /// let listed = Turn::new(tools).definitions().await?;
     /// assert_eq!(listed[0].name(), "my_open_tab");
     /// assert_eq!(listed[0].source(), Some(ToolSource::toolset("browser", "open_tab")));
-    /// # Ok::<(), countersign::ErrorKind>(()) }).unwrap();
+    /// # Ok::<(), countersign::Error>(()) }).unwrap();
     /// ```
     #[must_use]
     pub fn source(&self) -> Option<ToolSource> {

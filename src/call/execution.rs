@@ -1,11 +1,7 @@
-//! The state of a call's execution, shared by all attempts of a pass: at most one runs the tool body at a time.
+//! What is known about the execution of a call.
 
 use std::fmt;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Notify;
+use std::sync::Arc;
 
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -54,111 +50,5 @@ impl std::error::Error for SharedError {
     }
 }
 
-pub(super) type Ended = Result<Outcome, SharedError>;
-
-pub(super) enum State {
-    NotStarted,
-    Running,
-    Finished(Ended),
-    Unknown,
-}
-
-pub(super) struct ExecutionCell {
-    inner: Mutex<Inner>,
-    /// Notified when an attempt has ended, and when the pass is closed.
-    pub(super) changed: Notify,
-    pub(super) bodies: AtomicUsize,
-    pub(super) idle: Notify,
-    /// Whether an attempt has begun to execute, for layers to see without the lock.
-    pub(super) started: AtomicBool,
-}
-
-pub(super) struct Inner {
-    pub(super) state: State,
-    /// The error of the latest execution, if it failed with one whose text the model gets.
-    pub(super) error: Option<SharedError>,
-    pub(super) closed: bool,
-}
-
-impl ExecutionCell {
-    pub(super) fn new() -> Self {
-        Self {
-            inner: Mutex::new(Inner { state: State::NotStarted, error: None, closed: false }),
-            changed: Notify::new(),
-            bodies: AtomicUsize::new(0),
-            idle: Notify::new(),
-            started: AtomicBool::new(false),
-        }
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
-    }
-
-    pub(super) fn started(&self) -> bool {
-        self.started.load(Ordering::Acquire)
-    }
-
-    /// Closes the pass: no attempt may claim the execution any more, and waiting ones return.
-    pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_waiters();
-    }
-
-    pub(super) fn execution(&self) -> Execution {
-        match &self.lock().state {
-            State::NotStarted => Execution::NotStarted,
-            State::Running | State::Unknown => Execution::Unknown,
-            State::Finished(Ok(outcome)) => Execution::Finished(outcome.clone()),
-            State::Finished(Err(_)) => Execution::FinishedWithError,
-        }
-    }
-
-    pub(super) fn ended(&self) -> Option<Ended> {
-        match &self.lock().state {
-            State::Finished(ended) => Some(ended.clone()),
-            State::NotStarted | State::Running | State::Unknown => None,
-        }
-    }
-
-    pub(super) fn error(&self) -> Option<SharedError> {
-        self.lock().error.clone()
-    }
-
-    pub(super) fn failed(&self, error: SharedError) {
-        self.lock().error = Some(error);
-    }
-
-    /// Waits until no attempt is executing: it has ended or was dropped.
-    pub(super) async fn settled(&self) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if !matches!(self.lock().state, State::Running) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    pub(super) fn end(&self, state: State) {
-        self.lock().state = state;
-        self.changed.notify_waiters();
-    }
-
-    /// Waits until no tool body of this pass runs any more, also not in blocking code whose future was dropped.
-    pub(super) async fn idle(&self) {
-        loop {
-            let mut idle = pin!(self.idle.notified());
-            idle.as_mut().enable();
-            if self.bodies.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            idle.await;
-        }
-    }
-}
+/// The result of an attempt that has ended.
+pub(crate) type Ended = Result<Outcome, SharedError>;

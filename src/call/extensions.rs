@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// A map of values that are looked up by their type. Clones share the map until one of them adds a value.
 ///
 /// ```
-/// use countersign::Extensions;
+/// use countersign::call::Extensions;
 /// #[derive(Debug, PartialEq)]
 /// struct Tenant(u32);
 ///

@@ -3,6 +3,7 @@
 mod ancestor;
 mod approval;
 mod ask_history;
+mod cell;
 mod claim;
 mod context;
 mod definition;
@@ -13,6 +14,7 @@ mod level;
 mod parts;
 mod record;
 mod source;
+mod sync;
 mod usage;
 
 use std::borrow::Cow;
@@ -30,7 +32,8 @@ pub(crate) use ancestor::{Decider, Inherited};
 pub(crate) use approval::Approval;
 pub use ask_history::{AskHistory, DeniedBefore};
 pub(crate) use ask_history::{Denied, call_key};
-pub(crate) use claim::{BodyToken, Claim, ExecutionGuard, Rerun};
+pub(crate) use cell::{Claim, ExecutionGuard};
+pub(crate) use claim::{BodyToken, Rerun};
 pub(crate) use context::{CallInfo, RunInfo};
 pub use context::{Phase, RunContext, Said};
 pub(crate) use definition::{Behind, Leaf, Validate, tool_layer};

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::execution::ExecutionCell;
+use super::cell::{ExecutionCell, ExecutionState};
+use super::execution::Ended;
 use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolCall, ToolDefinition};
 use crate::args::{Args, ArgsError};
 use crate::decision::{Decision, Denial, Question, Verdict};
@@ -24,7 +25,7 @@ pub(crate) struct CallRecord {
     /// Set when an attempt skipped a middleware on its way to the gate: every later attempt is refused too (rule D9).
     skipped: OnceLock<Box<UserError>>,
     state: Mutex<State>,
-    pub(super) cell: ExecutionCell,
+    pub(super) cell: ExecutionCell<Ended, SharedError>,
 }
 
 #[derive(Default)]
@@ -229,6 +230,11 @@ impl CallRecord {
         Err(())
     }
 
+    /// The arguments with which the latest attempt has reached the gate.
+    pub(crate) fn args_at_gate(&self) -> Option<Args> {
+        self.lock().at_gate.clone()
+    }
+
     /// Whether these arguments were validated before the pass. Compared by identity: equal ones may be validated twice.
     pub(crate) fn knows(&self, args: &Args) -> bool {
         self.valid.same(args)
@@ -292,19 +298,31 @@ impl CallRecord {
             changed_outside_of: state.changed_outside_of.take(),
             skipped: self.skipped.get().map(|error| UserError::clone(error)),
             args: args.unwrap_or_else(|| self.valid.clone()),
-            execution: self.cell.execution(),
-            ended: self.cell.ended(),
-            error: self.cell.error(),
+            execution: self.execution(),
+            ended: self.ended(),
+            error: self.cell.lock().error.clone(),
         }
     }
 
     /// Records the error of a tool body whose text the model gets.
     pub(crate) fn failed(&self, error: SharedError) {
-        self.cell.failed(error);
+        self.cell.lock().error = Some(error);
     }
 
     pub(crate) fn execution(&self) -> Execution {
-        self.cell.execution()
+        match &self.cell.lock().state {
+            ExecutionState::NotStarted => Execution::NotStarted,
+            ExecutionState::Running | ExecutionState::Unknown => Execution::Unknown,
+            ExecutionState::Finished(Ok(outcome)) => Execution::Finished(outcome.clone()),
+            ExecutionState::Finished(Err(_)) => Execution::FinishedWithError,
+        }
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        match &self.cell.lock().state {
+            ExecutionState::Finished(ended) => Some(ended.clone()),
+            ExecutionState::NotStarted | ExecutionState::Running | ExecutionState::Unknown => None,
+        }
     }
 
     /// Waits until no tool body of this pass runs any more.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// separator in its name. Wrappers that rename a tool do not change its source.
 ///
 /// ```
-/// use countersign::ToolSource;
+/// use countersign::call::ToolSource;
 ///
 /// let source = ToolSource::server("github", "create_issue");
 /// assert_eq!((source.set(), source.tool()), ("github", "create_issue"));

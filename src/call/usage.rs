@@ -10,7 +10,7 @@ use crate::error::UsageLimitExceeded;
 /// Limits on the requests and tool calls of a run, its sub-agents included. Nothing is limited by default.
 ///
 /// ```
-/// use countersign::UsageLimits;
+/// use countersign::call::UsageLimits;
 /// let limits = UsageLimits::new().requests(20).tool_calls(50);
 /// # let _ = limits;
 /// ```

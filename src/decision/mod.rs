@@ -1,6 +1,7 @@
 //! The decision of a middleware about a call: ALLOW, ASK or DENY, optionally with changed arguments.
 
 mod conversion;
+mod preview;
 mod question;
 
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
+pub use preview::{Change, Preview, PreviewContent};
 pub use question::{Question, QuestionId};
 
 /// The three kinds of decision, from the mildest to the strictest: of several decisions, the greatest wins (rule D1).
@@ -17,7 +19,7 @@ pub use question::{Question, QuestionId};
 /// Exhaustive on purpose: a fourth kind has to break every `match`.
 ///
 /// ```
-/// use countersign::ToolDecision::{Allow, Ask, Deny};
+/// use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 /// assert_eq!([Ask, Deny, Allow].into_iter().max(), Some(Deny));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +36,8 @@ pub enum ToolDecision {
 /// The decision of a middleware about a call: its kind, its reason, and the arguments that the call continues with.
 ///
 /// ```
-/// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
+/// use countersign::decision::{ToolBlocked, ToolDecision};
+/// use countersign::{Args, Decision};
 ///
 /// let ask = Decision::ask("delete a.log?").with_key("delete");
 /// assert_eq!(ask.decision(), ToolDecision::Ask);
@@ -151,7 +154,7 @@ impl Decision {
         self
     }
 
-    /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::metadata) lists the keys
+    /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::deferred::metadata) lists the keys
     /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
@@ -175,6 +178,46 @@ impl Decision {
         self
     }
 
+    /// The stricter of two decisions of one middleware. Two ASKs become one that asks all their questions; where both
+    /// have arguments, those of `other` count.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    ///
+    /// let both = Decision::ask("sends mail").with_key("mail").and(Decision::ask("to a new address").with_key("new"));
+    /// assert_eq!(both.questions().len(), 2);
+    /// assert_eq!(both.and(Decision::deny("no")), Decision::deny("no"));
+    /// ```
+    pub fn and(mut self, other: Self) -> Self {
+        let args = other.args.or(self.args.take());
+        let verdict = match (self.verdict, other.verdict) {
+            (denied @ Verdict::Deny(_), _) | (_, denied @ Verdict::Deny(_)) => denied,
+            (Verdict::Ask(mut questions), Verdict::Ask(more)) => {
+                questions.extend(more);
+                Verdict::Ask(questions)
+            }
+            (ask @ Verdict::Ask(_), _) | (_, ask @ Verdict::Ask(_)) => ask,
+            (Verdict::Undecided, Verdict::Undecided) => Verdict::Undecided,
+            _ => Verdict::Allow,
+        };
+        Self { verdict, args }
+    }
+
+    /// Adds a [`Preview`] to the question of an ASK, for every surface to show beside the call. The digest of its full
+    /// content is a pin of the question, unless the content changes by itself (rule S7).
+    ///
+    /// ```
+    /// use countersign::{Decision, Preview};
+    /// let ask = Decision::ask("writes a file").with_key("write").with_preview(Preview::diff("a.txt", "old\n", "new\n"));
+    /// assert!(ask.questions()[0].pins().contains_key("preview of a.txt"));
+    /// ```
+    pub fn with_preview(mut self, preview: Preview) -> Self {
+        if let Verdict::Ask(questions) = &mut self.verdict {
+            questions.iter_mut().for_each(|question| question.attach(preview.clone()));
+        }
+        self
+    }
+
     /// The kind of the decision: ALLOW, ASK or DENY.
     #[must_use]
     pub fn decision(&self) -> ToolDecision {
@@ -185,7 +228,7 @@ impl Decision {
         }
     }
 
-    /// The questions of an ASK, several for an ASK of a [`Chain`](crate::Chain); empty for ALLOW and DENY.
+    /// The questions of an ASK, several for an ASK of a [`Chain`](crate::middleware::Chain); empty for ALLOW and DENY.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         match &self.verdict {
@@ -227,7 +270,12 @@ impl Decision {
     }
 
     /// The reasons as one text, for logs and explanations; empty for an ALLOW.
-    pub(crate) fn reason(&self) -> String {
+    ///
+    /// ```
+    /// assert_eq!(countersign::Decision::deny("not today").reason(), "not today");
+    /// ```
+    #[must_use]
+    pub fn reason(&self) -> String {
         match &self.verdict {
             Verdict::Undecided | Verdict::Allow => String::new(),
             Verdict::Ask(questions) => questions
@@ -251,6 +299,7 @@ impl Decision {
                         questions.iter_mut().filter(|question| question.layer.is_empty())
                     {
                         question.layer = layer.to_string();
+                        question.sign();
                     }
                 }
             }

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Preview;
+
 /// One question about a call: which layer asks, why, and under which key.
 ///
 /// Two questions with the same layer, key and pins are the same question. The reason is for people, and may change
@@ -22,6 +24,8 @@ pub struct Question {
     pub(crate) pins: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) previews: Vec<Preview>,
 }
 
 /// The identity of a question: layer, key and pins.
@@ -36,6 +40,7 @@ impl Question {
             reason,
             pins: BTreeMap::new(),
             metadata: Map::new(),
+            previews: Vec::new(),
         }
     }
 
@@ -74,6 +79,55 @@ impl Question {
         &self.metadata
     }
 
+    /// What the call would change or is about, as the asker shows it (rule S7).
+    #[must_use]
+    pub fn previews(&self) -> &[Preview] {
+        &self.previews
+    }
+
+    /// Adds a preview, and its digest as a pin. Where the name of the pin is taken, it gets a number.
+    pub(crate) fn attach(&mut self, preview: Preview) {
+        if let Some(digest) = preview.digest() {
+            let title = format!("preview of {}", preview.title());
+            let mut name = title.clone();
+            let mut number = 1;
+            while self.pins.contains_key(&name) {
+                number += 1;
+                name = format!("{title} ({number})");
+            }
+            self.pins.insert(name, digest.to_owned());
+        }
+        self.previews.push(preview);
+        self.sign();
+    }
+
+    /// Makes the asker the author of the previews that have none.
+    pub(crate) fn sign(&mut self) {
+        for preview in self.previews.iter_mut().filter(|preview| preview.author.is_empty()) {
+            preview.author.clone_from(&self.layer);
+        }
+    }
+
+    /// The question of a tool that shows what a call of it would do. Its layer is not that of the tool's own questions,
+    /// so that no approval of a preview answers one of those.
+    pub(crate) fn of_previews(tool: &str, previews: Vec<Preview>) -> Self {
+        let mut question = Self::of(format!("{tool}, preview"), "preview");
+        "what the call would do".clone_into(&mut question.reason);
+        for mut preview in previews {
+            tool.clone_into(&mut preview.author);
+            question.attach(preview);
+        }
+        question
+    }
+
+    /// Whether this is the question of a tool's previews.
+    pub(crate) fn is_of_previews(&self) -> bool {
+        let author = self.layer.strip_suffix(", preview");
+        self.key == "preview"
+            && !self.previews.is_empty()
+            && self.previews.iter().all(|preview| Some(preview.author()) == author)
+    }
+
     /// The identity of the question, which says whether an approval covers it (rule A1).
     #[must_use]
     pub fn id(&self) -> QuestionId<'_> {
@@ -89,6 +143,7 @@ impl fmt::Debug for Question {
             .field("reason", &self.reason)
             .field("pins", &self.pins.keys())
             .field("metadata", &self.metadata.keys())
+            .field("previews", &self.previews)
             .finish()
     }
 }

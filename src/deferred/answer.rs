@@ -97,7 +97,8 @@ impl DeferredToolResults {
     /// The answer to a call; `None` for a call that is left, or that is not in these answers.
     ///
     /// ```
-    /// use countersign::{DeferredToolResults, ledger::Answer};
+    /// use countersign::deferred::Answer;
+    /// use countersign::DeferredToolResults;
     ///
     /// let answers = DeferredToolResults::new().approve("c1").leave("c2");
     /// assert_eq!(answers.answer_to("c1"), Some(Answer::Approve { args: None }));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::check::check_answers;
 use super::{CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved};
 use crate::args::IntoArgs;
-use crate::error::UserError;
+use crate::error::AnswerError;
 use crate::outcome::ToolDenied;
 
 /// Builds the answers to one batch, binds them to what was shown, and checks them.
@@ -124,11 +124,11 @@ impl<'a> Answers<'a> {
     /// Checks the answers as a whole, and returns them.
     ///
     /// # Errors
-    /// [`UserError`] when a call is neither answered nor left, answered twice, unknown, or answered in the wrong
+    /// [`AnswerError`] when a call is neither answered nor left, answered twice, unknown, or answered in the wrong
     /// category (rule A4); it names the calls.
-    pub fn build(self) -> Result<DeferredToolResults, UserError> {
+    pub fn build(self) -> Result<DeferredToolResults, AnswerError> {
         if !self.twice.is_empty() {
-            return Err(UserError::AnswersContradict { ids: self.twice });
+            return Err(AnswerError::Contradictory { ids: self.twice });
         }
         check_answers(self.requests, &self.results)?;
         Ok(self.results)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{DeferredToolRequests, DeferredToolResults};
 use crate::call::ToolCall;
-use crate::error::UserError;
+use crate::error::AnswerError;
 
 impl DeferredToolRequests {
     /// Checks that these answers fit the batch: each call is answered or explicitly left, in the right category, and
@@ -13,8 +13,8 @@ impl DeferredToolRequests {
     /// tools. Use this one to refuse answers when they arrive, before the run is resumed.
     ///
     /// # Errors
-    /// [`UserError`](crate::UserError), with the ids of the calls.
-    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), UserError> {
+    /// [`AnswerError`](crate::AnswerError), with the ids of the calls.
+    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), AnswerError> {
         check(self, answers, false)
     }
 
@@ -38,21 +38,21 @@ pub(crate) fn check(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
     require_bound: bool,
-) -> Result<(), UserError> {
+) -> Result<(), AnswerError> {
     if !results.is_bound() {
         if require_bound && !results.is_empty() {
-            return Err(UserError::AnswersNotBound);
+            return Err(AnswerError::NotBound);
         }
     } else if results.batch() != requests.batch() {
         let ids = requests.iter().map(|call| call.id().to_owned()).collect();
-        return Err(UserError::AnswersForOtherBatch { ids });
+        return Err(AnswerError::OtherBatch { ids });
     }
     check_answers(requests, results)?;
     if results.is_bound() {
         let differs = |id: &&str| results.fingerprint(id) != requests.fingerprint(id);
         let ids: Vec<_> = answered(results).filter(differs).map(str::to_owned).collect();
         if !ids.is_empty() {
-            return Err(UserError::AnswersForOtherBatch { ids });
+            return Err(AnswerError::OtherBatch { ids });
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ pub(crate) fn check(
 pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
-) -> Result<(), UserError> {
+) -> Result<(), AnswerError> {
     let approvals: HashSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
     let externals: HashSet<_> = requests.calls.iter().map(ToolCall::id).collect();
     let approval = |id: &str| approvals.contains(id);
@@ -86,12 +86,12 @@ pub(super) fn check_answers(
     unknown.sort();
     unknown.dedup();
     let missing = requests.remaining(results).map(|rest| ids(&rest, |_| true)).unwrap_or_default();
-    let mut found: Vec<UserError> = Vec::new();
+    let mut found: Vec<AnswerError> = Vec::new();
     for (mut ids, error) in [
-        (unknown, (|ids| UserError::AnswersUnknown { ids }) as fn(_) -> _),
-        (ids(requests, contradicts), |ids| UserError::AnswersContradict { ids }),
-        (ids(requests, wrong), |ids| UserError::AnswersOfWrongKind { ids }),
-        (missing, |ids| UserError::AnswersMissing { ids }),
+        (unknown, (|ids| AnswerError::Unknown { ids }) as fn(_) -> _),
+        (ids(requests, contradicts), |ids| AnswerError::Contradictory { ids }),
+        (ids(requests, wrong), |ids| AnswerError::WrongKind { ids }),
+        (missing, |ids| AnswerError::Missing { ids }),
     ] {
         // A call with two problems is named once, with the first of them.
         ids.retain(|id| !found.iter().any(|error| error.ids().contains(id)));
@@ -102,7 +102,7 @@ pub(super) fn check_answers(
     match found.len() {
         0 => Ok(()),
         1 => found.pop().map_or(Ok(()), Err),
-        _ => Err(UserError::AnswersWrong { problems: found }),
+        _ => Err(AnswerError::Several { problems: found }),
     }
 }
 

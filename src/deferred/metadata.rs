@@ -4,7 +4,8 @@
 //! [`copy_metadata`](crate::DeferredToolResults::copy_metadata).
 //!
 //! ```
-//! use countersign::{Decision, metadata};
+//! use countersign::deferred::metadata;
+//! use countersign::Decision;
 //! let never = Decision::ask("production is frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
 //! # let _ = never;
 //! ```
@@ -19,6 +20,13 @@ pub const APPROVAL_POLICY: &str = "approval_policy";
 pub const TOOLSET_ID: &str = "toolset_id";
 /// The name of the agent that makes the call, where several work together.
 pub const WORKER: &str = "worker";
+
+/// Whether a person has to be asked every time: `true` keeps any answer in advance from answering the question.
+pub const EVERY_TIME: &str = "every_time";
+/// Whether an answer in advance may answer the question: `true` where the asking layer agrees to it.
+pub const GRANTABLE: &str = "grantable";
+/// The rule that asks: an object with its `id`, `file` and `line`.
+pub const RULE: &str = "rule";
 
 /// A value of [`APPROVAL_POLICY`]: every ready-made handler denies without asking, the approve-all one too (rule A5).
 pub const BLOCKED: &str = "blocked";

@@ -24,7 +24,7 @@ use crate::outcome::DeferralKind;
 /// let requests = DeferredToolRequests::new([ToolCall::new("c1", "delete_file", json!({"path": "a.log"}))], []);
 /// let answers = requests.answer().deny("c1", "not today").build()?;
 /// assert!(requests.remaining(&answers).is_none());
-/// # Ok::<(), countersign::UserError>(())
+/// # Ok::<(), countersign::AnswerError>(())
 /// ```
 ///
 /// Its JSON has a schema (`schema_for!(DeferredToolRequests)`), for pages and services that are not written in Rust.

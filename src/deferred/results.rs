@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{CallResult, DeferredToolRequests, ToolApproval};
 use crate::args::unique;
-use crate::error::UserError;
+use crate::error::AnswerError;
 use crate::outcome::ToolDenied;
 
 /// Answers to the calls of one batch: approvals, results of calls executed elsewhere, metadata for the tools, and who
@@ -104,7 +104,7 @@ impl DeferredToolResults {
     }
 
     /// Gives the result of a call that was executed elsewhere: a value, a
-    /// [`ModelRetry`](crate::ModelRetry) or a [`ToolFailed`](crate::ToolFailed).
+    /// [`ModelRetry`](crate::outcome::ModelRetry) or a [`ToolFailed`](crate::outcome::ToolFailed).
     #[must_use]
     pub fn result(mut self, id: impl Into<String>, result: impl Into<CallResult>) -> Self {
         self.calls.insert(id.into(), result.into());
@@ -237,7 +237,7 @@ impl DeferredToolResults {
     /// Nothing else is checked here: missing answers are found when the run is resumed with the result.
     ///
     /// ```
-    /// use countersign::{DeferredToolRequests, ToolCall, UserError};
+    /// use countersign::{DeferredToolRequests, ToolCall, AnswerError};
     /// use serde_json::json;
     ///
     /// let delete = |id: &str| ToolCall::new(id, "delete_file", json!({"path": "a.log"}));
@@ -250,16 +250,16 @@ impl DeferredToolResults {
     /// assert_eq!(both.answered_by["c2"], "bob");
     ///
     /// let eve = requests.answer().deny("c1", "no").unchecked();
-    /// assert_eq!(ann.merge(eve), Err(UserError::AnswersContradict { ids: vec!["c1".into()] }));
-    /// # Ok::<(), UserError>(())
+    /// assert_eq!(ann.merge(eve), Err(AnswerError::Contradictory { ids: vec!["c1".into()] }));
+    /// # Ok::<(), AnswerError>(())
     /// ```
     ///
     /// # Errors
-    /// [`UserError::AnswersForOtherBatch`] when the sets were made for different batches;
-    /// [`UserError::AnswersNotBound`] when only one set is bound, as the result would be bound for both;
-    /// [`UserError::AnswersContradict`] when both sets answer a call, or have different metadata or persons for a call
+    /// [`AnswerError::OtherBatch`] when the sets were made for different batches;
+    /// [`AnswerError::NotBound`] when only one set is bound, as the result would be bound for both;
+    /// [`AnswerError::Contradictory`] when both sets answer a call, or have different metadata or persons for a call
     /// that neither answers. The first and the last name the calls.
-    pub fn merge(self, other: Self) -> Result<Self, UserError> {
+    pub fn merge(self, other: Self) -> Result<Self, AnswerError> {
         if self.says_nothing() {
             return Ok(other);
         }
@@ -270,7 +270,7 @@ impl DeferredToolResults {
         let ids: Vec<_> = self.ids().filter(|id| self.contradicts(&other, id)).collect();
         if !ids.is_empty() {
             let ids = ids.into_iter().map(str::to_owned).collect();
-            return Err(UserError::AnswersContradict { ids });
+            return Err(AnswerError::Contradictory { ids });
         }
         Ok(self.joined(other))
     }
@@ -291,20 +291,20 @@ impl DeferredToolResults {
     }
 
     /// Checks that both sets are bound to the same batch, or that both are unbound.
-    fn check_same_batch(&self, other: &Self) -> Result<(), UserError> {
+    fn check_same_batch(&self, other: &Self) -> Result<(), AnswerError> {
         if self.is_bound() != other.is_bound() {
-            return Err(UserError::AnswersNotBound);
+            return Err(AnswerError::NotBound);
         }
         if self.batch() != other.batch() {
             let ids: BTreeSet<_> = self.ids().chain(other.ids()).map(str::to_owned).collect();
-            return Err(UserError::AnswersForOtherBatch { ids: ids.into_iter().collect() });
+            return Err(AnswerError::OtherBatch { ids: ids.into_iter().collect() });
         }
         let both = self.extra.fingerprints.iter();
         let unlike = both.filter(|(id, mine)| {
             other.fingerprint(id).is_some_and(|theirs| theirs != mine.as_str())
         });
         let ids: Vec<_> = unlike.map(|(id, _)| id.clone()).collect();
-        if ids.is_empty() { Ok(()) } else { Err(UserError::AnswersForOtherBatch { ids }) }
+        if ids.is_empty() { Ok(()) } else { Err(AnswerError::OtherBatch { ids }) }
     }
 
     /// Adds the answers of a second handler to the calls that the first one has left. The caller has checked that the

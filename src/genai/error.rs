@@ -23,7 +23,9 @@ pub(super) struct Whose {
 ///
 /// ```
 /// use countersign::genai::Client;
-/// use countersign::{BoxError, GenaiError, GenaiModel, Message, Model, ModelRequest};
+/// use countersign::genai::{GenaiError, GenaiModel};
+/// use countersign::model::ModelRequest;
+/// use countersign::{BoxError, Message, Model};
 /// use genai::adapter::AdapterKind;
 /// use genai::resolver::{AuthData, Endpoint};
 ///
@@ -79,7 +81,7 @@ impl GenaiError {
     /// The HTTP status of the provider's response, if the provider answered with an error status.
     ///
     /// ```no_run
-    /// # fn example(error: &countersign::GenaiError) {
+    /// # fn example(error: &countersign::genai::GenaiError) {
     /// assert_eq!(error.status(), Some(429));
     /// # }
     /// ```
@@ -95,7 +97,7 @@ impl GenaiError {
     /// `retry-after` that is a date is not read.
     ///
     /// ```no_run
-    /// # async fn example(error: &countersign::GenaiError) {
+    /// # async fn example(error: &countersign::genai::GenaiError) {
     /// tokio::time::sleep(error.retry_after().unwrap_or_default()).await;
     /// # }
     /// ```
@@ -109,7 +111,7 @@ impl GenaiError {
     /// withheld response, and a response that was cut off at the token limit.
     ///
     /// ```no_run
-    /// # fn example(error: &countersign::GenaiError) {
+    /// # fn example(error: &countersign::genai::GenaiError) {
     /// if error.is_temporary() { println!("once more") }
     /// # }
     /// ```
@@ -137,7 +139,7 @@ impl GenaiError {
     /// a person who investigates the error, and keep it out of logs.
     ///
     /// ```no_run
-    /// # fn example(error: &countersign::GenaiError) {
+    /// # fn example(error: &countersign::genai::GenaiError) {
     /// println!("{error}; in its own words: {:?}", error.detail());
     /// # }
     /// ```

@@ -2,10 +2,12 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use countersign::{Agent, FunctionToolset, GenaiModel, ModelExt};
+//! use countersign::genai::GenaiModel;
+//! use countersign::model::ModelExt;
+//! use countersign::{Agent, FunctionToolset};
 //! use tower::ServiceBuilder;
 //!
-//! # async fn example() -> Result<(), countersign::RunError> {
+//! # async fn example() -> Result<(), countersign::agent::RunError> {
 //! // The name selects the provider; its key is read from the environment: here OPENAI_API_KEY.
 //! let model = GenaiModel::new("gpt-4o-mini");
 //! let model = model.layered(ServiceBuilder::new().timeout(Duration::from_secs(90)));
@@ -62,7 +64,7 @@ use crate::model::{Model, ModelRequest, ModelResponse};
 /// Cheap to clone; the clones share their connections.
 ///
 /// ```
-/// use countersign::GenaiModel;
+/// use countersign::genai::GenaiModel;
 /// use countersign::genai::ChatOptions;
 ///
 /// let model = GenaiModel::new("claude-sonnet-4-5").options(ChatOptions::default().with_temperature(0.2));
@@ -83,7 +85,7 @@ impl GenaiModel {
     /// read from the environment variable that the provider's own tools use.
     ///
     /// ```
-    /// let model = countersign::GenaiModel::new("gpt-4o-mini");
+    /// let model = countersign::genai::GenaiModel::new("gpt-4o-mini");
     /// # let _ = model;
     /// ```
     #[must_use]
@@ -94,7 +96,7 @@ impl GenaiModel {
     /// A model that uses your own client, with other endpoints, another source of keys, or other HTTP settings.
     ///
     /// ```
-    /// use countersign::GenaiModel;
+    /// use countersign::genai::GenaiModel;
     /// use countersign::genai::Client;
     /// use genai::adapter::AdapterKind;
     /// use genai::resolver::{AuthData, Endpoint};
@@ -120,7 +122,7 @@ impl GenaiModel {
     /// verified organisation.
     ///
     /// ```
-    /// use countersign::GenaiModel;
+    /// use countersign::genai::GenaiModel;
     /// use countersign::genai::ChatOptions;
     ///
     /// let model = GenaiModel::new("gpt-4o-mini").options(ChatOptions::default().with_max_tokens(2_000));
@@ -137,7 +139,7 @@ impl GenaiModel {
     /// parses the arguments itself. Switch it off for servers that cannot stream, or that stream without a stop reason.
     ///
     /// ```
-    /// let model = countersign::GenaiModel::new("gpt-4o-mini").streaming(false);
+    /// let model = countersign::genai::GenaiModel::new("gpt-4o-mini").streaming(false);
     /// # let _ = model;
     /// ```
     #[must_use]
@@ -152,8 +154,8 @@ impl GenaiModel {
     /// [`GenaiError`] says what is missing, with the name of the environment variable.
     ///
     /// ```no_run
-    /// # async fn example() -> Result<(), countersign::GenaiError> {
-    /// countersign::GenaiModel::new("gpt-4o-mini").check().await?;
+    /// # async fn example() -> Result<(), countersign::genai::GenaiError> {
+    /// countersign::genai::GenaiModel::new("gpt-4o-mini").check().await?;
     /// # Ok(()) }
     /// ```
     pub async fn check(&self) -> Result<(), GenaiError> {

@@ -42,11 +42,11 @@ pub(super) fn chat(request: &ModelRequest, kind: AdapterKind) -> ChatRequest {
 fn system_prompts(request: &ModelRequest) -> impl Iterator<Item = &str> {
     let parts = request.messages().iter().flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),
-        Message::Response { .. } => &[],
+        _ => &[],
     });
     parts.filter_map(|part| match part {
         RequestPart::SystemPrompt { content } => Some(content.as_str()),
-        RequestPart::UserPrompt { .. } | RequestPart::ToolReturn { .. } => None,
+        _ => None,
     })
 }
 

@@ -14,7 +14,7 @@ use crate::error::BoxError;
 /// answered, and so cannot overturn an answer (rule A3).
 ///
 /// ```
-/// use countersign::{DenyAll, HandlerChain, handler_fn_sync};
+/// use countersign::handler::{DenyAll, HandlerChain, handler_fn_sync};
 ///
 /// let handler = HandlerChain::new()
 ///     .with(handler_fn_sync(|_cx, requests| requests.answer().approve_tool("read_file").leave_rest().build()))

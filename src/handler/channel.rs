@@ -13,7 +13,7 @@ use crate::error::BoxError;
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let (handler, mut batches) = countersign::channel(16);
+/// let (handler, mut batches) = countersign::handler::channel(16);
 /// tokio::spawn(async move {
 ///     while let Some(batch) = batches.recv().await {
 ///         let answers = batch.requests().answer().deny_rest("not now").build();

@@ -57,7 +57,7 @@ where
 /// a closure that waits for a person belongs on a blocking thread, where the terminal handler waits.
 ///
 /// ```
-/// use countersign::handler_fn_sync;
+/// use countersign::handler::handler_fn_sync;
 ///
 /// let handler = handler_fn_sync(|_cx, requests| {
 ///     requests.answer().approve_tool("read_file").deny_rest("reads only").build()
@@ -106,7 +106,8 @@ where
 /// After `false` the model gets a denial with the reason of the question: `The tool call was denied: delete a.log?`.
 ///
 /// ```
-/// use countersign::{Args, permission_handler};
+/// use countersign::handler::permission_handler;
+/// use countersign::Args;
 ///
 /// let handler = permission_handler(async |name: String, _args: Args, _reason: String| name != "delete_file");
 /// # let _ = handler;

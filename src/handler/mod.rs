@@ -41,7 +41,7 @@ use crate::error::BoxError;
 /// Answers the deferred calls of one response.
 ///
 /// A handler is asked once per response, about every pending call, before any of them is executed (rule T2). It answers
-/// each call or leaves it explicitly; anything else is a [`UserError`](crate::UserError), and no deferred call has been
+/// each call or leaves it explicitly; anything else is a [`AnswerError`](crate::AnswerError), and no deferred call has been
 /// executed (rule A4). An error or a panic ends the run, and the error carries the state so far. A handler returns
 /// [`Stopped`] when a person stops the run.
 ///
@@ -126,8 +126,23 @@ pub(crate) fn is_policy(by: Option<&str>) -> bool {
     named || by == ready_made::DENY_ALL || by == ready_made::FAIL_CLOSED
 }
 
-/// Starts the answers with denials of all blocked calls, as every ready-made handler does (rule A5).
-pub(crate) fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
+/// Starts the answers with denials of all blocked calls, as every ready-made handler does (rule A5), for a handler that
+/// asks a person about the others only.
+///
+/// ```
+/// use countersign::handler::deny_blocked;
+/// use countersign::{BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext};
+///
+/// struct Careful;
+///
+/// impl DeferredToolHandler for Careful {
+///     async fn handle(&self, _cx: &RunContext, requests: &DeferredToolRequests) -> Result<DeferredToolResults, BoxError> {
+///         Ok(deny_blocked(requests).leave_rest().build()?)
+///     }
+/// }
+/// ```
+#[must_use]
+pub fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
     let mut answers = requests.answer();
     for call in &requests.approvals {
         if requests.is_blocked(call.id()) {

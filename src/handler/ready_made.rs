@@ -13,7 +13,7 @@ pub(super) const FAIL_CLOSED: &str = "fail closed";
 /// suspending the run.
 ///
 /// ```
-/// use countersign::DenyAll;
+/// use countersign::handler::DenyAll;
 /// let handler = DenyAll::new("approvals are off in this environment");
 /// # let _ = handler;
 /// ```
@@ -50,7 +50,7 @@ impl DeferredToolHandler for DenyAll {
 ///
 /// When a call is left and the run [may not end](crate::Agent::output) with deferred calls, the run ends with
 /// [`UserError::DeferredNotExpected`](crate::UserError::DeferredNotExpected), and none of the approved calls has run.
-/// For external calls, add a handler that gives their results ([`HandlerChain`](crate::HandlerChain)).
+/// For external calls, add a handler that gives their results ([`HandlerChain`](crate::handler::HandlerChain)).
 #[must_use]
 pub fn danger_approve_all() -> ApproveAll {
     ApproveAll(())
@@ -78,7 +78,7 @@ impl DeferredToolHandler for ApproveAll {
 /// answers. A [`Stopped`] still stops the run.
 ///
 /// ```
-/// use countersign::{FailClosed, handler_fn_sync};
+/// use countersign::handler::{FailClosed, handler_fn_sync};
 ///
 /// let reads = handler_fn_sync(|_cx, requests| Ok::<_, std::io::Error>(requests.answer().approve_tool("read_file").unchecked()));
 /// let handler = FailClosed::new(reads); // everything but reads is denied

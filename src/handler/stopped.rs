@@ -1,22 +1,23 @@
 //! The error with which a handler stops the run.
 
 /// A person stopped the run instead of answering. A handler returns `Stopped` as its error, and the run ends with
-/// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) (rule S8).
+/// [`Error::Stopped`](crate::Error::Stopped) (rule S8).
 ///
 /// Stopping is not denying: no decision was made about the pending calls, and none of them has run. With a ledger their
 /// asks stay open, and the run is parked to be resumed later. Without a ledger the calls are cancelled: in the state
 /// that the error carries, each of them has a result, so that the run can be continued without them.
 ///
 /// A handler of an [agent behind a tool](crate::Agent::as_tool) stops the whole run: it ends with
-/// [`ErrorKind::Agent`](crate::ErrorKind::Agent) around this, and [`is_stopped`](crate::ErrorKind::is_stopped) finds it. A
+/// [`Error::Agent`](crate::Error::Agent) around this, and [`is_stopped`](crate::Error::is_stopped) finds it. A
 /// tool body that runs a [`Turn`](crate::Turn) or an agent of its own is outside of this: for it the error is an ordinary
 /// one. Returned with `?`, it fails the tool's call, the model is told that a person stopped the run, and the outer run goes
 /// on; the state of the inner run is in the error and is the body's to keep. A body that wants the outer run to end, too,
 /// returns [`ToolError::fatal`](crate::ToolError::fatal); the outer run then ends with
-/// [`ErrorKind::Tool`](crate::ErrorKind::Tool), which is not `is_stopped`.
+/// [`Error::Tool`](crate::Error::Tool), which is not `is_stopped`.
 ///
 /// ```
-/// use countersign::{DeferredToolResults, FunctionToolset, Stopped, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
+/// use countersign::handler::Stopped;
+/// use countersign::{DeferredToolResults, FunctionToolset, ToolCall, ToolError, Turn, handler_fn, schemars, tool_fn};
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -27,7 +28,7 @@
 /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file.", delete).requires_approval());
 /// let turn = Turn::new(tools).handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
 /// let error = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await.unwrap_err();
-/// assert!(error.kind().is_stopped());
+/// assert!(error.error().is_stopped());
 /// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped the run"));
 /// # });
 /// ```

@@ -31,7 +31,7 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// ([`UserError::UnknownTool`](crate::UserError::UnknownTool)), because the middleware would never apply. Tools
     /// that a wrapper inside hides count as existing. Around an agent the names are not checked, because the layer also
     /// decides about the calls of the agent's own tools. For tools that are not always listed, use
-    /// [`when`](crate::when).
+    /// [`when`](crate::middleware::when).
     ///
     /// ```
     /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
@@ -53,7 +53,9 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// a function, need names of their own. The members of a composite still ask under their own names.
     ///
     /// ```
-    /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt};
+    /// use countersign::{
+    ///     Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
+    /// };
     ///
     /// #[derive(Clone)]
     /// struct Limit(f64);

@@ -18,7 +18,8 @@ pub type Millis = i64;
 /// A pending call, as it is parked in a ledger.
 ///
 /// ```
-/// use countersign::{Args, ledger::Ask};
+/// use countersign::ledger::Ask;
+/// use countersign::Args;
 ///
 /// let ask = Ask::new("run-1", "root/c1", "delete_file").with_args(Args::new().with("path", "a.log")).with_principal("ann");
 /// assert_eq!(ask.id().len(), 32);
@@ -250,7 +251,9 @@ impl Ask {
     /// The ask as a batch of its one call, to show it to people: see [`CallView::all`](crate::show::CallView::all).
     ///
     /// ```
-    /// use countersign::{Args, ledger::Ask, show::{CallView, Limits}};
+    /// use countersign::ledger::Ask;
+    /// use countersign::show::{CallView, Limits};
+    /// use countersign::Args;
     ///
     /// let ask = Ask::new("run-1", "root/cleaner/c1", "delete_file").with_args(Args::new().with("path", "a.log"));
     /// let [view] = &CallView::all(&ask.requests(), Limits::default())[..] else { panic!("one call") };

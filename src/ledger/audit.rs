@@ -1,17 +1,18 @@
 //! Verifying the log against the rows, and exporting it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::runs::row_id;
+use super::broken::{Broken, check};
+use super::checkpoint::checkpoints;
+use super::codec;
+use super::error::LedgerError;
+use super::handle::Ledger;
+use super::log::{PAGE, event, is_dropped};
+use super::run_record::{self, row_id};
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
-use super::{Ledger, LedgerError, codec, runs};
-
-/// How many entries, or runs, one read of the store returns at most.
-pub(super) const PAGE: u32 = 512;
 
 /// How often verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
@@ -59,216 +60,157 @@ impl Verified {
     }
 }
 
-/// The first place where verification found that a log, or a row beside it, is not as the ledger wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
-    /// The run that the log belongs to.
-    pub run: String,
-    /// The place of the entry that is wrong; `None` when a row or a whole log is wrong.
-    pub seq: Option<i64>,
-    /// What is wrong there, for people to read.
-    pub problem: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the log of run `{}` is broken", self.run.escape_debug())?;
-        if let Some(seq) = self.seq {
-            write!(f, " at entry {seq}")?;
-        }
-        write!(f, ": {}", self.problem)
+/// Verifies all logs. See [`Ledger::verify`].
+pub(super) async fn verify(
+    ledger: &Ledger,
+    earlier: &BTreeMap<String, (i64, String)>,
+) -> Result<Result<Verified, Broken>, LedgerError> {
+    // Read before the logs, so that each end that a checkpoint notes is in the log that is read after it.
+    let mut ends = match checkpoints(ledger).await? {
+        Ok(ends) => ends,
+        Err(broken) => return Ok(Err(broken)),
+    };
+    for (run, head) in earlier {
+        ends.entry(run.clone()).or_default().push(head.clone());
     }
+    ends.values_mut().for_each(|ends| ends.sort_unstable());
+    let mut verified = Verified::default();
+    let mut after = String::new();
+    loop {
+        let runs = ledger.store.logs(&after, PAGE).await?;
+        let Some(last) = runs.last() else { break };
+        after.clone_from(last);
+        for run in runs {
+            match verify_run(ledger, &run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
+                // A run that has rows and no log entries yet.
+                Ok((0, _)) => {}
+                Ok((entries, head)) => {
+                    verified.entries += entries;
+                    verified.heads.insert(run, head);
+                }
+                Err(broken) => return Ok(Err(broken)),
+            }
+        }
+    }
+    for (run, ends) in ends {
+        if !verified.heads.contains_key(&run) {
+            let problem = "the whole log is gone".to_owned();
+            let seq = ends.last().map(|(seq, _)| *seq);
+            return Ok(Err(Broken { run, seq, problem }));
+        }
+    }
+    Ok(Ok(verified))
 }
 
-impl Ledger {
-    /// Replays all logs, and compares them with the asks, the runs and their leases, with the
-    /// [checkpoints](Self::checkpoint), and with `earlier`, the [heads](Verified::heads) of an earlier verification.
-    ///
-    /// Changes that leave a consistent store pass: a store that was restored as a whole from an earlier copy, a run
-    /// that was removed together with the checkpoints that note it, an emptied store ([`Verified::is_empty`]). Only
-    /// values kept outside of the store show these: the heads of an earlier verification, or a
-    /// [`Checkpoint`](super::Checkpoint). A service that wants to notice them copies a checkpoint to another machine
-    /// from time to time, and verifies with it.
-    ///
-    /// Without an [audit key](Self::audit_key), any program that can write to the store can also write a log that
-    /// verifies. Such a program can, for example, replace the entries of a run by one that says that the run was
-    /// dropped ([`prune`](Self::prune)). Of the noted heads of this run, one directly before that entry is then still
-    /// compared; those further back are of entries that are gone, and are skipped. With a key, only its holder can make
-    /// such an entry.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the store cannot be read. A log or row that is wrong is no error of this method: it is the
-    /// inner `Err`.
-    pub async fn verify(
-        &self,
-        earlier: &BTreeMap<String, (i64, String)>,
-    ) -> Result<Result<Verified, Broken>, LedgerError> {
-        // Read before the logs, so that each end that a checkpoint notes is in the log that is read after it.
-        let mut ends = match self.checkpoints().await? {
-            Ok(ends) => ends,
+/// Verifies one run. Its rows and its log are not read in one snapshot, so a mismatch counts only if neither of
+/// them has changed since; otherwise both are read again.
+async fn verify_run(
+    ledger: &Ledger,
+    run: &str,
+    earlier: &[(i64, String)],
+) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
+    for _ in 0..RETRIES {
+        let rows = rows_of(ledger, run).await?;
+        let Replayed { entries, head, about } = match replay(ledger, run, earlier).await? {
+            Ok(replayed) => replayed,
             Err(broken) => return Ok(Err(broken)),
         };
-        for (run, head) in earlier {
-            ends.entry(run.clone()).or_default().push(head.clone());
-        }
-        ends.values_mut().for_each(|ends| ends.sort_unstable());
-        let mut verified = Verified::default();
-        let mut after = String::new();
-        loop {
-            let runs = self.store.logs(&after, PAGE).await?;
-            let Some(last) = runs.last() else { break };
-            after.clone_from(last);
-            for run in runs {
-                match self.verify_run(&run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
-                    // A run that has rows and no log entries yet.
-                    Ok((0, _)) => {}
-                    Ok((entries, head)) => {
-                        verified.entries += entries;
-                        verified.heads.insert(run, head);
-                    }
-                    Err(broken) => return Ok(Err(broken)),
-                }
-            }
-        }
-        for (run, ends) in ends {
-            if !verified.heads.contains_key(&run) {
-                let problem = "the whole log is gone".to_owned();
-                let seq = ends.last().map(|(seq, _)| *seq);
-                return Ok(Err(Broken { run, seq, problem }));
-            }
-        }
-        Ok(Ok(verified))
-    }
-
-    /// Verifies one run. Its rows and its log are not read in one snapshot, so a mismatch counts only if neither of
-    /// them has changed since; otherwise both are read again.
-    async fn verify_run(
-        &self,
-        run: &str,
-        earlier: &[(i64, String)],
-    ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
-        for _ in 0..RETRIES {
-            let rows = self.rows_of(run).await?;
-            let Replayed { entries, head, about } = match self.replay(run, earlier).await? {
-                Ok(replayed) => replayed,
-                Err(broken) => return Ok(Err(broken)),
-            };
-            let Some(problem) = compare(&rows, about, &self.linker) else {
-                return Ok(Ok((entries, head)));
-            };
-            let settled = self.rows_of(run).await? == rows;
-            if settled && self.store.log(run, head.0, 1).await?.is_empty() {
-                return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
-            }
-        }
-        let problem = "it changes faster than it can be read: verify it again".to_owned();
-        Ok(Err(Broken { run: run.to_owned(), seq: None, problem }))
-    }
-
-    pub(super) async fn rows_of(&self, run: &str) -> Result<Vec<Found>, StoreError> {
-        self.store.list(&Filter { run: Some(run.to_owned()), ..Filter::default() }).await
-    }
-
-    /// Reads and checks a run's log. `earlier` are ends that the log had before, sorted by their places: the log must
-    /// contain each of them.
-    async fn replay(
-        &self,
-        run: &str,
-        mut earlier: &[(i64, String)],
-    ) -> Result<Result<Replayed, Broken>, LedgerError> {
-        let broken = |seq: i64, problem: &str| {
-            Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
+        let Some(problem) = compare(&rows, about, &ledger.linker) else {
+            return Ok(Ok((entries, head)));
         };
-        let mut read = Replayed::default();
-        loop {
-            let page = self.store.log(run, read.head.0, PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            for entry in page {
-                let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-                if read.head.0 == 0 && is_dropped(&body) {
-                    // The entries before this one were dropped with the run's asks. Only the hash of the last of them
-                    // is left, in `prev`, so ends further back cannot be compared.
-                    read.head = (entry.seq.saturating_sub(1), entry.prev.clone());
-                    while let [end, rest @ ..] = earlier
-                        && end.0 < entry.seq
-                    {
-                        if end.0 == read.head.0 && *end != read.head {
-                            return broken(entry.seq, ENDED_ELSEWHERE);
-                        }
-                        earlier = rest;
-                    }
-                }
-                if let Err(problem) = self.check(&entry, run, &read.head) {
-                    return broken(entry.seq, problem);
-                }
-                while let [(seq, hash), rest @ ..] = earlier
-                    && *seq <= entry.seq
+        let settled = rows_of(ledger, run).await? == rows;
+        if settled && ledger.store.log(run, head.0, 1).await?.is_empty() {
+            return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
+        }
+    }
+    let problem = "it changes faster than it can be read: verify it again".to_owned();
+    Ok(Err(Broken { run: run.to_owned(), seq: None, problem }))
+}
+
+pub(super) async fn rows_of(ledger: &Ledger, run: &str) -> Result<Vec<Found>, StoreError> {
+    ledger.store.list(&Filter { run: Some(run.to_owned()), ..Filter::default() }).await
+}
+
+/// Reads and checks a run's log. `earlier` are ends that the log had before, sorted by their places: the log must
+/// contain each of them.
+async fn replay(
+    ledger: &Ledger,
+    run: &str,
+    mut earlier: &[(i64, String)],
+) -> Result<Result<Replayed, Broken>, LedgerError> {
+    let broken = |seq: i64, problem: &str| {
+        Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
+    };
+    let mut read = Replayed::default();
+    loop {
+        let page = ledger.store.log(run, read.head.0, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for entry in page {
+            let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+            if read.head.0 == 0 && is_dropped(&body) {
+                // The entries before this one were dropped with the run's asks. Only the hash of the last of them
+                // is left, in `prev`, so ends further back cannot be compared.
+                read.head = (entry.seq.saturating_sub(1), entry.prev.clone());
+                while let [end, rest @ ..] = earlier
+                    && end.0 < entry.seq
                 {
-                    if (*seq, hash) != (entry.seq, &entry.hash) {
-                        return broken(entry.seq, "it is not the entry that was there before");
+                    if end.0 == read.head.0 && *end != read.head {
+                        return broken(entry.seq, ENDED_ELSEWHERE);
                     }
                     earlier = rest;
                 }
-                let row = about(run, &body);
-                // An ask is parked once. A second `parked` entry means that its row was removed and created anew.
-                let parked = event(&body) == Some("parked");
-                if let Some(row) = row
-                    && read.about.insert(row, entry.body).is_some()
-                    && parked
-                {
-                    return broken(entry.seq, "its ask was removed, and parked again");
-                }
-                read.entries += 1;
-                read.head = (entry.seq, entry.hash);
             }
-        }
-        match earlier.last() {
-            Some((seq, _)) => broken(*seq, "the end of the log is gone"),
-            None => Ok(Ok(read)),
+            if let Err(problem) = check(ledger, &entry, run, &read.head) {
+                return broken(entry.seq, problem);
+            }
+            while let [(seq, hash), rest @ ..] = earlier
+                && *seq <= entry.seq
+            {
+                if (*seq, hash) != (entry.seq, &entry.hash) {
+                    return broken(entry.seq, "it is not the entry that was there before");
+                }
+                earlier = rest;
+            }
+            let row = about(run, &body);
+            // An ask is parked once. A second `parked` entry means that its row was removed and created anew.
+            let parked = event(&body) == Some("parked");
+            if let Some(row) = row
+                && read.about.insert(row, entry.body).is_some()
+                && parked
+            {
+                return broken(entry.seq, "its ask was removed, and parked again");
+            }
+            read.entries += 1;
+            read.head = (entry.seq, entry.hash);
         }
     }
-
-    pub(super) fn check(
-        &self,
-        entry: &Entry,
-        run: &str,
-        last: &(i64, String),
-    ) -> Result<(), &'static str> {
-        if entry.run != run || Some(entry.seq) != last.0.checked_add(1) {
-            return Err("an entry is missing before it");
-        }
-        if entry.prev != last.1 {
-            return Err("it is not linked to the entry before it");
-        }
-        if entry.hash != self.linker.hash(run, entry.seq, &entry.prev, &entry.body) {
-            return Err("it was changed");
-        }
-        Ok(())
+    match earlier.last() {
+        Some((seq, _)) => broken(*seq, "the end of the log is gone"),
+        None => Ok(Ok(read)),
     }
+}
 
-    /// Calls `entry` with each log entry, run by run and in order, and returns the number of entries. Entries contain
-    /// digests of arguments, not their values.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the store cannot be read; `entry` may have been called with some of the entries before.
-    pub async fn export(&self, mut entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
-        let (mut count, mut after) = (0, String::new());
-        loop {
-            let runs = self.store.logs(&after, PAGE).await?;
-            let Some(last) = runs.last() else { return Ok(count) };
-            after.clone_from(last);
-            for run in runs {
-                let mut seq = 0;
-                loop {
-                    let page = self.store.log(&run, seq, PAGE).await?;
-                    let Some(last) = page.last() else { break };
-                    seq = last.seq;
-                    for it in page {
-                        count += 1;
-                        entry(it);
-                    }
+/// Passes on all entries. See [`Ledger::export`].
+pub(super) async fn export(
+    ledger: &Ledger,
+    mut entry: impl FnMut(Entry) + Send,
+) -> Result<u64, LedgerError> {
+    let (mut count, mut after) = (0, String::new());
+    loop {
+        let runs = ledger.store.logs(&after, PAGE).await?;
+        let Some(last) = runs.last() else { return Ok(count) };
+        after.clone_from(last);
+        for run in runs {
+            let mut seq = 0;
+            loop {
+                let page = ledger.store.log(&run, seq, PAGE).await?;
+                let Some(last) = page.last() else { break };
+                seq = last.seq;
+                for it in page {
+                    count += 1;
+                    entry(it);
                 }
             }
         }
@@ -283,18 +225,6 @@ fn about(run: &str, body: &Value) -> Option<String> {
     }
 }
 
-fn event(body: &Value) -> Option<&str> {
-    body.get("event").and_then(Value::as_str)
-}
-
-/// Whether an entry says that the run's asks, and the entries before this one, were dropped.
-pub(super) fn is_dropped(body: &Value) -> bool {
-    event(body) == Some(DROPPED)
-}
-
-/// The event of the entry that remains of a run's log after its asks and earlier entries were dropped.
-pub(super) const DROPPED: &str = "run_dropped";
-
 /// The first difference between the rows of a run and the last entries about them.
 fn compare(
     rows: &[Found],
@@ -308,7 +238,7 @@ fn compare(
         let fits = match row.kind {
             RowKind::Ask => codec::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
-            RowKind::Run => runs::read(found)
+            RowKind::Run => run_record::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
         };
         let said = logged.remove(&row.id);

@@ -1,12 +1,14 @@
-//! One state transition of one ask in one transaction: expiry is applied first, then the transition; row and log
-//! entries are written together.
+//! Transactions of the ledger, and one state transition of one ask in a transaction: expiry is applied first, then the
+//! transition; row and log entries are written together.
 
 use super::ask::{Ask, Millis};
 use super::codec::{Writing, check_run, read, there};
+use super::error::LedgerError;
+use super::handle::Ledger;
 use super::record::Record;
-use super::runs::row_id;
+use super::run_record::row_id;
 use super::store::{Lookup, RowKind, Writes};
-use super::{Ledger, LedgerError, rules, runs};
+use super::{rules, run_record};
 
 /// The person or worker that a change is logged for, and the ask to create where there is none with this id.
 #[derive(Default)]
@@ -21,53 +23,62 @@ impl<'c> Change<'c> {
     }
 }
 
-impl Ledger {
-    /// Runs one state transition on an ask in a store transaction. Expiry is applied first. Returns the transition's
-    /// result and whether the ask had expired or lost its lease, or `None` if it does not exist. `event` names the log
-    /// entry for the result; without an event, a changed record is written without an entry, as for a renewed lease.
-    pub(super) async fn change<T: Send>(
-        &self,
-        id: &str,
-        how: Change<'_>,
-        mut change: impl FnMut(&mut Record, Millis) -> T + Send,
-        event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
-    ) -> Result<Option<(T, bool)>, LedgerError> {
-        let mut result = Ok(None);
-        let mut ids = vec![id.to_owned()];
-        ids.extend(how.new.as_ref().map(|ask| row_id(ask.run())));
-        let mut work = |now: Millis, rows: Vec<Lookup>| {
-            let made = found(rows, &how, self.valid_for, now).and_then(|found| {
-                let Some((mut record, new)) = found else { return Ok((None, Writes::default())) };
-                let mut writing = Writing::new(&self.linker, now);
-                if new {
-                    check_run(record.ask.run())?;
-                    writing.note(&record, "parked", how.by)?;
-                }
-                let time = if new { None } else { rules::pass_time(&mut record, now) };
-                if let Some(event) = time {
-                    writing.note(&record, event, None)?;
-                }
-                let before = record.clone();
-                let made = change(&mut record, now);
-                if let Some(event) = event(&made) {
-                    // Settling and renewing name no one: the token has shown that the worker of the claim does it.
-                    let worker = record.claim.as_ref().map(|claim| &*claim.worker);
-                    writing.note(&record, event, how.by.or(worker))?;
-                } else if record != before {
-                    writing.renew(&record)?;
-                }
-                Ok((Some((made, time.is_some())), writing.finish()))
-            });
-            let (made, writes) = match made {
-                Ok((made, writes)) => (Ok(made), writes),
-                Err(error) => (Err(error), Writes::default()),
-            };
-            result = made;
-            writes
-        };
-        self.store.transact(&ids, &self.linker, &mut work).await?;
-        result
-    }
+/// Runs a body in one store transaction: it gets the rows of these ids, and collects what is written. Nothing is written
+/// where it returns an error. The store may run it several times.
+pub(super) async fn transact<T: Send>(
+    ledger: &Ledger,
+    ids: &[String],
+    mut body: impl FnMut(&mut Writing<'_>, Vec<Lookup>) -> Result<T, LedgerError> + Send,
+) -> Result<T, LedgerError> {
+    let mut made = None;
+    let mut work = |now: Millis, rows: Vec<Lookup>| {
+        let mut writing = Writing::new(&ledger.linker, now);
+        let result = body(&mut writing, rows);
+        let writes = if result.is_ok() { writing.finish() } else { Writes::default() };
+        made = Some(result);
+        writes
+    };
+    ledger.store.transact(ids, &ledger.linker, &mut work).await?;
+    let id = ids.first().map_or("", String::as_str);
+    made.unwrap_or_else(|| Err(LedgerError::unreadable(id, "it was not read")))
+}
+
+/// Runs one state transition on an ask in a store transaction. Expiry is applied first. Returns the transition's
+/// result and whether the ask had expired or lost its lease, or `None` if it does not exist. `event` names the log
+/// entry for the result; without an event, a changed record is written without an entry, as for a renewed lease.
+pub(super) async fn change<T: Send>(
+    ledger: &Ledger,
+    id: &str,
+    how: Change<'_>,
+    mut change: impl FnMut(&mut Record, Millis) -> T + Send,
+    event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
+) -> Result<Option<(T, bool)>, LedgerError> {
+    let mut ids = vec![id.to_owned()];
+    ids.extend(how.new.as_ref().map(|ask| row_id(ask.run())));
+    transact(ledger, &ids, |writing, rows| {
+        let now = writing.now;
+        let found = found(rows, &how, ledger.valid_for, now)?;
+        let Some((mut record, new)) = found else { return Ok(None) };
+        if new {
+            check_run(record.ask.run())?;
+            writing.note(&record, "parked", how.by)?;
+        }
+        let time = if new { None } else { rules::pass_time(&mut record, now) };
+        if let Some(event) = time {
+            writing.note(&record, event, None)?;
+        }
+        let before = record.clone();
+        let made = change(&mut record, now);
+        if let Some(event) = event(&made) {
+            // Settling and renewing name no one: the token has shown that the worker of the claim does it.
+            let worker = record.claim.as_ref().map(|claim| &*claim.worker);
+            writing.note(&record, event, how.by.or(worker))?;
+        } else if record != before {
+            writing.renew(&record)?;
+        }
+        Ok(Some((made, time.is_some())))
+    })
+    .await
 }
 
 /// The ask in the store, or a new one where there is none; the flag says whether it is new. A new ask of a dropped run
@@ -87,7 +98,7 @@ fn found(
     }
     let Some(ask) = how.new.clone() else { return Ok(None) };
     if let Some(run) = next()?
-        && runs::read(&run)?.is_dropped()
+        && run_record::read(&run)?.is_dropped()
     {
         let problem =
             "its run was over long ago, and its asks were dropped: nothing of it runs any more";
@@ -97,4 +108,24 @@ fn found(
         });
     }
     Ok(Some((Record::new(ask, valid_for, now), true)))
+}
+
+/// Closes the asks among these rows, after expiry was applied to each.
+pub(super) fn closed(
+    writing: &mut Writing<'_>,
+    rows: impl IntoIterator<Item = Lookup>,
+    by: &str,
+) -> Result<(), LedgerError> {
+    for lookup in rows {
+        let found = there(lookup)?.filter(|found| found.row.kind == RowKind::Ask);
+        let Some(found) = found else { continue };
+        let mut record = read(&found)?;
+        if let Some(event) = rules::pass_time(&mut record, writing.now) {
+            writing.note(&record, event, None)?;
+        }
+        if rules::close(&mut record, writing.now) {
+            writing.note(&record, "closed", Some(by))?;
+        }
+    }
+    Ok(())
 }

@@ -1,14 +1,14 @@
 //! The stored form of asks and runs, and the comparison of a row with the log (rules L7, L8).
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::ask::Millis;
+use super::error::LedgerError;
 use super::record::{ClaimRecord, Record};
-use super::requesters::counted;
-use super::store::{Draft, Found, Linker, Lookup, Row, RowKind, Writes};
-use super::{LedgerError, rules};
+use super::rules;
+use super::store::{Draft, Dropped, Found, Linker, Lookup, Row, RowKind, Writes};
 use crate::args::depth;
 
 /// The version of the stored form that this build writes.
@@ -91,6 +91,16 @@ impl<'l> Writing<'l> {
     pub(super) fn replace(&mut self, row: Row) {
         self.writes.rows.retain(|earlier| earlier.id != row.id);
         self.writes.rows.push(row);
+    }
+
+    /// Adds an entry that is about no row.
+    pub(super) fn entry(&mut self, run: &str, body: Value) {
+        self.writes.log.push(Draft { run: run.to_owned(), row: None, body });
+    }
+
+    /// Removes the earlier rows and entries of a run.
+    pub(super) fn remove(&mut self, dropped: Dropped) {
+        self.writes.drop = Some(dropped);
     }
 
     pub(super) fn linker(&self) -> &'l Linker {
@@ -295,4 +305,56 @@ pub(super) fn value(row: &Row, claim: &str) -> Result<Value, LedgerError> {
         _ => return Err(LedgerError::changed(&row.id, "its lease is not the one of its claim")),
     }
     Ok(doc)
+}
+
+/// The longest requester in a row, in bytes. The column is in an index, and PostgreSQL has the strictest limit on the
+/// size of index entries.
+const LONGEST: usize = 512;
+
+/// The requester as it is in the column of a row: at most the first 512 bytes of the name. Longer names with the same
+/// beginning are counted together.
+pub(super) fn counted(requester: Option<&str>) -> &str {
+    let name = requester.unwrap_or_default();
+    let fits =
+        name.char_indices().map(|(at, it)| at + it.len_utf8()).take_while(|end| *end <= LONGEST);
+    fits.last().and_then(|end| name.get(..end)).unwrap_or_default()
+}
+
+/// The requester in the document of a row, for a store that adds the column [`Row::requester`] to rows which an earlier
+/// version has written. Empty for an ask without a requester, for a run, and for a document that cannot be read, as its
+/// row is refused when it is read.
+///
+/// ```
+/// use countersign::ledger::{Ask, Filter, Ledger, MemoryStore, Store as _, requester_of};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let store = MemoryStore::new();
+/// Ledger::new(store.clone()).park(Ask::new("run-1", "root/c1", "delete_file").with_principal("ann")).await?;
+/// let rows = store.list(&Filter::default()).await?;
+/// assert_eq!(requester_of(&rows[0].row.doc), "ann");
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
+#[must_use]
+pub fn requester_of(doc: &str) -> String {
+    #[derive(Deserialize)]
+    struct Stored {
+        ask: Record,
+    }
+    #[derive(Deserialize)]
+    struct Record {
+        ask: Requester,
+    }
+    #[derive(Deserialize)]
+    struct Requester {
+        #[serde(default)]
+        principal: Option<String>,
+    }
+
+    if depth::of_text(doc) > MAX_DEPTH {
+        return String::new();
+    }
+    let mut reader = serde_json::Deserializer::from_str(doc);
+    reader.disable_recursion_limit();
+    let principal = Stored::deserialize(&mut reader).ok().and_then(|it| it.ask.ask.principal);
+    counted(principal.as_deref()).to_owned()
 }

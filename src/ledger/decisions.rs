@@ -1,16 +1,15 @@
 //! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
 
 use super::durability::{expired, withdrawn};
+use super::error::LedgerError;
+use super::handle::Ledger;
 use super::record::{AskState, Record};
-use super::{Ledger, LedgerError};
 use crate::deferred::{Answer, DeferredToolResults};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::POLICY;
 use crate::outcome::{DeferralKind, Outcome};
-#[cfg(feature = "ai-sdk")]
-use crate::turn::record_answer;
-use crate::turn::{OpenAsk, SuspendedTurn, Turn};
+use crate::turn::{OpenAsk, SuspendedTurn, Turn, record_answer};
 
 impl Turn {
     /// The decisions that the ledger has recorded on the pending calls of a suspended turn, by this process or another,
@@ -18,24 +17,26 @@ impl Turn {
     /// calls are.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
-    pub async fn decisions(
-        &self,
-        suspended: &SuspendedTurn,
-    ) -> Result<DeferredToolResults, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger cannot be read.
+    pub async fn decisions(&self, suspended: &SuspendedTurn) -> Result<DeferredToolResults, Error> {
         match self.own_ledger() {
             Some(ledger) => decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
     }
 
-    /// Records answers as decisions in the ledger, without resuming the turn.
-    #[cfg(feature = "ai-sdk")]
-    pub(crate) async fn decide(
+    /// Records answers as decisions in the ledger, without resuming the turn, so that they count before every call has
+    /// its answer (rule L3). Answers that come after a recorded decision change nothing; [`decisions`](Self::decisions)
+    /// tells what counts. Without a ledger nothing is recorded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded. Answers to calls that are not
+    /// pending are ignored.
+    pub async fn decide(
         &self,
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         match self.own_ledger() {
             Some(ledger) => decide(ledger, suspended, answers).await,
             None => Ok(()),
@@ -46,11 +47,8 @@ impl Turn {
     /// [`requests`](SuspendedTurn::requests). Empty without a ledger.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger cannot be read.
-    pub async fn asks(
-        &self,
-        suspended: &SuspendedTurn,
-    ) -> Result<Vec<(String, Record)>, ErrorKind> {
+    /// [`Error::Ledger`] when the ledger cannot be read.
+    pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
         match self.own_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
@@ -59,10 +57,7 @@ impl Turn {
 }
 
 /// The records of the pending calls, and of those of the agents behind them, each with the id of its call.
-async fn asks(
-    ledger: &Ledger,
-    suspended: &SuspendedTurn,
-) -> Result<Vec<(String, Record)>, ErrorKind> {
+async fn asks(ledger: &Ledger, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
     let mut found = Vec::new();
     let open = suspended.open_asks(ledger).into_iter();
     for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
@@ -78,7 +73,7 @@ async fn asks(
 async fn decisions(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
-) -> Result<DeferredToolResults, ErrorKind> {
+) -> Result<DeferredToolResults, Error> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
     for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
@@ -92,12 +87,11 @@ async fn decisions(
 }
 
 /// Records answers as decisions without resuming the turn, as other calls of the response are still pending (rule L3).
-#[cfg(feature = "ai-sdk")]
 async fn decide(
     ledger: &Ledger,
     suspended: &SuspendedTurn,
     mut answers: DeferredToolResults,
-) -> Result<(), ErrorKind> {
+) -> Result<(), Error> {
     let requests = suspended.requests();
     for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
         if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, kind, requests.fingerprint(&id)) {
@@ -133,7 +127,7 @@ fn closed() -> Answer {
 pub(crate) async fn recorded(
     ledger: &Ledger,
     mut suspended: SuspendedTurn,
-) -> Result<(SuspendedTurn, Vec<String>), ErrorKind> {
+) -> Result<(SuspendedTurn, Vec<String>), Error> {
     let mut asks = Vec::new();
     for OpenAsk { id, ask, own, .. } in suspended.open_asks(ledger) {
         let Some(ask) = ask else { continue };
@@ -162,6 +156,6 @@ fn came_of(record: &Record) -> Option<Outcome> {
 }
 
 /// Makes an error of the ledger an error of the turn.
-fn failed(error: LedgerError) -> ErrorKind {
-    ErrorKind::Ledger(error.into())
+fn failed(error: LedgerError) -> Error {
+    Error::Ledger(error.into())
 }

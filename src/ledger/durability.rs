@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::ask::{Ask, Millis};
+use super::error::LedgerError;
+use super::handle::Ledger;
 use super::record::AskState;
 use super::results::{Claimed, Decided, Renewed, Settled};
-use super::{Ledger, LedgerError};
 use crate::args::Args;
 use crate::call::{Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat};
 use crate::decision::Question;
@@ -58,7 +59,7 @@ impl Durability for Ledger {
         Box::pin(async move {
             let Parking { cx, address, tool, pending, idempotent, is_new } = call;
             let ask = self.with_policy(cx, Ask::of_call(address, tool, pending, idempotent));
-            if is_new && self.is_full(&ask, shares).await? {
+            if is_new && is_full(self, &ask, shares).await? {
                 return Ok(ParkResult::Full);
             }
             let fingerprint = ask.fingerprint();
@@ -126,133 +127,133 @@ pub(super) fn withdrawn() -> Answer {
     Answer::deny("The request was withdrawn.")
 }
 
-impl Ledger {
-    /// Parks the ask of a call that the stack has allowed without asking a person, approves it as a policy, and returns
-    /// its id. The inner error is the claim's result where the call must not run.
-    async fn allowed(
-        &self,
-        call: &Journaled<'_>,
-    ) -> Result<Result<String, JournalClaim>, LedgerError> {
-        let address = CallAddress::new(call.run_id, call.response, call.path, call.call_id);
-        let (identity, args) = (call.identity.to_owned(), call.args.clone());
-        let nothing = Deferral::approval(Vec::new());
-        let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
-        let ask = Ask::of_call(address, call.tool, &pending, call.idempotent);
-        // An approval by the stack does not age: each pass allows the call anew.
-        let ask = ask.with_valid_for(None);
-        let fingerprint = ask.fingerprint();
-        let record = self.park(ask).await?;
-        if record.fingerprint != fingerprint && record.state != AskState::Executed {
-            let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
-            let why = "it was written down with other arguments before.";
-            return Ok(Err(match started {
-                true => {
-                    JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}"))
-                }
-                false => JournalClaim::Denied(why.to_owned()),
-            }));
-        }
-        let id = record.ask.id().to_owned();
-        let yes = Answer::Approve { args: None };
-        match self.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
-            // The ask has a decision or is over already: the claim that follows finds out whether the call may run.
-            Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
-            other => {
-                let decided = format!("{other:?}");
-                tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
-                let why = "that the stack allows it could not be recorded.";
-                return Ok(Err(JournalClaim::Denied(why.to_owned())));
-            }
-        }
-        Ok(Ok(id))
+/// Parks the ask of a call that the stack has allowed without asking a person, approves it as a policy, and returns
+/// its id. The inner error is the claim's result where the call must not run.
+async fn allowed(
+    ledger: &Ledger,
+    call: &Journaled<'_>,
+) -> Result<Result<String, JournalClaim>, LedgerError> {
+    let address = CallAddress::new(call.run_id, call.response, call.path, call.call_id);
+    let (identity, args) = (call.identity.to_owned(), call.args.clone());
+    let nothing = Deferral::approval(Vec::new());
+    let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
+    let ask = Ask::of_call(address, call.tool, &pending, call.idempotent);
+    // An approval by the stack does not age: each pass allows the call anew.
+    let ask = ask.with_valid_for(None);
+    let fingerprint = ask.fingerprint();
+    let record = ledger.park(ask).await?;
+    if record.fingerprint != fingerprint && record.state != AskState::Executed {
+        let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
+        let why = "it was written down with other arguments before.";
+        return Ok(Err(match started {
+            true => JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}")),
+            false => JournalClaim::Denied(why.to_owned()),
+        }));
     }
-
-    /// The question whether to run a call again whose earlier execution has an unknown end.
-    async fn question(&self, ask: &str) -> Result<Question, LedgerError> {
-        let claim = self.get(ask).await?.and_then(|record| record.claim);
-        let claimed = claim.map_or_else(String::new, |claim| {
-            let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
-            format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
-        });
-        let reason = format!("{MAY_HAVE_RUN}{claimed} Run it again?");
-        Ok(ask_to_repeat(ask, reason))
-    }
-
-    /// The question whether to run a call now whose approval, given at `since`, is too old. `ran` says whether an
-    /// earlier execution was started.
-    async fn aged(&self, ask: &str, since: Millis, ran: bool) -> Result<Question, LedgerError> {
-        let approved = format!("It was approved at {}, which is too long ago.", utc(since));
-        if ran {
-            let question = self.question(ask).await?;
-            let reason = format!("{approved} {}", question.reason);
-            return Ok(Question { reason, ..question });
+    let id = record.ask.id().to_owned();
+    let yes = Answer::Approve { args: None };
+    match ledger.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
+        // The ask has a decision or is over already: the claim that follows finds out whether the call may run.
+        Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
+        other => {
+            let decided = format!("{other:?}");
+            tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
+            let why = "that the stack allows it could not be recorded.";
+            return Ok(Err(JournalClaim::Denied(why.to_owned())));
         }
-        Ok(ask_anew(ask, format!("{approved} Run it now?")))
     }
+    Ok(Ok(id))
+}
 
-    async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
-        let asked = call.approval.and_then(|approval| approval.ask.clone());
-        let id = match asked {
-            Some(id) => id,
-            None => match self.allowed(&call).await? {
-                Ok(id) => id,
-                Err(refused) => return Ok(refused),
-            },
-        };
-        let (worker, lease) = (self.worker_name(), self.lease_time());
-        Ok(match self.claim(&id, worker, lease).await? {
-            Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
-            Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
-                Ok(outcome) => JournalClaim::Recorded(outcome),
-                Err(_) => JournalClaim::Unknown(
-                    "The tool has run, and what came of it cannot be read.".into(),
-                ),
-            },
-            Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
-                "This call is being executed already, and its end was not seen: it may have run."
-                    .to_owned(),
+/// The question whether to run a call again whose earlier execution has an unknown end.
+async fn question(ledger: &Ledger, ask: &str) -> Result<Question, LedgerError> {
+    let claim = ledger.get(ask).await?.and_then(|record| record.claim);
+    let claimed = claim.map_or_else(String::new, |claim| {
+        let at = claim.at.map(|at| format!(" at {}", utc(at))).unwrap_or_default();
+        format!(" Worker `{}` claimed it{at}.", claim.worker.escape_debug())
+    });
+    let reason = format!("{MAY_HAVE_RUN}{claimed} Run it again?");
+    Ok(ask_to_repeat(ask, reason))
+}
+
+/// The question whether to run a call now whose approval, given at `since`, is too old. `ran` says whether an
+/// earlier execution was started.
+async fn aged(
+    ledger: &Ledger,
+    ask: &str,
+    since: Millis,
+    ran: bool,
+) -> Result<Question, LedgerError> {
+    let approved = format!("It was approved at {}, which is too long ago.", utc(since));
+    if ran {
+        let question = question(ledger, ask).await?;
+        let reason = format!("{approved} {}", question.reason);
+        return Ok(Question { reason, ..question });
+    }
+    Ok(ask_anew(ask, format!("{approved} Run it now?")))
+}
+
+async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
+    let asked = call.approval.and_then(|approval| approval.ask.clone());
+    let id = match asked {
+        Some(id) => id,
+        None => match allowed(ledger, &call).await? {
+            Ok(id) => id,
+            Err(refused) => return Ok(refused),
+        },
+    };
+    let (worker, lease) = (ledger.worker_name(), ledger.lease_time());
+    Ok(match ledger.claim(&id, worker, lease).await? {
+        Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
+        Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
+            Ok(outcome) => JournalClaim::Recorded(outcome),
+            Err(_) => JournalClaim::Unknown(
+                "The tool has run, and what came of it cannot be read.".into(),
             ),
-            Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
-                "Another worker (`{by}`) executes this call: it may have run."
-            )),
-            Claimed::Unknown if self.asks_before_repeating() => {
-                JournalClaim::AskAgain(self.question(&id).await?, MAY_HAVE_RUN_ALREADY)
-            }
-            Claimed::Aged { since, may_have_run } => {
-                let why =
-                    if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its approval is too old" };
-                JournalClaim::AskAgain(self.aged(&id, since, may_have_run).await?, why)
-            }
-            Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
-            Claimed::NotDecided | Claimed::UnknownAsk => {
-                JournalClaim::Denied("nobody has decided about it.".to_owned())
-            }
-            Claimed::Denied { state } => JournalClaim::Denied(format!(
-                "its approval does not hold any more ({}).",
-                state.as_str()
-            )),
-        })
-    }
-
-    /// Whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask that
-    /// another worker has parked already is not new.
-    async fn is_full(&self, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
-        let Some(requester) = ask.principal() else { return Ok(false) };
-        let pending = match shares.pending.get(requester) {
-            Some(pending) => *pending,
-            None => self.pending_of(requester).await?,
-        };
-        if pending >= shares.max as usize && self.get(ask.id()).await?.is_none() {
-            return Ok(true);
+        },
+        Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
+            "This call is being executed already, and its end was not seen: it may have run."
+                .to_owned(),
+        ),
+        Claimed::Held { by, .. } => JournalClaim::Unknown(format!(
+            "Another worker (`{by}`) executes this call: it may have run."
+        )),
+        Claimed::Unknown if ledger.asks_before_repeating() => {
+            JournalClaim::AskAgain(question(ledger, &id).await?, MAY_HAVE_RUN_ALREADY)
         }
-        shares.pending.insert(requester.to_owned(), pending.saturating_add(1));
-        Ok(false)
+        Claimed::Aged { since, may_have_run } => {
+            let why = if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its approval is too old" };
+            JournalClaim::AskAgain(aged(ledger, &id, since, may_have_run).await?, why)
+        }
+        Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
+        Claimed::NotDecided | Claimed::UnknownAsk => {
+            JournalClaim::Denied("nobody has decided about it.".to_owned())
+        }
+        Claimed::Denied { state } => JournalClaim::Denied(format!(
+            "its approval does not hold any more ({}).",
+            state.as_str()
+        )),
+    })
+}
+
+/// Whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask that
+/// another worker has parked already is not new.
+async fn is_full(ledger: &Ledger, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
+    let Some(requester) = ask.principal() else { return Ok(false) };
+    let pending = match shares.pending.get(requester) {
+        Some(pending) => *pending,
+        None => ledger.pending_of(requester).await?,
+    };
+    if pending >= shares.max as usize && ledger.get(ask.id()).await?.is_none() {
+        return Ok(true);
     }
+    shares.pending.insert(requester.to_owned(), pending.saturating_add(1));
+    Ok(false)
 }
 
 impl Journal for Ledger {
     fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>> {
-        Box::pin(async move { self.claim_it(call).await.map_err(Into::into) })
+        Box::pin(async move { claim_it(self, call).await.map_err(Into::into) })
     }
 
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {

@@ -1,21 +1,29 @@
-//! The operations on single asks: deciding, claiming and settling, closing, expiring, and waiting for a change.
+//! The operations of a ledger: on asks, on runs and chats, and on the logs as a whole.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::ask::Millis;
-use super::change::Change;
-use super::codec::{Writing, read, there};
-use super::listing::RefusedRow;
-use super::names::Names;
-use super::record::Record;
-use super::results::{Claimed, Decided, Renewed, Settled};
+use super::ask::{Ask, Millis};
+use super::audit::{self, Verified};
+use super::broken::Broken;
+use super::change::{Change, change, closed, transact};
+use super::checkpoint::{self, Checkpoint};
+use super::codec::{counted, read, there};
+use super::error::LedgerError;
+use super::handle::{Ledger, millis};
+use super::lease::{Acquired, Lease};
+use super::listing::{Listed, RefusedRow};
+use super::record::{AskState, Record};
+use super::rerun::claim_again;
+use super::results::{Cancelled, Claimed, Decided, Renewed, Settled};
 use super::rules::{self, Deciding};
-use super::store::{Lookup, RowKind, Writes};
-use super::{Ledger, LedgerError, millis};
+use super::run_record::{self, RunRecord};
+use super::runs::{self, RunWrite, Saved, Taken};
+use super::store::{Entry, Filter, RowKind};
+use super::{log, retention};
 use crate::deferred::Answer;
 
 /// The limit of one read of due asks, apart from those that stay due.
@@ -32,6 +40,44 @@ pub struct Expired {
 }
 
 impl Ledger {
+    /// Parks an ask: records it in the store, before any person is asked (rule L3). An ask that is parked already is
+    /// returned as it is.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; nothing has changed.
+    pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
+        let id = ask.id().to_owned();
+        log::refuse_name(ask.run(), &id)?;
+        // Without a transaction, which would also read the row of the run: most asks that are parked again exist
+        // already.
+        if let Some(record) = self.load_current(&id).await? {
+            return Ok(record);
+        }
+        let new = Change { by: None, new: Some(ask) };
+        let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
+        let missing = "the row with its id is the row of a run, not of an ask";
+        parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
+    }
+
+    /// Decides an ask. The fingerprint is the one of the ask that was shown to the person; an ask with another one is
+    /// not decided. An edit is an approval with other arguments; a quorum has to agree on the same arguments.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ask is unchanged.
+    pub async fn decide(
+        &self,
+        id: &str,
+        fingerprint: &str,
+        by: &str,
+        answer: Answer,
+    ) -> Result<Decided, LedgerError> {
+        let any = |_: &Record, _| Ok::<_, Infallible>(());
+        Ok(match self.decide_if(id, fingerprint, by, answer, any).await? {
+            Some(Ok(decided)) => decided,
+            None => Decided::UnknownAsk,
+        })
+    }
+
     /// Decides an ask if `check` passes, which is called within the same transaction. `None` when there is no such ask.
     pub(crate) async fn decide_if<E: Send>(
         &self,
@@ -78,74 +124,44 @@ impl Ledger {
         let decide = |record: &mut Record, now| {
             check(record, now).map(|()| rules::decide(record, &deciding, &self.names, now))
         };
-        let made = self.change(id, Change::by(&deciding.by), decide, event).await?;
+        let made = change(self, id, Change::by(&deciding.by), decide, event).await?;
         Ok(made.map(|(decided, _)| decided))
     }
 
-    /// Sets the function that gives the canonical form of a name. Two names with equal forms are of one person, for
-    /// quorums and for [`Quorum::not_the_requester`](super::Quorum) (rule L1). A name with an empty form cannot decide.
-    /// By default names are trimmed, and compared without differences of case or of Unicode composition.
+    /// Cancels an ask that is pending, or approved and not claimed yet. Its call will not run.
     ///
-    /// Names are recorded as they were given. All processes over one store need the same function. It is not called to
-    /// accept or refuse the names under which the library itself decides (`policy`), but it is for `unnamed`, the name
-    /// of an answer that does not say whose it is.
-    ///
-    /// ```
-    /// use countersign::ledger::{Ledger, MemoryStore};
-    ///
-    /// // User ids, in which case matters.
-    /// let ledger = Ledger::new(MemoryStore::new()).canonical_names(|name| name.to_owned());
-    /// # let _ = ledger;
-    /// ```
-    #[must_use]
-    pub fn canonical_names(
-        mut self,
-        canonical: impl Fn(&str) -> String + Send + Sync + 'static,
-    ) -> Self {
-        self.names = Names::new(canonical);
-        self
+    /// # Errors
+    /// [`LedgerError`]; the ask is unchanged.
+    pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
+        let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
+        let event = |result: &Cancelled| {
+            matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
+        };
+        let made = change(self, id, Change::by(by), cancel, event).await?;
+        Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
-    /// The canonical form of a name: two names are of one person when their forms are equal
-    /// ([`canonical_names`](Self::canonical_names), rule L1). A surface that shows who has voted, or counts by
-    /// requester, has to compare these forms and not the names as they are written.
+    /// The stored record of an ask; `None` when there is no ask with this id. A deadline that has passed may not be
+    /// recorded yet: see [`expire`](Self::expire).
     ///
-    /// ```
-    /// use countersign::ledger::{Ledger, MemoryStore};
-    ///
-    /// let ledger = Ledger::new(MemoryStore::new());
-    /// assert_eq!(ledger.canonical_name("ann"), ledger.canonical_name(" Ann "));
-    /// assert_ne!(ledger.canonical_name("ann"), ledger.canonical_name("anna"));
-    /// ```
-    #[must_use]
-    pub fn canonical_name(&self, name: &str) -> String {
-        self.names.canonical(name)
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+        let found = there(self.store.get(id).await?)?;
+        let found = found.filter(|found| found.row.kind == RowKind::Ask);
+        found.map(|found| read(&found)).transpose()
     }
 
-    /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
-    /// approval with [`Decided::NotAllowed`] or [`Decided::BlankName`] (rule L1).
-    #[must_use]
-    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
-        let (ask, names) = (&record.ask, &self.names);
-        !names.is_blank(who) && !ask.quorum.refuses(ask.principal(), who, names)
-    }
-
-    /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an
-    /// [`Ask::with_valid_for`](super::Ask::with_valid_for); 24 hours by default, and `None` means for ever. An older approval is
-    /// not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of its
-    /// response run (rule A8). The time is fixed when an ask is parked, and compared with the store's clock.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use countersign::ledger::{Ledger, MemoryStore};
-    ///
-    /// let ledger = Ledger::new(MemoryStore::new()).approvals_valid_for(Duration::from_secs(15 * 60));
-    /// # let _ = ledger;
-    /// ```
-    #[must_use]
-    pub fn approvals_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {
-        self.valid_for = time.into().map(millis);
-        self
+    /// The stored record of an ask, after a deadline or lease that has passed was recorded.
+    pub(crate) async fn load_current(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+        match self.get(id).await? {
+            Some(record) if record.due_at().is_some() => {
+                let look = |record: &mut Record, _| record.clone();
+                let looked = change(self, id, Change::default(), look, |_| None).await?;
+                Ok(looked.map(|(record, _)| record))
+            }
+            found => Ok(found),
+        }
     }
 
     /// Claims the execution of an approved ask for `worker`. The claim lasts as long as its lease, which can be
@@ -173,10 +189,10 @@ impl Ledger {
             }
             earlier => Err(earlier),
         };
-        match self.change(id, Change::by(worker), claim, event).await? {
+        match change(self, id, Change::by(worker), claim, event).await? {
             None => Ok(Claimed::UnknownAsk),
             Some((Ok((claimed, _)), _)) => Ok(claimed),
-            Some((Err(earlier), _)) => self.claim_again(id, earlier, worker, lease).await,
+            Some((Err(earlier), _)) => claim_again(self, id, earlier, worker, lease).await,
         }
     }
 
@@ -193,7 +209,7 @@ impl Ledger {
         let lease = millis(lease);
         let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
         let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
-        let made = self.change(id, Change::default(), renew, event).await?;
+        let made = change(self, id, Change::default(), renew, event).await?;
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
     }
 
@@ -234,7 +250,7 @@ impl Ledger {
         };
         let settle =
             |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
-        let made = self.change(id, Change::default(), settle, event).await?;
+        let made = change(self, id, Change::default(), settle, event).await?;
         Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
 
@@ -249,18 +265,7 @@ impl Ledger {
 
     /// Closes these asks in one transaction.
     pub(crate) async fn close_all(&self, asks: &[String]) -> Result<(), LedgerError> {
-        let mut result = Ok(());
-        let mut work = |now: Millis, rows: Vec<Lookup>| {
-            let mut writing = Writing::new(&self.linker, now);
-            let (made, writes) = match closed(&mut writing, rows, self.worker_name()) {
-                Ok(()) => (Ok(()), writing.finish()),
-                Err(error) => (Err(error), Writes::default()),
-            };
-            result = made;
-            writes
-        };
-        self.store.transact(asks, &self.linker, &mut work).await?;
-        result
+        transact(self, asks, |writing, rows| closed(writing, rows, self.worker_name())).await
     }
 
     /// Applies all deadlines and leases that are over: pending asks expire, and claimed asks become unknown. Deciding
@@ -282,7 +287,7 @@ impl Ledger {
                 return Ok(expired);
             }
             for id in due {
-                match self.change(&id, Change::default(), |_, _| (), |()| None).await {
+                match change(self, &id, Change::default(), |_, _| (), |()| None).await {
                     Ok(Some(((), true))) => expired.changed.push(id),
                     Ok(_) => _ = stays.insert(id),
                     Err(error @ (LedgerError::Unreadable { .. } | LedgerError::Changed { .. })) => {
@@ -300,7 +305,8 @@ impl Ledger {
     /// calls misses no change, also when the store was unreachable meanwhile.
     ///
     /// ```
-    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Answer};
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let ledger = Ledger::new(MemoryStore::new());
@@ -318,24 +324,288 @@ impl Ledger {
     pub async fn changed(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
         Ok(self.store.changed(run, after).await?)
     }
-}
 
-/// Closes the asks among these rows, after expiry was applied to each.
-pub(super) fn closed(
-    writing: &mut Writing<'_>,
-    rows: impl IntoIterator<Item = Lookup>,
-    by: &str,
-) -> Result<(), LedgerError> {
-    for lookup in rows {
-        let found = there(lookup)?.filter(|found| found.row.kind == RowKind::Ask);
-        let Some(found) = found else { continue };
-        let mut record = read(&found)?;
-        if let Some(event) = rules::pass_time(&mut record, writing.now) {
-            writing.note(&record, event, None)?;
-        }
-        if rules::close(&mut record, writing.now) {
-            writing.note(&record, "closed", Some(by))?;
+    /// Lists the asks in one state, or in all states, newest first.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let pending = ledger.list(Some(AskState::Pending), 50).await?;
+    /// assert_eq!(pending.records, [ask]);
+    /// assert!(pending.refused.is_empty());
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError::Store`]. A row that cannot be read is not an error of the list: it is among the refused ones.
+    pub async fn list(
+        &self,
+        state: Option<AskState>,
+        limit: u32,
+    ) -> Result<Listed<Record>, LedgerError> {
+        let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
+        let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
+        Ok(Listed::of(&self.store.list(&filter).await?, read))
+    }
+
+    /// Lists the asks of a run, newest first.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
+        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
+        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
+        Ok(Listed::of(&self.store.list(&filter).await?, read))
+    }
+
+    /// Lists the runs that are not over, newest first, without chats.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn waiting_runs(&self, limit: u32) -> Result<Listed<RunRecord>, LedgerError> {
+        let states = vec!["waiting".to_owned()];
+        let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
+        Ok(Listed::of(&self.store.list(&filter).await?, run_record::read))
+    }
+
+    /// How many asks of this requester are pending and not expired.
+    pub(crate) async fn pending_of(&self, requester: &str) -> Result<usize, LedgerError> {
+        let requester = counted(Some(requester));
+        let counts = self.store.requesters().await?;
+        let own = counts.iter().filter(|(who, _)| self.names.are_one(who, requester));
+        let count: u64 = own.map(|(_, count)| *count).sum();
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Saves the snapshot of a suspended run, for the worker that resumes it. With the token of a claim the claim is
+    /// given up as well. Without a token the run is only created: one that is in the ledger already is left unchanged.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the run is unchanged.
+    pub async fn save_run(
+        &self,
+        run: &str,
+        state: Value,
+        token: Option<u64>,
+    ) -> Result<Saved, LedgerError> {
+        runs::write(self, run, RunWrite { state, token, over: false, closes: &[] }).await
+    }
+
+    /// Records the result of a run, which is over with it.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the run is unchanged.
+    pub async fn end_run(
+        &self,
+        run: &str,
+        token: u64,
+        result: Value,
+    ) -> Result<Saved, LedgerError> {
+        let state = result;
+        runs::write(self, run, RunWrite { state, token: Some(token), over: true, closes: &[] })
+            .await
+    }
+
+    /// Takes a run to resume it. Of any number of workers one gets the lease; the others get [`Taken::Held`] until the
+    /// lease is over or the run is saved.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the run is not taken.
+    pub async fn take_run(
+        &self,
+        run: &str,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Taken, LedgerError> {
+        runs::take_run(self, run, worker, lease).await
+    }
+
+    /// Extends the lease on a run, to this long from now.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the lease ends when it did before.
+    pub async fn renew_run(
+        &self,
+        run: &str,
+        token: u64,
+        lease: Duration,
+    ) -> Result<Saved, LedgerError> {
+        runs::renew(self, run, token, lease).await
+    }
+
+    /// The stored record of a run; `None` when there is no run with this id.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
+    pub async fn load_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
+        runs::get(self, run).await
+    }
+
+    /// Acquires the lease on a run, to resume it: [`take_run`](Self::take_run) for this ledger's
+    /// [worker](Self::worker), with a lease that can be kept in the background.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the lease is not acquired.
+    pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
+        let taken = runs::take_run(self, run, self.worker_name(), self.lease).await?;
+        Ok(self.acquired(run, taken))
+    }
+
+    /// Acquires the lease on a chat: a conversation that is stored as a whole, has no end, and is not among the
+    /// [waiting runs](Self::waiting_runs). A chat that does not exist is created with the state `null`.
+    ///
+    /// ```
+    /// use countersign::ledger::{Acquired, Ledger, MemoryStore};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let Acquired::Lease(lease) = ledger.acquire_chat("chat-1").await? else { panic!() };
+    /// lease.save_and_release(json!(["Hello"]), &[]).await?;
+    /// assert_eq!(ledger.load_chat("chat-1").await?, Some(json!(["Hello"])));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the lease is not acquired.
+    pub async fn acquire_chat(&self, chat: &str) -> Result<Acquired, LedgerError> {
+        let key = runs::chat_key(chat);
+        let taken = runs::take_chat(self, &key).await?;
+        Ok(self.acquired(&key, taken))
+    }
+
+    fn acquired(&self, key: &str, taken: Taken) -> Acquired {
+        match taken {
+            Taken::Taken { token, state } => Acquired::Lease(Lease::new(self, key, token, state)),
+            Taken::Held { by, since, until } => Acquired::Held { by, since, until },
+            Taken::Over { result } => Acquired::Over { result },
+            Taken::UnknownRun => Acquired::UnknownRun,
         }
     }
-    Ok(())
+
+    /// The stored state of a chat; `None` when there is no chat with this id.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
+    pub async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
+        Ok(runs::get(self, &runs::chat_key(chat)).await?.map(|record| record.state))
+    }
+
+    /// Creates a run with its snapshot if the ledger does not have it, and closes asks in the same transaction.
+    pub(crate) async fn create_run(
+        &self,
+        run: &str,
+        state: Value,
+        closes: &[String],
+    ) -> Result<Saved, LedgerError> {
+        runs::write(self, run, RunWrite { state, token: None, over: false, closes }).await
+    }
+
+    /// Drops the asks and the logs of runs that are over and whose last log entry is at least this old, and returns the
+    /// number of these runs. The ledger drops nothing by itself; a service calls this from time to time, such as once a
+    /// day.
+    ///
+    /// A run is over when it has ended ([`end_run`](Self::end_run), an agent's `take_up`). A run without a row, as of a
+    /// turn that is used without an agent, is over when all of its asks are final. A run with an ask that is pending,
+    /// approved and not claimed yet, or claimed is left out as a whole; so are chats.
+    ///
+    /// Two things stay of each run: its row with the result, and one log entry. So a call of the run that is parked
+    /// again, from a snapshot kept elsewhere, is refused, and nothing runs twice. The log continues from that entry:
+    /// [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) work as before, except that earlier heads can no
+    /// longer be compared. To keep the history, [`export`](Self::export) it first.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// assert_eq!(ledger.prune(Duration::ZERO).await?, 0, "it is pending");
+    /// ledger.cancel(ask.ask.id(), "ann").await?;
+    /// assert_eq!(ledger.prune(Duration::ZERO).await?, 1);
+    /// assert_eq!(ledger.get(ask.ask.id()).await?, None);
+    /// ledger.verify(&Default::default()).await?;
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; runs that were dropped before the error stay dropped. A run with a row that cannot be read, or
+    /// was changed outside of the ledger, is left out.
+    pub async fn prune(&self, older_than: Duration) -> Result<u64, LedgerError> {
+        retention::prune(self, older_than).await
+    }
+
+    /// The time of the store's clock, in milliseconds since 1970. Deadlines, leases and the age of approvals are
+    /// compared with this clock (rule L4).
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be reached.
+    pub async fn now(&self) -> Result<Millis, LedgerError> {
+        transact(self, &[], |writing, _| Ok(writing.now)).await
+    }
+
+    /// Notes the end of each run's log, in a log of its own that is chained and keyed like the others. From then on
+    /// [`verify`](Self::verify) detects when one of these logs was cut, rewritten, or removed with all rows of its run.
+    /// A program that can write to the store can remove the checkpoints as well, or rewrite them where the log has no
+    /// key: keep [`Checkpoint::head`] outside of the store.
+    ///
+    /// A checkpoint blocks no other operation: it only reads, and appends to its own log. It reads the earlier
+    /// checkpoints and the end of every log, and notes the end of each log with new entries since the previous
+    /// checkpoint, up to 512 logs in one entry.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let made = ledger.checkpoint().await?;
+    /// assert_eq!((made.entries, made.changed), (1, 1));
+    /// assert_eq!(ledger.verify(&made.to_heads()).await?.entries, 2);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; entries that were written before the error stay. [`LedgerError::Broken`] says what is wrong with
+    /// the log of the checkpoints, for example that it was written with another key; nothing was written then.
+    pub async fn checkpoint(&self) -> Result<Checkpoint, LedgerError> {
+        checkpoint::checkpoint(self).await?.map_err(LedgerError::Broken)
+    }
+
+    /// Replays all logs, and compares them with the asks, the runs and their leases, with the
+    /// [checkpoints](Self::checkpoint), and with `earlier`, the [heads](Verified::heads) of an earlier verification.
+    ///
+    /// Changes that leave a consistent store pass: a store that was restored as a whole from an earlier copy, a run
+    /// that was removed together with the checkpoints that note it, an emptied store ([`Verified::is_empty`]). Only
+    /// values kept outside of the store show these: the heads of an earlier verification, or a
+    /// [`Checkpoint`](super::Checkpoint). A service that wants to notice them copies a checkpoint to another machine
+    /// from time to time, and verifies with it.
+    ///
+    /// Without an [audit key](Self::audit_key), any program that can write to the store can also write a log that
+    /// verifies. Such a program can, for example, replace the entries of a run by one that says that the run was
+    /// dropped ([`prune`](Self::prune)). Of the noted heads of this run, one directly before that entry is then still
+    /// compared; those further back are of entries that are gone, and are skipped. With a key, only its holder can make
+    /// such an entry.
+    ///
+    /// # Errors
+    /// [`LedgerError::Broken`] with the first log or row that is wrong; the others when the store cannot be read.
+    pub async fn verify(
+        &self,
+        earlier: &BTreeMap<String, (i64, String)>,
+    ) -> Result<Verified, LedgerError> {
+        audit::verify(self, earlier).await?.map_err(LedgerError::Broken)
+    }
+
+    /// Calls `entry` with each log entry, run by run and in order, and returns the number of entries. Entries contain
+    /// digests of arguments, not their values.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be read; `entry` may have been called with some of the entries before.
+    pub async fn export(&self, entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
+        audit::export(self, entry).await
+    }
 }

@@ -193,7 +193,8 @@ impl Record {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use countersign::ledger::{Ask, Ledger, MemoryStore, Quorum, Answer};
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore, Quorum};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let ledger = Ledger::new(MemoryStore::new()).approvals_valid_for(Duration::from_secs(3600));

@@ -1,61 +1,27 @@
 //! Running a call again whose execution has an unknown end, after a person has approved that (rule L2).
 
 use super::ask::{Ask, Millis};
+use super::change::transact;
 use super::codec::{Writing, read, there};
+use super::error::LedgerError;
+use super::handle::Ledger;
 use super::record::{AskState, Record};
 use super::results::Claimed;
-use super::store::{Lookup, Writes};
-use super::{Ledger, LedgerError, rules};
+use super::rules;
+use super::store::Lookup;
 use crate::call::repeated;
 
-impl Ledger {
-    /// Has people asked before a call is run again whose execution has an unknown end. The question says that the call
-    /// may have run, when it was claimed and by which worker, and no earlier approval covers it (rule A1). An approved
-    /// call runs once more; for a denied one the model gets the result that the call may have run and was not run
-    /// again. Without this setting the model gets that result at once.
-    ///
-    /// Calls of idempotent tools run again without a question.
-    ///
-    /// ```
-    /// use countersign::ledger::{Ledger, MemoryStore};
-    ///
-    /// let ledger = Ledger::new(MemoryStore::new()).ask_before_repeating();
-    /// # let _ = ledger;
-    /// ```
-    #[must_use]
-    pub fn ask_before_repeating(mut self) -> Self {
-        self.asks_before_repeating = true;
-        self
-    }
-
-    pub(crate) fn asks_before_repeating(&self) -> bool {
-        self.asks_before_repeating
-    }
-
-    /// Claims an ask that repeats earlier asks of the same call. The claims of the earlier ones become stale in the
-    /// same transaction, so that none of them is settled later; if one has been settled meanwhile, its outcome is the
-    /// call's.
-    pub(super) async fn claim_again(
-        &self,
-        id: &str,
-        earlier: Vec<String>,
-        worker: &str,
-        lease: Millis,
-    ) -> Result<Claimed, LedgerError> {
-        let ids: Vec<_> = std::iter::once(id.to_owned()).chain(earlier).collect();
-        let mut result = Ok(Claimed::UnknownAsk);
-        let mut work = |now: Millis, rows: Vec<Lookup>| {
-            let mut writing = Writing::new(&self.linker, now);
-            let (made, writes) = match again(&mut writing, rows, worker, lease) {
-                Ok(claimed) => (Ok(claimed), writing.finish()),
-                Err(error) => (Err(error), Writes::default()),
-            };
-            result = made;
-            writes
-        };
-        self.store.transact(&ids, &self.linker, &mut work).await?;
-        result
-    }
+/// Claims an ask that repeats earlier asks of the same call. The claims of the earlier ones become stale in the same
+/// transaction, so that none of them is settled later; if one has been settled meanwhile, its outcome is the call's.
+pub(super) async fn claim_again(
+    ledger: &Ledger,
+    id: &str,
+    earlier: Vec<String>,
+    worker: &str,
+    lease: Millis,
+) -> Result<Claimed, LedgerError> {
+    let ids: Vec<_> = std::iter::once(id.to_owned()).chain(earlier).collect();
+    transact(ledger, &ids, |writing, rows| again(writing, rows, worker, lease)).await
 }
 
 impl Ask {

@@ -21,7 +21,8 @@ use crate::outcome::Outcome;
 /// denied (rule D3).
 ///
 /// ```
-/// use countersign::{Chain, Decision, ToolMiddlewareExt, decide_fn};
+/// use countersign::middleware::Chain;
+/// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
 ///
 /// let chain = Chain::new()
 ///     .with(decide_fn(|_| Decision::allow()).named("first"))

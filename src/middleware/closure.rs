@@ -108,7 +108,8 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// The result is a [`tower::Layer`] and a [`ToolMiddleware`].
 ///
 /// ```
-/// use countersign::{Decision, ToolBlocked, ToolCall, from_fn};
+/// use countersign::decision::ToolBlocked;
+/// use countersign::{Decision, ToolCall, from_fn};
 ///
 /// async fn balance() -> Result<u32, std::io::Error> { Ok(10) }
 ///

@@ -14,7 +14,8 @@ use crate::outcome::Outcome;
 /// return the same value for the same call. When the predicate panics before the call, the call is denied (rule D4).
 ///
 /// ```
-/// use countersign::{Decision, RunContext, ToolCall, decide_fn, when};
+/// use countersign::middleware::when;
+/// use countersign::{Decision, RunContext, ToolCall, decide_fn};
 ///
 /// let large = |_: &RunContext, call: &ToolCall| call.args()["amount"].as_u64() > Some(1_000);
 /// let policy = when(large, decide_fn(|_| Decision::ask("large transfer")))

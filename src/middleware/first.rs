@@ -56,18 +56,19 @@ impl Opinion {
 /// A member is a [middleware](FirstDecision::with), or a closure that returns an [`Opinion`]. A middleware has not
 /// decided, and the next member is asked, in these cases: it does not implement `before_tool_call`, it returns plain
 /// arguments (`call.args().clone().into()`), it is [for other tools](crate::ToolMiddlewareExt::for_tools), its
-/// [condition](crate::when) is `false`, or it is an `Option` that is `None`. A [`Chain`](crate::Chain) without an
+/// [condition](crate::middleware::when) is `false`, or it is an `Option` that is `None`. A [`Chain`](crate::middleware::Chain) without an
 /// objection has not decided either.
 ///
 /// ```
-/// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware, danger_first_decision_wins};
+/// use countersign::middleware::danger_first_decision_wins;
+/// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
 ///
 /// struct FileAccess;
 ///
 /// impl ToolMiddleware for FileAccess {
 ///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
 ///         match call.name() {
-///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
 ///             "read_file" => Decision::allow(),
 ///             _ => call.args().clone().into(), // does not decide
 ///         }
@@ -92,7 +93,7 @@ pub struct FirstDecision {
 }
 
 impl FirstDecision {
-    /// Adds a middleware. Its `after_tool_call` and `on_tool_error` run as in a [`Chain`](crate::Chain), whichever
+    /// Adds a middleware. Its `after_tool_call` and `on_tool_error` run as in a [`Chain`](crate::middleware::Chain), whichever
     /// member decided.
     #[must_use]
     pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {

@@ -53,7 +53,7 @@ use crate::outcome::Outcome;
 /// impl ToolMiddleware for FileAccess {
 ///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
 ///         match call.name() {
-///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+///             "delete_file" => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
 ///             "read_file" => Decision::allow().with_args(call.args().clone().with("audit", true)),
 ///             _ => Decision::allow(),
 ///         }

@@ -23,7 +23,8 @@ use crate::decision::Decision;
 ///
 /// ```
 /// use std::time::Duration;
-/// use countersign::{FunctionToolset, ToolMiddlewareExt, ToolRateLimit, ToolsExt};
+/// use countersign::middleware::ToolRateLimit;
+/// use countersign::{FunctionToolset, ToolMiddlewareExt, ToolsExt};
 ///
 /// let tools = FunctionToolset::new()
 ///     .layered(ToolRateLimit::new(10, Duration::from_secs(60)).for_tools(["search", "fetch"]))

@@ -21,7 +21,8 @@ use crate::message::ResponsePart;
 /// Generates the next response: text, tool calls, or both.
 ///
 /// ```
-/// use countersign::{BoxError, Model, ModelRequest, ModelResponse};
+/// use countersign::model::{ModelRequest, ModelResponse};
+/// use countersign::{BoxError, Model};
 ///
 /// struct Echo;
 ///

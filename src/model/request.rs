@@ -93,7 +93,8 @@ impl ModelRequest {
     /// a model.
     ///
     /// ```
-    /// use countersign::{Message, ModelRequest};
+    /// use countersign::model::ModelRequest;
+    /// use countersign::Message;
     ///
     /// let request = ModelRequest::new(vec![Message::user("Hello")]).with_instructions("Be brief.");
     /// assert_eq!(request.messages().len(), 1);

@@ -21,7 +21,8 @@ pub trait ModelExt: Model + Sized {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use countersign::{BoxError, Model, ModelExt, ModelRequest, ModelResponse};
+    /// use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+    /// use countersign::{BoxError, Model};
     /// use tower::ServiceBuilder;
     ///
     /// # struct Remote;

@@ -7,19 +7,20 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::{DeferralKind, ModelRetry, ToolFailed, ToolUnknown};
-use crate::error::{BoxError, UserError};
+use crate::error::{AnswerError, BoxError, UserError};
 
 /// The error of a tool body. `?` converts into it from every error that converts into a [`BoxError`]: any
 /// [`std::error::Error`], `anyhow::Error`, a `BoxError`, a `String` or a `&'static str`.
 ///
 /// - [`ModelRetry`], [`ToolFailed`], [`ApprovalRequired`], [`CallDeferred`] and [`FatalError`] keep their meaning. They
 ///   are recognised by type, also inside of an `anyhow::Error` or a `BoxError`.
-/// - A [`UserError`] is fatal: it is a mistake in the host program, which the model cannot correct.
+/// - A [`UserError`] and an [`AnswerError`] are fatal: they are mistakes that the model cannot correct.
 /// - Every other error fails the call, and the run continues. The model gets only the error's `Display`; the host gets
-///   the error with its sources from [`CallReport::error`](crate::CallReport::error).
+///   the error with its sources from [`CallReport::error`](crate::turn::CallReport::error).
 ///
 /// ```
-/// use countersign::{ModelRetry, ToolError};
+/// use countersign::outcome::ModelRetry;
+/// use countersign::ToolError;
 ///
 /// fn parse(text: &str) -> Result<u32, ToolError> {
 ///     let number: u32 = text.parse()?; // the call fails: "invalid digit found in string"
@@ -81,6 +82,18 @@ impl ToolError {
         Self::Unknown(ToolUnknown { message: message.into() })
     }
 
+    /// The error itself, without its meaning for a call.
+    pub(crate) fn into_box(self) -> BoxError {
+        match self {
+            Self::Retry(error) => error.into(),
+            Self::Failed(error) => error.into(),
+            Self::ApprovalRequired(error) => error.into(),
+            Self::CallDeferred(error) => error.into(),
+            Self::Unknown(error) => error.into(),
+            Self::Fatal(error) | Self::Other(error) => error,
+        }
+    }
+
     /// Classifies an error by its own type, or by the type of one of its sources.
     fn of(error: BoxError) -> Self {
         let error = match error.downcast::<FatalError>() {
@@ -128,7 +141,8 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
         .or_else(|| is(error).map(ToolError::Failed))
         .or_else(|| is(error).map(ToolError::ApprovalRequired))
         .or_else(|| is(error).map(ToolError::CallDeferred))
-        .or_else(|| is::<UserError>(error).map(|error| ToolError::Fatal(error.into())));
+        .or_else(|| is::<UserError>(error).map(|error| ToolError::Fatal(error.into())))
+        .or_else(|| is::<AnswerError>(error).map(|error| ToolError::Fatal(error.into())));
     let fatal = || error.is::<FatalError>().then_some(Control::Fatal);
     says.map(Control::Says).or_else(fatal)
 }
@@ -137,7 +151,8 @@ fn control(error: &(dyn Error + 'static)) -> Option<Control> {
 /// [`ToolError::fatal`].
 ///
 /// ```
-/// use countersign::{BoxError, FatalError, ToolError};
+/// use countersign::outcome::FatalError;
+/// use countersign::{BoxError, ToolError};
 ///
 /// fn balance(account: u32) -> Result<i64, BoxError> {
 ///     match account {

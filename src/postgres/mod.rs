@@ -1,7 +1,9 @@
 //! A store of the ledger in PostgreSQL, for more than one machine (feature `postgres`).
 //!
 //! ```no_run
-//! use countersign::{ledger::{Ask, Ledger, Answer}, postgres::PostgresStore};
+//! use countersign::deferred::Answer;
+//! use countersign::ledger::{Ask, Ledger};
+//! use countersign::postgres::PostgresStore;
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let store = PostgresStore::connect("postgres://ann:secret@db.example/approvals").await?;

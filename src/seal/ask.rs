@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::still_holds;
 use super::{SealError, SealKeys};
-use crate::ledger::{Answer, Decided, Ledger, Millis, Record};
+use crate::deferred::Answer;
+use crate::ledger::{Decided, Ledger, Millis, Record};
 
 /// The purpose of these tokens, which is part of the sealed bytes (see `token`).
 const PURPOSE: &str = "countersign ask";

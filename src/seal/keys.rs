@@ -153,8 +153,12 @@ impl SealKeys {
         self.seal_own(purpose, claims, expires_at)
     }
 
-    /// As [`seal`](Self::seal), also for the library's own purposes.
-    pub(crate) fn seal_own<T: Serialize + ?Sized>(
+    /// As [`seal`](Self::seal), also for purposes that begin with `countersign`, which are reserved for this library and
+    /// its adapters, so that no application seals claims that open as theirs.
+    ///
+    /// # Errors
+    /// [`SealError::Unsealable`] when the claims cannot be serialised as JSON or are too large for a token.
+    pub fn seal_own<T: Serialize + ?Sized>(
         &self,
         purpose: &str,
         claims: &T,

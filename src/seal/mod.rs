@@ -7,7 +7,10 @@
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
-//! use countersign::{Args, ledger::{Ask, Decided, Ledger, MemoryStore, Answer}, seal::{SealError, SealKeys}};
+//! use countersign::deferred::Answer;
+//! use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+//! use countersign::seal::{SealError, SealKeys};
+//! use countersign::Args;
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! # let (secret, last_years) = ((0..32).collect::<Vec<u8>>(), (1..33).collect::<Vec<u8>>());

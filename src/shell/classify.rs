@@ -15,7 +15,7 @@ use super::table::Programs;
 /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
 ///
 /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
-///     .search_path(SearchPath::unchecked());
+///     .with_search_path(SearchPath::unchecked());
 /// let judge = |text| classifier.judge(text, Dialect::Bash);
 ///
 /// assert_eq!(judge("git log --oneline | head -5").verdict(), Verdict::Allow);
@@ -45,14 +45,14 @@ impl Classifier {
 
     /// Replaces the table of programs.
     #[must_use]
-    pub fn programs(mut self, programs: Programs) -> Self {
+    pub fn with_programs(mut self, programs: Programs) -> Self {
         self.settings.programs = programs;
         self
     }
 
     /// Replaces the directories in which programs are looked up.
     #[must_use]
-    pub fn search_path(mut self, search_path: SearchPath) -> Self {
+    pub fn with_search_path(mut self, search_path: SearchPath) -> Self {
         self.settings.search_path = search_path;
         self
     }

@@ -19,11 +19,12 @@ impl Simple<'_> {
             Some(there)
                 if there.iter().flatten().all(|place| place.starts_with(workspace.root())) =>
             {
-                self.here = there.into_iter().map(|[written, _]| written).collect();
+                // A shell goes by the path as it is written, `ShellTool` and `cd -P` by what it resolves to.
+                self.here = all_of(there);
                 self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
             }
             Some(there) => {
-                self.here = there.into_iter().map(|[written, _]| written).collect();
+                self.here = all_of(there);
                 self.ask(format!("works in `{}`, outside of the workspace", word.text));
             }
             None => self.ask(format!("works in `{}`, which is known only when it runs", word.text)),
@@ -50,4 +51,15 @@ impl Simple<'_> {
             self.ask("uses the repository of another directory, whose settings may run programs");
         }
     }
+}
+
+/// The directories, each of them once.
+fn all_of(places: Vec<[PathBuf; 2]>) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for place in places.into_iter().flatten() {
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    all
 }

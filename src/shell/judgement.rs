@@ -4,6 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
+use super::commands::Word;
+use super::commands::{Assignment, Redirection};
+
 /// Whether commands may run. Ordered from the least to the most strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
@@ -49,14 +54,52 @@ pub enum Effect {
     Runs(String),
     /// Runs another program, as `timeout` does. That program is judged as a part of its own.
     Wraps(String),
-    /// Communicates with a host or service, which is named here.
+    /// Sends to a host: the host or URL, as it is written.
     Sends(String),
+    /// Queries a service, which is named in words, with the user's credentials.
+    Queries(String),
     /// Prints variables of the environment.
     RevealsEnvironment,
     /// Changes the working directory.
     ChangesDirectory(PathBuf),
     /// Any other effect, in words.
     Other(String),
+}
+
+impl Effect {
+    /// The path that is read, listed, written or changed to.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Reads(path)
+            | Self::Lists(path)
+            | Self::Writes(path)
+            | Self::ChangesDirectory(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The host that something is sent to, in lower case, without the scheme, user, port and path. A word that the
+    /// shell expands gives whatever is written, such as `$(id).example`.
+    ///
+    /// ```
+    /// use countersign::shell::Effect;
+    ///
+    /// let sends = Effect::Sends("https://ann@API.Example:443/v1".into());
+    /// assert_eq!(sends.host().as_deref(), Some("api.example"));
+    /// ```
+    #[must_use]
+    pub fn host(&self) -> Option<String> {
+        let Self::Sends(target) = self else { return None };
+        let rest = target.split_once("://").map_or(target.as_str(), |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let host = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((address, _)) => address,
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        (!host.is_empty()).then(|| host.to_ascii_lowercase())
+    }
 }
 
 /// Why a part needs an approval or is denied.
@@ -88,12 +131,34 @@ impl Reason {
 }
 
 /// One simple command with its effects and reasons.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+/// use std::path::Path;
+///
+/// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+///     .with_search_path(SearchPath::unchecked());
+/// let judgement = classifier.judge("cd docs && timeout 5 sort -u a.txt > b.txt", Dialect::Bash);
+///
+/// let sort = &judgement.parts()[2];
+/// assert_eq!(sort.argv(), ["sort", "-u", "a.txt"]);
+/// assert_eq!((sort.program(), sort.wrapped_by()), (Some("sort"), Some("timeout")));
+/// assert_eq!(sort.directory(), Path::new("/src/project/docs"));
+/// let paths: Vec<_> = judgement.parts().iter().flat_map(|part| part.effects()).filter_map(|effect| effect.path()).collect();
+/// assert_eq!(paths[1..], [Path::new("/src/project/docs/b.txt"), Path::new("/src/project/docs/a.txt")]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub(super) span: Range<usize>,
     pub(super) argv: Vec<String>,
+    pub(super) words: Vec<Word>,
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) redirections: Vec<Redirection>,
     pub(super) wrapped_by: Option<String>,
-    pub(super) directory: PathBuf,
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) program: Option<String>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) digest: Option<String>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
 }
@@ -117,10 +182,55 @@ impl Part {
         self.wrapped_by.as_deref()
     }
 
-    /// The directory that the command runs in. Where several are possible, the first of them.
+    /// The program and its arguments, each with what the shell does to it.
+    #[must_use]
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+
+    /// The assignments before the program.
+    #[must_use]
+    pub fn assignments(&self) -> &[Assignment] {
+        &self.assignments
+    }
+
+    /// The redirections of the command. Those of a wrapper belong to the wrapper's part.
+    #[must_use]
+    pub fn redirections(&self) -> &[Redirection] {
+        &self.redirections
+    }
+
+    /// The directory that the command starts in. Where several are possible, the first of them.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.directories.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""))
+    }
+
+    /// All directories that the command may start in, depending on which `cd` before it succeeds.
+    #[must_use]
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
+    /// The name under which the table knows the program: `git` for `/usr/bin/git`. `None` for a program that it does
+    /// not know.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        self.program.as_deref()
+    }
+
+    /// The file that the program's name resolves to, with links resolved. `None` for builtins, for programs that are
+    /// not installed or that tools may write, and with [`SearchPath::unchecked`](super::SearchPath::unchecked).
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The SHA-256 digest of the lines of the table that describe the program, in hexadecimal. `None` for a program
+    /// that the table does not know.
+    #[must_use]
+    pub fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
     }
 
     /// The effects of the command.
@@ -169,6 +279,39 @@ impl Judgement {
         self.refused.as_deref()
     }
 
+    /// The SHA-256 digest of the table entries that the judgement used, in hexadecimal. It changes with each change of
+    /// the table that could change the judgement, and only then.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, Programs, SearchPath, Workspace};
+    ///
+    /// let classifier = |programs: Programs| {
+    ///     Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///         .with_search_path(SearchPath::unchecked())
+    ///         .with_programs(programs)
+    /// };
+    /// let digest = |programs: &Programs, text| {
+    ///     classifier(programs.clone()).judge(text, Dialect::Bash).digest()
+    /// };
+    /// let built_in = Programs::built_in();
+    /// let changed = built_in.with("[wc]\noperands: read...")?;
+    /// assert_ne!(digest(&built_in, "wc -l x"), digest(&changed, "wc -l x"));
+    /// assert_eq!(digest(&built_in, "cat x"), digest(&changed, "cat x"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut all = Sha256::new();
+        for part in &self.parts {
+            // An unknown program has no digest, and would have one in another table.
+            all.update(part.program().unwrap_or_default());
+            all.update([0]);
+            all.update(part.digest().unwrap_or_default());
+            all.update([0]);
+        }
+        hex(&all.finalize())
+    }
+
     /// The reasons of all parts, the strictest first.
     #[must_use]
     pub fn reasons(&self) -> Vec<&Reason> {
@@ -191,4 +334,10 @@ impl fmt::Display for Judgement {
         }
         Ok(())
     }
+}
+
+/// The bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |number: u8| char::from_digit(u32::from(number), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

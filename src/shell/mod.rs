@@ -10,7 +10,7 @@
 //! use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdict, Workspace};
 //!
 //! let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
-//!     .search_path(SearchPath::unchecked());
+//!     .with_search_path(SearchPath::unchecked());
 //!
 //! let judgement = classifier.judge("grep -rn TODO src | sort -o todo.txt", Dialect::Bash);
 //! assert_eq!(judgement.verdict(), Verdict::Ask);
@@ -45,21 +45,24 @@ mod commands;
 mod dialect;
 mod directories;
 mod environment;
+mod execution;
+mod globs;
 mod judgement;
 mod lexer;
+mod lists;
 mod names;
 mod operands;
 mod parser;
 mod paths;
 mod preset;
 mod redirections;
-mod running;
 mod scripts;
 mod search_path;
 mod simple;
 mod table;
 mod tool;
 mod words;
+mod wrappers;
 
 pub use classify::Classifier;
 pub use commands::{
@@ -67,10 +70,10 @@ pub use commands::{
     Stage, Word, WordKind,
 };
 pub use dialect::Dialect;
+pub use execution::ShellOutput;
 pub use judgement::{Effect, Judgement, Part, Reason, Verdict};
 pub use paths::Workspace;
 pub use preset::Preset;
-pub use running::ShellOutput;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};
 pub use tool::{ShellArgs, ShellTool};

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::commands::{Word, WordKind};
 use super::environment;
+use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
-use super::paths::{Place, is_build_definition, is_secret, may_be_secret, place};
+use super::names::names;
+use super::paths::{Place, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
-use super::table::{Kind, Script};
+use super::table::{Kind, Matched, Script, is_known_word};
 
 impl Simple<'_> {
     pub(super) fn operand(
@@ -20,15 +22,26 @@ impl Simple<'_> {
         formats: bool,
     ) {
         match kind {
-            Kind::Text => self.text(word),
+            Kind::Text => self.free_text(judging, word),
+            Kind::Replaced => self.text(word),
             Kind::Read if formats => {
                 self.path(judging, word, &Kind::Read);
                 self.path(judging, word, &Kind::Output);
             }
             Kind::Read | Kind::List | Kind::Write | Kind::Output | Kind::Make | Kind::Revision => {
-                self.path(judging, word, kind)
+                self.path(judging, word, kind);
+                if self.builds && word.text.contains(':') {
+                    self.code_elsewhere(judging, word);
+                }
             }
-            Kind::Directory | Kind::Run | Kind::RunAppended => {}
+            Kind::Local => {
+                if word.text.contains([':', '@']) {
+                    self.ask(format!("`{}` may be on another machine", word.text));
+                }
+                self.path(judging, word, &Kind::Read);
+            }
+            Kind::Slug => self.slug(word),
+            Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
             Kind::Shell => self.shell(judging, word),
             Kind::Assignment => {
                 let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
@@ -36,20 +49,12 @@ impl Simple<'_> {
                     self.ask(format!("sets `{name}`, which may change what programs do"));
                 }
             }
-            Kind::Variable => {
-                if !word.literal().is_some_and(environment::is_public) {
-                    self.effects.push(Effect::RevealsEnvironment);
-                    self.ask(format!(
-                        "prints the variable `{}`, which may hold a secret",
-                        word.text
-                    ));
-                }
-            }
+            Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
             Kind::OneOf(words)
                 if words.iter().any(|known| known == "@path") && word.text.contains(['/', '.']) =>
             {
-                self.path(judging, word, &Kind::Read);
+                self.operand(judging, &Kind::Read, word, formats);
             }
             Kind::OneOf(words) => self.one_of(words, word),
             Kind::Host => self.host(word),
@@ -60,6 +65,24 @@ impl Simple<'_> {
         }
     }
 
+    fn free_text(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.text(word);
+        if self.builds {
+            self.code_elsewhere(judging, word);
+        }
+        if self.queries && word.text.contains("://") {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("asks `{}`", word.text));
+        }
+    }
+
+    fn variable(&mut self, word: &Word) {
+        if !word.literal().is_some_and(environment::is_public) {
+            self.effects.push(Effect::RevealsEnvironment);
+            self.ask(format!("prints the variable `{}`, which may hold a secret", word.text));
+        }
+    }
+
     /// Judges text that names no file to open. Values that the shell expands into it must not reveal secrets.
     pub(super) fn text(&mut self, word: &Word) {
         let secret = word.parameters.iter().find(|name| !environment::is_public(name));
@@ -67,11 +90,81 @@ impl Simple<'_> {
             self.effects.push(Effect::RevealsEnvironment);
             self.ask(format!("prints the variable `{secret}`, which may hold a secret"));
         }
-        let path = word.text.starts_with(['/', '~'])
-            || word.text.starts_with("../")
-            || word.text.starts_with("./");
-        if path && is_secret(&word.text) {
+        // Also the values in `name=value`, and the pathspecs and globs that programs expand themselves.
+        let names_secret = |text: &str| {
+            (text.contains('/') || text.starts_with('.')) && is_secret(text)
+                || is_glob(text) && !text.contains(' ') && may_be_secret(text)
+        };
+        if word.text.split('=').any(names_secret) {
             self.ask(format!("names `{}`, which may hold secrets", word.text));
+        }
+    }
+
+    /// Asks about the value of an option that some versions of the program read as an operand.
+    pub(super) fn late(&mut self, judging: &Judging<'_>, word: &Word) {
+        let Some(text) = word.literal() else { return };
+        let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
+        let outside = text.contains('/')
+            && judging.settings.workspace.places(text, here).is_none_or(|places| {
+                places.iter().any(|found| {
+                    let place = place(found, judging.settings.workspace.root());
+                    !matches!(place, Place::Inside | Place::Stream)
+                })
+            });
+        if is_secret(text) || outside {
+            self.ask(format!("`{text}` may be read as an operand: write options in front"));
+        }
+    }
+
+    /// Asks about a text that names a place outside of the workspace, for a program that may run what is there.
+    fn code_elsewhere(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.settings.workspace;
+        let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
+        let elsewhere = |text: &str| {
+            let leads = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+            // Labels of build tools begin with two slashes.
+            leads
+                && !text.starts_with("//")
+                && workspace.places(text, here).is_none_or(|places| {
+                    places.iter().any(|found| {
+                        let place = place(found, workspace.root());
+                        !matches!(place, Place::Inside | Place::System | Place::Stream)
+                    })
+                })
+        };
+        if word.text.split(['=', ',', ':', ';']).any(elsewhere) {
+            self.ask(format!("`{}` names code outside of the workspace", word.text));
+        }
+    }
+
+    fn slug(&mut self, word: &Word) {
+        let parts: Vec<&str> = word.text.split('/').collect();
+        let known = |part: &&str| {
+            !part.is_empty()
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        if word.kind != WordKind::Literal || parts.len() != 2 || !parts.iter().all(known) {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("`{}` may be a repository of another host", word.text));
+        }
+    }
+
+    /// `zsh` evaluates what is printed as a number, and an index in it may run a command.
+    pub(super) fn printf(&mut self, matched: &Matched<'_, '_>) {
+        let Some((format, rest)) = matched.operands.split_first() else { return };
+        let texts = format.word.literal().is_some_and(|format| {
+            format.replace("%%", "").split('%').skip(1).all(|conversion| {
+                let conversion = conversion.trim_start_matches(|c: char| {
+                    c.is_ascii_digit() || matches!(c, '-' | '.' | '#' | ' ' | '+')
+                });
+                conversion.starts_with(['s', 'b', 'q', 'c'])
+            })
+        });
+        if texts {
+            return;
+        }
+        for argument in rest {
+            self.script(Script::Name, &argument.word);
         }
     }
 
@@ -85,6 +178,8 @@ impl Simple<'_> {
             Script::Jq => scripts::jq(script),
             Script::Yq => scripts::yq(script),
             Script::Test => scripts::test(script),
+            Script::Name => scripts::name(script),
+            Script::Template => scripts::template(script),
             Script::Sql => scripts::sql(script),
         };
         if let Err(why) = checked {
@@ -93,13 +188,7 @@ impl Simple<'_> {
     }
 
     fn one_of(&mut self, words: &[String], word: &Word) {
-        let known = |text: &str| {
-            words.iter().any(|known| match known.strip_suffix('*') {
-                Some(beginning) => text.starts_with(beginning),
-                None => known == text,
-            })
-        };
-        if !word.literal().is_some_and(known) {
+        if !word.literal().is_some_and(|text| is_known_word(words, text)) {
             self.ask(format!("`{}` is not one of the words that are known here", word.text));
         }
     }
@@ -129,8 +218,10 @@ impl Simple<'_> {
     pub(super) fn path(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
         match word.kind {
             WordKind::Process if *kind == Kind::Read => return,
-            WordKind::Literal | WordKind::Tilde => {}
-            WordKind::Glob => {
+            // Git expands patterns itself.
+            WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
+            WordKind::Tilde => {}
+            WordKind::Literal | WordKind::Glob => {
                 if may_be_secret(&word.text) || after_glob(&word.text) {
                     self.ask(format!("`{}` may stand for a file that holds secrets", word.text));
                 }
@@ -139,27 +230,57 @@ impl Simple<'_> {
                 return self.ask(format!("`{}` is known only when it runs", word.text));
             }
         }
-        if *kind != Kind::Revision && word.text.contains("://") {
+        if names_protocol(&word.text) {
             self.effects.push(Effect::Sends(word.text.clone()));
             return self.ask(format!("fetches `{}`", word.text));
         }
         let workspace = &judging.settings.workspace;
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
-            let (whole, inner) = (
-                workspace.places(&word.text, here),
-                workspace.places(path_of(&word.text, kind), here),
-            );
-            let (Some(whole), Some(inner)) = (whole, inner) else {
+            let inner = path_of(&word.text, kind);
+            let texts = [Some(word.text.as_str()), (inner != word.text).then_some(inner)];
+            let places = texts.into_iter().flatten().map(|text| workspace.places(text, here));
+            let Some(places) = places.collect::<Option<Vec<_>>>() else {
                 return self
                     .ask(format!("`{}` leads to a place that cannot be resolved", word.text));
             };
-            for found in whole.iter().chain(&inner) {
-                if self.placed(judging, word, found, kind) {
+            if word.kind == WordKind::Glob && self.matches(judging, word, kind, number) {
+                return;
+            }
+            for [written, resolved] in &places {
+                if self.placed(judging, word, written, kind)
+                    || resolved != written && self.placed(judging, word, resolved, kind)
+                {
                     return;
                 }
             }
         }
+    }
+
+    /// Judges the files that a pattern matches now, for links and secrets among them. Returns whether a reason was
+    /// added.
+    fn matches(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind, number: usize) -> bool {
+        let workspace = &judging.settings.workspace;
+        let Some(here) = self.here.get(number).cloned() else { return false };
+        let Some(found) = workspace.matches(&word.text, &here) else {
+            self.ask(format!("`{}` stands for too many files", word.text));
+            return true;
+        };
+        for path in found {
+            let Some(places) = workspace.places(&path.to_string_lossy(), &here) else {
+                self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
+                return true;
+            };
+            let plain = |found: &PathBuf| place(found, workspace.root()) == Place::Inside;
+            if places.iter().all(plain) {
+                continue;
+            }
+            let one = Word { text: path.display().to_string(), ..word.clone() };
+            if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Judges one place that a path may lead to. Returns whether a reason was added.
@@ -211,6 +332,13 @@ fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
         (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
         _ => text,
     }
+}
+
+/// Whether a text that names a file may be a URL, or a name in a protocol of the program: `http:host/x`, `data:x`.
+fn names_protocol(text: &str) -> bool {
+    let before = text.split('/').next().unwrap_or_default();
+    let known = |scheme: &str| names("protocols").contains(&scheme.to_ascii_lowercase().as_str());
+    text.contains("://") || before.split_once(':').is_some_and(|(scheme, _)| known(scheme))
 }
 
 /// Whether a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.

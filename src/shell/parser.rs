@@ -99,17 +99,18 @@ impl<'a> Parser<'a> {
                 self.lexer.skip_lines()?;
             }
             match self.lexer.peek() {
-                None if depth == 0 && join == Join::Then => return Ok(list),
+                None if depth == 0 && join == Join::Then => {
+                    return Ok(std::mem::take(&mut self.read));
+                }
                 Some(')') if depth > 0 && join == Join::Then => return Ok(list),
                 None => return Err(self.lexer.stop("the text ends in the middle of a command")),
                 _ if !separated => return Err(self.lexer.stop("two commands without a separator")),
                 _ => {}
             }
             let pipeline = self.pipeline(join, depth)?;
-            if depth == 0 {
-                self.read.pipelines.push(pipeline.clone());
-            }
-            list.pipelines.push(pipeline);
+            // What was read stays in the parser, for the case that the rest is refused.
+            let pipelines = if depth == 0 { &mut self.read.pipelines } else { &mut list.pipelines };
+            pipelines.push(pipeline);
             (join, separated) = self.separator()?;
         }
     }
@@ -220,7 +221,7 @@ impl<'a> Parser<'a> {
         let first = command.words.is_empty();
         if first && let Some(name) = self.lexer.eat_assignment()? {
             let start = self.lexer.at();
-            let value = if self.lexer.is_word_start() && self.lexer.peek() != Some('#') {
+            let value = if self.lexer.is_word_start() {
                 self.word(depth)?
             } else {
                 let mut empty = Word::synthetic("");

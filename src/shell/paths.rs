@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::globs::{fits, is_glob};
 use super::names::names;
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
@@ -38,7 +39,7 @@ impl Workspace {
         let mut workspace = Self::lexical(root);
         workspace.home = std::env::home_dir();
         workspace.looks = true;
-        workspace.resolved_by(existing)
+        workspace.with_resolver(existing)
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
@@ -63,21 +64,21 @@ impl Workspace {
 
     /// Sets the directory that commands start in, relative to the root; the root by default.
     #[must_use]
-    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = normal(&self.root.join(directory.into()));
         self
     }
 
     /// Sets the user's home directory, which `~` stands for.
     #[must_use]
-    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
     /// Adds a place that tools may write to. A program in such a place is never allowed.
     #[must_use]
-    pub fn writable(mut self, place: impl Into<PathBuf>) -> Self {
+    pub fn with_writable(mut self, place: impl Into<PathBuf>) -> Self {
         self.writable.push(normal(&place.into()));
         self
     }
@@ -85,7 +86,7 @@ impl Workspace {
     /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
     /// is asked.
     #[must_use]
-    pub fn resolved_by(
+    pub fn with_resolver(
         mut self,
         resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
     ) -> Self {
@@ -116,6 +117,48 @@ impl Workspace {
         self.writable.iter().any(|place| path.starts_with(place))
     }
 
+    /// The files that a pattern matches now. Empty in a [`lexical`](Self::lexical) workspace, and `None` where there
+    /// are too many to look at.
+    pub(super) fn matches(&self, glob: &str, directory: &Path) -> Option<Vec<PathBuf>> {
+        if !self.looks {
+            return Some(Vec::new());
+        }
+        let (base, rest) = match (glob.strip_prefix("~/"), glob.strip_prefix('/'), &self.home) {
+            (Some(rest), _, Some(home)) => (home.as_path(), rest),
+            (Some(_), _, None) => return None,
+            (_, Some(rest), _) => (Path::new("/"), rest),
+            _ => (directory, glob),
+        };
+        let mut left = MAX_LOOKED_AT;
+        let mut found = vec![base.to_owned()];
+        for part in rest.split('/').filter(|part| !part.is_empty()) {
+            if !is_glob(part) {
+                found.iter_mut().for_each(|path| path.push(part));
+                continue;
+            }
+            let mut next = if part == "**" { found.clone() } else { Vec::new() };
+            let mut at = 0;
+            // With `**`, what was found is looked into, too.
+            while let Some(folder) = found.get(at).cloned() {
+                at += 1;
+                for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    left = usize::checked_sub(left, 1)?;
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    if !fits(part, &name) || name.starts_with('.') && !part.starts_with('.') {
+                        continue;
+                    }
+                    next.push(entry.path());
+                    if part == "**" && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        found.push(entry.path());
+                    }
+                }
+            }
+            found = next;
+        }
+        Some(found)
+    }
+
     /// The two places that a path stands for: as it is written, and as it is resolved.
     pub(super) fn places(&self, text: &str, directory: &Path) -> Option<[PathBuf; 2]> {
         let joined = match text.strip_prefix('~') {
@@ -129,6 +172,9 @@ impl Workspace {
         Some([normal(&joined), normal(&resolved)])
     }
 }
+
+/// How many files are looked at for one pattern.
+const MAX_LOOKED_AT: usize = 4096;
 
 const UNKNOWN_HOME: &str = "/home";
 
@@ -188,7 +234,7 @@ pub(super) enum Place {
 /// Classifies a path that has no `.` and `..`.
 pub(super) fn place(path: &Path, root: &Path) -> Place {
     let text = path.to_string_lossy();
-    if names("streams").contains(&&*text) {
+    if text.starts_with("/dev/") && names("streams").contains(&&*text) {
         return Place::Stream;
     }
     if let Ok(inner) = path.strip_prefix(root) {
@@ -239,63 +285,6 @@ fn is_secret_file(name: &str) -> bool {
         || lower.starts_with(".env.")
         || lower.starts_with("id_rsa")
         || lower.starts_with("id_ed25519")
-}
-
-/// Whether a glob could match the name of a secret, and is specific enough that this is likely intended: at least two
-/// literal characters, or a leading dot.
-pub(super) fn may_be_secret(glob: &str) -> bool {
-    let samples = names("secret samples");
-    glob.split('/').any(|part| {
-        let letters = part.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).count();
-        part.contains(['*', '?', '['])
-            && (letters >= 2 || part.starts_with('.'))
-            && samples.iter().any(|sample| fits(part, sample))
-    })
-}
-
-/// Whether a name matches a glob. A `[…]` matches any one character.
-pub(super) fn fits(glob: &str, name: &str) -> bool {
-    let glob: Vec<char> = glob.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    // The positions in the glob that the characters so far may have reached.
-    let mut at = vec![0_usize];
-    let close = |at: &mut Vec<usize>| {
-        let mut next = 0;
-        while let Some(&place) = at.get(next) {
-            if glob.get(place) == Some(&'*') && !at.contains(&(place + 1)) {
-                at.push(place + 1);
-            }
-            next += 1;
-        }
-    };
-    close(&mut at);
-    for c in name {
-        let mut next = Vec::new();
-        for place in at {
-            let to = match glob.get(place) {
-                Some('*') => place,
-                Some('?') => place + 1,
-                Some('[') => {
-                    place
-                        + 1
-                        + glob
-                            .get(place..)
-                            .unwrap_or_default()
-                            .iter()
-                            .position(|c| *c == ']')
-                            .unwrap_or(0)
-                }
-                Some(same) if *same == c => place + 1,
-                _ => continue,
-            };
-            if !next.contains(&to) {
-                next.push(to);
-            }
-        }
-        close(&mut next);
-        at = next;
-    }
-    at.contains(&glob.len())
 }
 
 /// Whether a path, relative to the root, decides what runs there or what an agent may do.

@@ -248,6 +248,9 @@ pub(super) fn sql(text: &str) -> Result<(), String> {
         "pragma",
         "edit",
         "fts3_tokenizer",
+        "fsdir",
+        "zipfile",
+        "sqlar_uncompress",
         "pg_read_file",
         "copy",
         "dblink",
@@ -278,5 +281,21 @@ pub(super) fn test(word: &str) -> Result<(), String> {
         Err("an index may run a command".into())
     } else {
         Ok(())
+    }
+}
+
+/// Checks a plain name or number. `zsh` evaluates numbers as expressions, in which an index may run a command.
+pub(super) fn name(word: &str) -> Result<(), String> {
+    match word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_')) {
+        true => Ok(()),
+        false => Err("it is not a plain name or number".into()),
+    }
+}
+
+/// Checks a format of `curl --write-out`, which may be read from a file and may write files.
+pub(super) fn template(format: &str) -> Result<(), String> {
+    match format.starts_with('@') || format.contains("%output") {
+        true => Err("it reads or writes a file".into()),
+        false => Ok(()),
     }
 }

@@ -32,14 +32,12 @@ impl SearchPath {
         Self { folders: None }
     }
 
-    /// A description of the problem, if the name may resolve to a file that tools can write.
-    ///
-    /// A program that is in none of the directories is no problem, as nothing runs.
-    pub(super) fn problem(&self, name: &str, workspace: &Workspace) -> Option<String> {
-        let folders = self.folders.as_ref()?;
+    /// Looks a program up.
+    pub(super) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
+        let Some(folders) = &self.folders else { return ProgramFile::Nothing };
         for folder in folders {
             if !folder.is_absolute() || workspace.is_writable(&normal(folder)) {
-                return Some(format!(
+                return ProgramFile::Problem(format!(
                     "`{}` is searched for programs, and tools may write there",
                     folder.display()
                 ));
@@ -49,12 +47,26 @@ impl SearchPath {
             if !found.is_file() {
                 continue;
             }
-            return workspace
-                .is_writable(&found)
-                .then(|| format!("`{name}` is `{}`, which tools may write", found.display()));
+            return match workspace.is_writable(&found) {
+                true => ProgramFile::Problem(format!(
+                    "`{name}` is `{}`, which tools may write",
+                    found.display()
+                )),
+                false => ProgramFile::File(found),
+            };
         }
-        None
+        ProgramFile::Nothing
     }
+}
+
+/// What the search for a program has found.
+pub(super) enum ProgramFile {
+    /// The file, with links resolved.
+    File(PathBuf),
+    /// No such program, so that nothing runs; or no files are examined.
+    Nothing,
+    /// The name may stand for a file that tools can write.
+    Problem(String),
 }
 
 /// The file name of a program that was given with its path, if the path is one that systems install programs in.

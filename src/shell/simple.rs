@@ -2,44 +2,47 @@
 
 use std::path::PathBuf;
 
-use super::commands::{
-    Commands, Join, Pipeline, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
-};
-use super::dialect::Dialect;
+use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::judgement::{Effect, Part, Reason, Verdict};
+use super::judgement::{Effect, Part, Reason, Verdict, hex};
 use super::preset::{Preset, Settings};
-use super::search_path::installed_name;
+use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
-
-/// The maximum depth of programs that run programs, and of `sh -c` texts.
-const MAX_DEPTH: usize = 8;
 
 /// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
-    assignments: Vec<(&'a str, &'a Word)>,
-    words: &'a [Word],
+    assignments: &'a [Assignment],
+    pub(super) words: &'a [Word],
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(super) here: Vec<PathBuf>,
     /// What is known about the lines of its standard input.
-    input: Lines,
+    pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
-    appended: bool,
-    wrapped_by: Option<String>,
+    pub(super) appended: bool,
+    pub(super) wrapped_by: Option<String>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
     /// Whether all paths that the command names are in the workspace.
     pub(super) inside: bool,
+    /// Whether it runs code of the workspace, so that a text may be the path of code.
+    pub(super) builds: bool,
+    /// Whether it queries a service, so that a text may be the address of another one.
+    pub(super) queries: bool,
+    program: Option<Program>,
+}
+
+/// What the name of a program stands for.
+struct Program {
+    name: String,
+    file: Option<PathBuf>,
+    digest: String,
 }
 
 impl<'a> Simple<'a> {
     pub(super) fn new(command: &'a SimpleCommand, here: &[PathBuf], input: Lines) -> Self {
-        let assignments = command.assignments.iter();
         Self {
-            assignments: assignments
-                .map(|assignment| (assignment.name.as_str(), &assignment.value))
-                .collect(),
+            assignments: &command.assignments,
             span: command.span.clone(),
             ..Self::of_words(&command.words, &command.redirections, here, input)
         }
@@ -50,7 +53,7 @@ impl<'a> Simple<'a> {
         Self::of_words(&[], redirections, here, Lines::Unknown)
     }
 
-    fn of_words(
+    pub(super) fn of_words(
         words: &'a [Word],
         redirections: &'a [Redirection],
         here: &[PathBuf],
@@ -61,7 +64,7 @@ impl<'a> Simple<'a> {
             _ => 0..0,
         };
         Self {
-            assignments: Vec::new(),
+            assignments: &[],
             words,
             redirections,
             span,
@@ -72,6 +75,9 @@ impl<'a> Simple<'a> {
             effects: Vec::new(),
             reasons: Vec::new(),
             inside: true,
+            builds: false,
+            queries: false,
+            program: None,
         }
     }
 
@@ -88,11 +94,12 @@ impl<'a> Simple<'a> {
     }
 
     pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
-        let mut left = Left { lines: Lines::Unknown, directories: None };
+        let mut left = Left { lines: Lines::Unknown, directories: None, is_cd: false };
         self.substitutions(judging);
-        for (name, value) in std::mem::take(&mut self.assignments) {
-            self.assignment(name, value.literal());
+        for assignment in self.assignments {
+            self.assignment(&assignment.name, assignment.value.literal());
         }
+        let directories = self.here.clone();
         for redirection in self.redirections {
             self.redirection(judging, redirection);
         }
@@ -103,11 +110,21 @@ impl<'a> Simple<'a> {
         if self.words.is_empty() && self.reasons.is_empty() && self.effects.is_empty() {
             return left;
         }
+        let (program, file, digest) = match self.program {
+            Some(program) => (Some(program.name), program.file, Some(program.digest)),
+            None => (None, None, None),
+        };
         let part = Part {
             span: self.span,
             argv: self.words.iter().map(|word| word.text.clone()).collect(),
+            words: self.words.to_vec(),
+            assignments: self.assignments.to_vec(),
+            redirections: self.redirections.to_vec(),
             wrapped_by: self.wrapped_by,
-            directory: self.here.into_iter().next().unwrap_or_default(),
+            directories,
+            program,
+            file,
+            digest,
             effects: self.effects,
             reasons: self.reasons,
         };
@@ -117,7 +134,7 @@ impl<'a> Simple<'a> {
     }
 
     fn substitutions(&self, judging: &mut Judging<'_>) {
-        let values = self.assignments.iter().map(|(_, value)| *value);
+        let values = self.assignments.iter().map(|assignment| &assignment.value);
         let targets = self.redirections.iter().filter_map(|redirection| redirection.target.word());
         for word in values.chain(self.words).chain(targets) {
             for commands in &word.substitutions {
@@ -170,12 +187,19 @@ impl<'a> Simple<'a> {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
-        if !entry.is(Mark::Builtin)
-            && let Some(problem) =
-                judging.settings.search_path.problem(name, &judging.settings.workspace)
-        {
-            self.ask(problem);
-        }
+        let found = match entry.is(Mark::Builtin) {
+            true => ProgramFile::Nothing,
+            false => judging.settings.search_path.find(name, &judging.settings.workspace),
+        };
+        let file = match found {
+            ProgramFile::File(file) => Some(file),
+            ProgramFile::Nothing => None,
+            ProgramFile::Problem(problem) => {
+                self.ask(problem);
+                None
+            }
+        };
+        self.program = Some(Program { name: name.to_owned(), file, digest: hex(&entry.digest()) });
         match matched(entry, args) {
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
@@ -227,53 +251,55 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         left: &mut Left,
     ) {
-        for word in matched
-            .operands
-            .iter()
-            .filter(|(kind, _)| **kind == Kind::Directory)
-            .map(|(_, word)| word)
-        {
-            self.directory(judging, word);
-        }
+        let directories = matched.operands.iter().filter(|one| *one.kind == Kind::Directory);
+        directories.for_each(|one| self.directory(judging, &one.word));
         if matched.entry.is(Mark::Repository) {
             self.repository(judging);
         }
-        let options =
-            |(kind, word): &&(&Kind, Word)| **kind == Kind::Read && word.text.starts_with('@');
-        if *matched.entry.does() == Does::Builds
-            && let Some((_, word)) = matched.operands.iter().find(options)
-        {
-            self.ask(format!("`{name}` may read options from `{}`", word.text));
-        }
         let formats = matched.formats || *matched.entry.does() == Does::Formats;
-        for (kind, word) in &matched.operands {
-            self.operand(judging, kind, word, formats);
+        self.builds = formats || *matched.entry.does() == Does::Builds;
+        let input = matched.operands.iter().any(|one| one.word.text == "-");
+        if *matched.entry.does() == Does::Builds && input {
+            self.ask(format!("`{name}` may run what it reads from its input"));
+        }
+        self.queries = matches!(matched.entry.does(), Does::Queries(_));
+        for argument in &matched.operands {
+            self.operand(judging, argument.kind, &argument.word, formats);
+            if argument.late {
+                self.late(judging, &argument.word);
+            }
         }
         self.does(judging, name, matched, formats);
-        if self.appended && !matched.entry.takes_only_harmless() {
-            self.ask(format!("`{name}` gets arguments from its input that may be options"));
-        }
-        if self.appended && self.input != Lines::Paths {
-            self.ask(format!("`{name}` gets arguments from its input that are not known to be paths in the workspace"));
+        if self.appended {
+            self.appended(name, matched.entry);
         }
         match name {
-            "cd" => left.directories = self.went(matched),
+            "cd" => {
+                left.directories = self.went(matched);
+                left.is_cd = self.wrapped_by.is_none();
+            }
+            "printf" => self.printf(matched),
             "env" | "printenv"
-                if matched.inner.is_none()
-                    && !matched.operands.iter().any(|(kind, _)| **kind == Kind::Variable) =>
+                if matched.inner.is_empty()
+                    && !matched.operands.iter().any(|one| *one.kind == Kind::Variable) =>
             {
                 self.effects.push(Effect::RevealsEnvironment);
                 self.ask("prints the environment, which may hold secrets");
             }
             _ => {}
         }
-        if let Some((kind, words)) = matched.inner {
-            self.inner(judging, name, kind, words, left);
+        for (kind, words) in &matched.inner {
+            self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        let reads = matched.operands.iter().any(|(kind, _)| matches!(kind, Kind::Read));
-        let filtered = matched.entry.is(Mark::Filter) && !reads && self.input == Lines::Paths;
-        if self.reasons.is_empty() && self.inside && (matched.paths || filtered) {
-            left.lines = Lines::Paths;
+        let reads = matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
+        if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
+            let filters = matched.entry.is(Mark::Filter) && !reads && matched.whole_lines;
+            left.lines = match (matched.paths, self.input, matched.nul) {
+                (true, _, false) => Lines::Paths,
+                (true, _, true) => Lines::NulPaths,
+                (_, Lines::Paths, false) | (_, Lines::NulPaths, true) if filters => self.input,
+                _ => Lines::Unknown,
+            };
         }
     }
 
@@ -308,7 +334,7 @@ impl<'a> Simple<'a> {
                 }
             }
             Does::Queries(who) => {
-                self.effects.push(Effect::Sends(who.clone()));
+                self.effects.push(Effect::Queries(who.clone()));
                 if reader {
                     self.ask(format!("`{name}` talks to {who}"));
                 }
@@ -341,57 +367,15 @@ impl<'a> Simple<'a> {
         }
         self.ask(format!("`{name}` {what}"));
     }
-
-    fn inner(
-        &mut self,
-        judging: &mut Judging<'_>,
-        name: &str,
-        kind: &Kind,
-        words: &[Word],
-        left: &mut Left,
-    ) {
-        if judging.depth >= MAX_DEPTH {
-            return self.ask("programs that run programs are nested too deeply");
-        }
-        let runs = words.first().map(|word| word.text.clone()).unwrap_or_default();
-        self.effects.push(Effect::Wraps(runs));
-        let mut inner = Simple::of_words(words, &[], &self.here, self.input);
-        inner.appended = self.appended || *kind == Kind::RunAppended;
-        inner.wrapped_by = Some(name.to_owned());
-        // Substitutions in these words were judged with the outer command.
-        judging.depth += 1;
-        left.lines = inner.judge(judging).lines;
-        judging.depth -= 1;
-    }
-
-    /// Judges the text of a `sh -c`.
-    pub(super) fn shell(&mut self, judging: &mut Judging<'_>, word: &Word) {
-        let program = self.words.iter().find_map(|word| Dialect::of_program(&word.text));
-        let dialect = program.unwrap_or(Dialect::Sh);
-        let Some(text) = word.literal() else {
-            return self.ask("which commands run is known only when they do");
-        };
-        if judging.depth >= MAX_DEPTH {
-            return self.ask("programs that run programs are nested too deeply");
-        }
-        self.effects.push(Effect::Runs(text.to_owned()));
-        judging.depth += 1;
-        match Commands::parse(text, dialect) {
-            Ok(commands) => judging.list(&commands, &self.here),
-            Err(refused) => {
-                judging.list(refused.read(), &self.here);
-                self.ask(format!("runs a text that is not analysed: {refused}"));
-            }
-        }
-        judging.depth -= 1;
-    }
 }
 
 /// What is known about the lines of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// Every line is a path in the workspace.
+    /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
     Paths,
+    /// The same, with NUL after each path.
+    NulPaths,
     Unknown,
 }
 
@@ -401,6 +385,8 @@ pub(super) struct Left {
     pub(super) lines: Lines,
     /// The directories that a `cd` may have changed to.
     pub(super) directories: Option<Vec<PathBuf>>,
+    /// Whether the command is a `cd` of this shell, so that its success means that the directory was changed.
+    pub(super) is_cd: bool,
 }
 
 /// The state of one judgement.
@@ -408,67 +394,4 @@ pub(super) struct Judging<'a> {
     pub(super) settings: &'a Settings,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
-}
-
-/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
-/// is asked.
-const MAX_DIRECTORIES: usize = 8;
-
-impl Judging<'_> {
-    /// Judges a list of commands that starts in one of these directories.
-    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
-        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
-        // directories so far. After `&&` the previous command succeeded, so only its directories count.
-        let mut all = start.to_vec();
-        let mut succeeded: Option<Vec<PathBuf>> = None;
-        for pipeline in &commands.pipelines {
-            if pipeline.join != Join::And {
-                succeeded = None;
-            }
-            let here = succeeded.clone().unwrap_or_else(|| all.clone());
-            if let Some(there) = self.pipeline(pipeline, &here) {
-                for directory in &there {
-                    if !all.contains(directory) {
-                        all.push(directory.clone());
-                    }
-                }
-                succeeded = Some(there);
-            }
-            if all.len() > MAX_DIRECTORIES {
-                self.ask_last("may run in too many directories");
-                return;
-            }
-        }
-    }
-
-    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Vec<PathBuf>> {
-        let mut lines = Lines::Unknown;
-        let mut directories = None;
-        for stage in &pipeline.stages {
-            match stage {
-                Stage::Simple(command) => {
-                    let left = Simple::new(command, here, lines).judge(self);
-                    lines = left.lines;
-                    directories = left.directories.or(directories);
-                }
-                Stage::Subshell { commands, redirections } => {
-                    self.list(commands, here);
-                    Simple::redirections_only(redirections, here).judge(self);
-                    lines = Lines::Unknown;
-                }
-            }
-        }
-        directories
-    }
-
-    /// Adds an ASK to the last part.
-    pub(super) fn ask_last(&mut self, why: &str) {
-        if let Some(part) = self.parts.last_mut() {
-            part.reasons.push(Reason {
-                verdict: Verdict::Ask,
-                every_time: false,
-                text: why.to_owned(),
-            });
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::commands::Commands;
 use super::dialect::Dialect;
-use super::running::{Limits, ShellOutput, run, runnable};
+use super::execution::{Limits, ShellOutput, run, runnable};
 use crate::toolset::{Tool, tool_fn};
 
 /// The arguments of [`ShellTool`].
@@ -57,14 +57,14 @@ impl ShellTool {
 
     /// Sets how long one call may take, for all of its commands together; two minutes by default.
     #[must_use]
-    pub fn time_limit(mut self, limit: Duration) -> Self {
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.limits.time = limit;
         self
     }
 
     /// Sets how many bytes of output are returned, counted from the beginning; 64 KiB by default.
     #[must_use]
-    pub fn output_limit(mut self, bytes: usize) -> Self {
+    pub fn with_output_limit(mut self, bytes: usize) -> Self {
         self.limits.output = bytes;
         self
     }

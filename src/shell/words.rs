@@ -35,6 +35,8 @@ impl Lexer<'_> {
         }
         let mut kind = WordKind::Literal;
         match (self.peek(), self.peek_second()) {
+            // Alone, as in `[ a = b ]`, it is a word like any other.
+            (Some('='), Some(' ' | '\t')) => {}
             (Some('='), _) => return Err(self.stop("`=` at the beginning of a word")),
             (Some('~'), None | Some('/' | ' ' | '\t' | '\n' | ';' | ')' | '|' | '&')) => {
                 kind = WordKind::Tilde;
@@ -79,7 +81,7 @@ impl Lexer<'_> {
                 }
                 '`' => return Err(self.stop("a backtick is not analysed: write `$(…)`")),
                 '{' | '}' => self.brace(word)?,
-                '=' if word.text.is_empty() => {
+                '=' if word.text.is_empty() && !self.is_lone_equals(word) => {
                     return Err(self.stop("`=` at the beginning of a word"));
                 }
                 _ => self.plain(word, next),
@@ -89,6 +91,10 @@ impl Lexer<'_> {
             true => Err(Stop::new(word.start, "a quote without its end")),
             false => Ok(false),
         }
+    }
+
+    fn is_lone_equals(&self, word: &OpenWord) -> bool {
+        self.at == word.start && matches!(self.peek_second(), Some(' ' | '\t'))
     }
 
     fn plain(&mut self, word: &mut OpenWord, next: char) {
@@ -228,9 +234,11 @@ impl Lexer<'_> {
             inside.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '@'));
         let alone = inside.is_empty() && word.start == self.at && word.text.is_empty();
         let after_at = word.text.ends_with('@') && !inside.is_empty();
+        // `-I{}`: empty braces within a word are no expansion.
+        let within = inside.is_empty() && word.start < self.at;
         if end == 0
             || !plain
-            || !(alone || after_at)
+            || !(alone || after_at || within)
             || (alone
                 && rest.get(2..).is_some_and(|rest| {
                     !rest.is_empty() && !rest.starts_with([' ', '\t', '\n', ';', '|', ')'])

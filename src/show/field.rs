@@ -219,6 +219,28 @@ fn inline(value: &Value, rule: Rule, limits: Limits) -> Vec<Piece> {
     }
 }
 
+/// The longest name, unless the limits allow a longer line.
+const NAME: usize = 80;
+
+/// A name within the limits, safe to print.
+pub(super) fn name(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
+    omitted.join(&elide(pieces(text, Style::NAME), limits.name(NAME)))
+}
+
+/// At most so many of the lines: the first two thirds, a mark with the number of those that are left out, and the last.
+pub(super) fn window<T>(lines: Vec<T>, most: usize, mark: impl FnOnce(usize) -> T) -> Vec<T> {
+    let all = lines.len();
+    if all <= most {
+        return lines;
+    }
+    let (head, tail) = (most - most / 3, most / 3);
+    let mut lines = lines.into_iter();
+    let mut out: Vec<_> = lines.by_ref().take(head).collect();
+    out.push(mark(all - head - tail));
+    out.extend(lines.skip(all - head - tail));
+    out
+}
+
 fn block(text: &str, rule: Rule, limits: Limits, omitted: &mut Omitted) -> Vec<String> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
     let text = text.strip_suffix('\n').unwrap_or(text);
@@ -231,18 +253,6 @@ fn block(text: &str, rule: Rule, limits: Limits, omitted: &mut Omitted) -> Vec<S
     if rule.whole() {
         return lines.iter().map(|line| omitted.join(line)).collect();
     }
-    let all = lines.len();
-    let (head, tail) = match all > limits.lines {
-        true => (limits.lines - limits.lines / 3, limits.lines / 3),
-        false => (all, 0),
-    };
-    let mut out = Vec::new();
-    for (i, line) in lines.into_iter().enumerate() {
-        if i < head || i >= all - tail {
-            out.push(omitted.join(&elide(line, limits.chars)));
-        } else if i == head {
-            out.push(omitted.join(&[left_out(all - head - tail, "line")]));
-        }
-    }
-    out
+    let lines = window(lines, limits.lines, |hidden| vec![left_out(hidden, "line")]);
+    lines.into_iter().map(|line| omitted.join(&elide(line, limits.chars))).collect()
 }

@@ -13,6 +13,8 @@
 //!   Sentences, words, numbers, commands, paths and hosts are shown under any name, and nothing in a script is masked
 //!   (rule S4). [`Limits::unmasked`] shows masked values, too.
 //! - Words of mixed scripts, or of letters that only look like ASCII ones, have those letters escaped: `g\u{43e}ogle`.
+//! - [`CallView::previews`] show what a call would change, with their authors: the lines of a diff or a text, or a
+//!   table, as data that each surface draws.
 //! - [`CallView::left_out`] says whether a call has to be opened, as with [`Limits::none`], before it is approved.
 //!
 //! A page still has to put the texts into text nodes, as they are not escaped for HTML.
@@ -36,6 +38,7 @@ mod keys;
 mod look_alikes;
 mod mask;
 mod piece;
+mod preview;
 mod random;
 mod text;
 mod tokens;
@@ -43,6 +46,7 @@ mod view;
 
 use crate::args::Args;
 pub use field::{Field, Limits};
+pub use preview::{PreviewLine, PreviewSign, PreviewView};
 pub use text::wrap;
 pub use view::{CallView, NoteView, QuestionView};
 
@@ -85,7 +89,7 @@ pub fn escape_name(text: &str) -> String {
 /// let args = Args::new().with("path", "a\u{202e}b");
 /// assert_eq!(show::json(&args), r#"{"path":"a\u202eb"}"#);
 /// assert_eq!(Args::parse(&show::json(&args))?, args);
-/// # Ok::<(), countersign::ArgsError>(())
+/// # Ok::<(), countersign::args::ArgsError>(())
 /// ```
 #[must_use]
 pub fn json(args: &Args) -> String {

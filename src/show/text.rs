@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::field::Field;
 use super::piece::counted;
+use super::preview::PreviewView;
 use super::view::CallView;
 use crate::outcome::DeferralKind;
 
@@ -59,6 +60,9 @@ fn lines(view: &CallView, width: usize) -> Vec<String> {
             out.row("      ", &format!("asks again if {} changes", pin.name));
         }
     }
+    for preview in &view.previews {
+        out.preview(preview);
+    }
     for note in &view.notes {
         out.field(&format!("# {} says, not checked: ", note.author), &note.field);
     }
@@ -109,6 +113,13 @@ impl Lines {
                     self.row("    | ", line);
                 }
             }
+        }
+    }
+
+    fn preview(&mut self, preview: &PreviewView) {
+        self.row("  = ", &preview.heading);
+        for line in &preview.lines {
+            self.row(&format!("    |{}", line.sign.char()), &line.text);
         }
     }
 

@@ -3,16 +3,17 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::{Field, Leaf, Limits, leaves};
+use super::field::{Field, Leaf, Limits, leaves, name};
 use super::keys::Rule;
 use super::mask::masked;
-use super::piece::{Omitted, Style, counted, elide, pieces};
+use super::piece::{Omitted, Style, counted, elide};
+use super::preview::{self, PreviewView};
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
 use crate::outcome::DeferralKind;
 
-/// The longest value in a headline, in characters; names may always be as long as this.
+/// The longest value in a headline, in characters.
 const SHORT: usize = 80;
 /// The most values in a headline.
 const IN_HEADLINE: usize = 3;
@@ -44,10 +45,15 @@ pub struct CallView {
     /// A surface must not let such a call be approved, alone or with others, before the approver has opened all of it,
     /// as with [`Limits::none`] (rule S4).
     pub left_out: bool,
+    /// Whether a preview is too long to be stored in full, so that no surface can show all of it. A surface must not let
+    /// such a call be approved together with others.
+    pub cut: bool,
     /// Whether anything in the view is masked; [`Limits::unmasked`] shows it.
     pub masked: bool,
     /// Every open question, with the layer that asks it.
     pub questions: Vec<QuestionView>,
+    /// What the layers and the tool show of the call's effects, each with its author (rule S7).
+    pub previews: Vec<PreviewView>,
     /// What has changed since the call was approved before; `None` where nothing has.
     pub changed: Option<String>,
     /// How often a person has denied the same call before in its run, and the last words (rule D11).
@@ -93,7 +99,11 @@ impl CallView {
         view.kind = requests.kind(id)?;
         view.blocked = requests.is_blocked(id);
         let questions = requests.questions(id);
-        view.questions = questions.iter().map(|it| asked(it, limits, &mut omitted)).collect();
+        // The question of a tool's previews says nothing more than the previews.
+        let asking = questions.iter().filter(|question| !question.is_of_previews());
+        view.questions = asking.map(|it| asked(it, limits, &mut omitted)).collect();
+        view.previews = preview::views(questions, limits, &mut omitted);
+        view.cut = view.previews.iter().any(|preview| preview.cut > 0);
         view.changed = requests.changed(id).map(|changed| prose(changed, limits, &mut omitted));
         let before = requests.denied_before(id).map(ToString::to_string);
         view.denied_before = before.map(|before| prose(&before, limits, &mut omitted));
@@ -136,7 +146,9 @@ impl CallView {
             args_left_out,
             left_out: omitted.left_out || args_left_out > 0,
             masked: omitted.masked,
+            cut: false,
             questions: Vec::new(),
+            previews: Vec::new(),
             changed: None,
             notes: Vec::new(),
         }
@@ -147,10 +159,6 @@ impl CallView {
     pub fn all(requests: &DeferredToolRequests, limits: Limits) -> Vec<Self> {
         requests.iter().filter_map(|call| Self::of(requests, call.id(), limits)).collect()
     }
-}
-
-fn name(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
-    omitted.join(&elide(pieces(text, Style::NAME), limits.name(SHORT)))
 }
 
 fn prose(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
@@ -178,7 +186,11 @@ fn headline(tool: &str, leaves: &[Leaf<'_>], limits: Limits) -> String {
 fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> QuestionView {
     let reason = if question.reason().is_empty() { question.key() } else { question.reason() };
     let mut pins = Vec::new();
-    for (what, digest) in question.pins() {
+    // A preview says itself that it is pinned.
+    let of_preview = |digest: &String| {
+        question.previews().iter().any(|preview| preview.digest() == Some(digest.as_str()))
+    };
+    for (what, digest) in question.pins().iter().filter(|(_, digest)| !of_preview(digest)) {
         let digest = name(digest, limits, omitted);
         pins.push(Field::new(name(what, limits, omitted), vec![digest], Omitted::default()));
     }
@@ -256,8 +268,8 @@ mod tests {
 
     use super::*;
     use crate::decision::Decision;
+    use crate::deferred::metadata;
     use crate::deferred::{BatchEntry, DeferredToolRequests};
-    use crate::metadata;
     use crate::outcome::Deferral;
 
     fn call(args: Value) -> ToolCall {

@@ -2,7 +2,8 @@
 //! committed writes survive `kill -9` and a power cut.
 //!
 //! ```
-//! use countersign::{ledger::{Ask, Ledger}, sqlite::SqliteStore};
+//! use countersign::ledger::{Ask, Ledger};
+//! use countersign::sqlite::SqliteStore;
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("asks.db");

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
     use crate::Decision;
     use crate::deferred::BatchEntry;
-    use crate::metadata::{APPROVAL_POLICY, BLOCKED};
+    use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED};
     use crate::outcome::Deferral;
 
     /// A screen that types the lines of a test, and records its prompts and texts in order.
@@ -432,7 +432,7 @@ mod tests {
             .with_metadata(APPROVAL_POLICY, BLOCKED)
             .named(|| "Freeze".into());
         let mut external = Deferral::approval(Vec::new());
-        external.kind = crate::DeferralKind::External;
+        external.kind = crate::outcome::DeferralKind::External;
         let calls = [
             ("c1", "delete", json!({"path": "a.log"}), ask("delete a.log?")),
             ("c2", "move", json!({"from": "b", "to": "c"}), ask("move b?")),

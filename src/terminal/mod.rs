@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::{BoxError, UserError};
+use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
@@ -60,7 +60,8 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// is open, the question is withdrawn. The handler runs on a blocking thread of tokio.
 ///
 /// ```
-/// use countersign::{HandlerChain, TerminalHandler};
+/// use countersign::handler::HandlerChain;
+/// use countersign::terminal::TerminalHandler;
 /// let handler = TerminalHandler::new().answered_by("ada");
 /// # let _ = HandlerChain::new().with(handler);
 /// ```
@@ -98,7 +99,7 @@ impl TerminalHandler {
         &self,
         requests: &DeferredToolRequests,
         why: &str,
-    ) -> Result<DeferredToolResults, UserError> {
+    ) -> Result<DeferredToolResults, AnswerError> {
         let calls = requests.approvals.len();
         tracing::warn!(calls, why, "nobody can be asked, the calls are denied");
         // An error is ignored, as stderr may be closed.

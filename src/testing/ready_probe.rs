@@ -33,7 +33,7 @@ use tower::{Layer, Service};
 ///     .layered(ServiceBuilder::new().layer(mine).layer(probe.clone()));
 /// Turn::new(tools).run(vec![ToolCall::new("c1", "list", json!({}))]).await?;
 /// assert_eq!(probe.check(), Ok(1)); // one call came through, and it had asked
-/// # Ok::<(), countersign::TurnError>(()) }).unwrap();
+/// # Ok::<(), countersign::turn::TurnError>(()) }).unwrap();
 /// ```
 ///
 /// The probe works with services of any kind, not only with tool calls:

@@ -1,10 +1,13 @@
 //! A check that a middleware may change arguments under rule D3.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
 use crate::decision::{Decision, Question, ToolDecision};
 use crate::middleware::ToolMiddleware;
-use crate::panic::{Panicked, catch_panic};
 
 /// Checks that a middleware decides the same way about the same call, and leaves its own result alone: f(f(x)) = f(x).
 ///
@@ -78,9 +81,10 @@ async fn decide<M: ToolMiddleware>(
     cx: &RunContext,
     call: &ToolCall,
 ) -> Result<Decision, String> {
-    catch_panic(|| middleware.before_tool_call(cx, call))
-        .await
-        .map_err(|Panicked(what)| format!("`{}` {what} for {}", middleware.name(), call.args()))
+    // Within a block, so that a panic while the future is made is caught as well.
+    let decided = AssertUnwindSafe(async { middleware.before_tool_call(cx, call).await });
+    let panicked = |_| format!("`{}` panicked for {}", middleware.name(), call.args());
+    decided.catch_unwind().await.map_err(panicked)
 }
 
 /// The arguments after a decision: the changed ones, if it changed them.

@@ -21,7 +21,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// layers (`buffer`) spawn a task.
     ///
     /// Each `layered` adds a nested future and uses stack. A thread of 2 MiB has room for some 250 of them without
-    /// optimisations, and some 800 with. Put many layers into one `ServiceBuilder` or one [`Chain`](crate::Chain),
+    /// optimisations, and some 800 with. Put many layers into one `ServiceBuilder` or one [`Chain`](crate::middleware::Chain),
     /// whose 1 000 members use no more stack than one.
     ///
     /// ```

@@ -42,7 +42,8 @@ use crate::toolset::Toolset;
 /// Wrappers take and return `Tools`; turns and agents take them.
 ///
 /// ```
-/// use countersign::{ExternalToolset, FunctionToolset, Tools, ToolsExt};
+/// use countersign::toolset::ExternalToolset;
+/// use countersign::{FunctionToolset, Tools, ToolsExt};
 ///
 /// let files = FunctionToolset::new().id("files").prefixed("fs").approval_required();
 /// let browser = ExternalToolset::new("browser", []);

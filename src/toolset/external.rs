@@ -9,7 +9,8 @@ use crate::outcome::{ToolError, ToolReturn};
 /// answer.
 ///
 /// ```
-/// use countersign::{ExternalToolset, ToolDefinition};
+/// use countersign::toolset::ExternalToolset;
+/// use countersign::ToolDefinition;
 /// use serde_json::json;
 ///
 /// let browser = ExternalToolset::new("browser", [ToolDefinition::new("open_tab", json!({"type": "object"}))]);

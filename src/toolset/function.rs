@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Permit, Tool, Toolset};
 use crate::args::Args;
 use crate::call::{RunContext, ToolDefinition};
+use crate::decision::Preview;
 use crate::error::BoxError;
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 
@@ -120,6 +121,18 @@ impl Toolset for FunctionToolset {
 
     fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
         self.tools.get(tool).map_or(Ok(()), |tool| tool.validate(args))
+    }
+
+    async fn preview(
+        &self,
+        cx: &RunContext,
+        tool: &str,
+        args: &Args,
+    ) -> Result<Vec<Preview>, BoxError> {
+        match self.tools.get(tool) {
+            Some(tool) => tool.preview(cx, args).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {

@@ -1,6 +1,6 @@
 //! Toolsets, the leaves of a stack: they define tools and execute their calls.
 //!
-//! A [`Toolset`] is reached only through its [`Gate`](crate::Gate): it executes a [`Permit`], which only a gate can
+//! A [`Toolset`] is reached only through its [`Gate`](crate::gate::Gate): it executes a [`Permit`], which only a gate can
 //! make.
 
 mod external;
@@ -21,6 +21,7 @@ pub use tool::{Tool, blocking_tool_fn, tool_fn};
 
 use crate::args::Args;
 use crate::call::{RunContext, ToolDefinition};
+use crate::decision::Preview;
 use crate::error::BoxError;
 use crate::outcome::{ToolError, ToolReturn};
 
@@ -30,7 +31,8 @@ use crate::outcome::{ToolError, ToolReturn};
 /// [`FunctionToolset`]. [`ToolsExt`](crate::ToolsExt) puts layers and wrappers around a toolset.
 ///
 /// ```
-/// use countersign::{Args, BoxError, Permit, RunContext, ToolDefinition, ToolError, ToolReturn, Toolset};
+/// use countersign::outcome::ToolReturn;
+/// use countersign::{Args, BoxError, Permit, RunContext, ToolDefinition, ToolError, Toolset};
 /// use serde_json::json;
 ///
 /// struct Clock;
@@ -66,6 +68,22 @@ pub trait Toolset: Send + Sync + 'static {
     fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
         let _ = (tool, args);
         Ok(())
+    }
+
+    /// Shows what a call would do, to the person who is asked about it (rule S7). Called whenever the call is asked
+    /// about, and again on the approved pass, as the digests of the previews are pins. It must not change anything; it
+    /// may take time, which counts as time of the tool. No preview by default.
+    ///
+    /// # Errors
+    /// Any error, also a panic: the person is told that there is no preview, and sees the error's text.
+    fn preview(
+        &self,
+        cx: &RunContext,
+        tool: &str,
+        args: &Args,
+    ) -> impl Future<Output = Result<Vec<Preview>, BoxError>> + Send {
+        let _ = (cx, tool, args);
+        async { Ok(Vec::new()) }
     }
 
     /// Executes a call. The permit is the proof that the call may run, once.

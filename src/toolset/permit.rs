@@ -5,7 +5,7 @@ use std::fmt;
 use crate::args::Args;
 use crate::call::{BodyToken, RunContext, ToolCall};
 
-/// The proof that a call may be executed once, given by a [`Gate`](crate::Gate) to its [`Toolset`](super::Toolset).
+/// The proof that a call may be executed once, given by a [`Gate`](crate::gate::Gate) to its [`Toolset`](super::Toolset).
 ///
 /// A permit has no public constructor and cannot be cloned. Keep it for as long as the body runs, also in blocking
 /// code: a sequential tool starts only when the permits before it are dropped.

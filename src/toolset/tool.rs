@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Permit;
-use super::signature::{IntoToolFn, IntoToolReturn, ToolArgs};
+use super::signature::{IntoToolError, IntoToolFn, IntoToolReturn, ToolArgs};
 use crate::args::Args;
 use crate::call::{Behind, RunContext, ToolDefinition, ToolKind, Validate};
+use crate::decision::Preview;
+use crate::error::BoxError;
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
 
 /// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and its definition.
 #[derive(Clone)]
@@ -18,7 +21,11 @@ pub struct Tool {
     function: &'static str,
     validate: Validate,
     body: Arc<dyn Fn(Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync>,
+    preview: Option<Arc<Previews>>,
 }
+
+type Previews =
+    dyn Fn(&RunContext, &Args) -> BoxFuture<'static, Result<Vec<Preview>, BoxError>> + Send + Sync;
 
 impl Tool {
     /// Every call needs an approval, whatever the layers decide.
@@ -65,6 +72,51 @@ impl Tool {
         self
     }
 
+    /// Shows what a call would do, to the person who is asked about it: an async function with the arguments of the tool,
+    /// or with the context and the arguments, that returns one [`Preview`], or several in a `Vec`. It is called whenever
+    /// a call is asked about, and again on the approved pass: if the content is another one by then, the call is asked
+    /// about again (rule S7). It must not change anything. If it fails, the person is told so, and sees the error.
+    ///
+    /// ```
+    /// use countersign::{Preview, ToolError, schemars, tool_fn};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct WriteFile { path: String, text: String }
+    ///
+    /// async fn write_file(file: WriteFile) -> std::io::Result<()> {
+    ///     std::fs::write(file.path, file.text)
+    /// }
+    ///
+    /// async fn difference(file: WriteFile) -> std::io::Result<Preview> {
+    ///     let old = match std::fs::read_to_string(&file.path) {
+    ///         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+    ///         old => Some(old?),
+    ///     };
+    ///     Ok(Preview::diff(file.path, old.as_deref(), file.text.as_str()))
+    /// }
+    ///
+    /// let tool = tool_fn("write_file", "Write a text file", write_file).requires_approval().with_preview(difference);
+    /// # let _ = tool;
+    /// ```
+    #[must_use]
+    pub fn with_preview<M, F, P, E>(mut self, preview: F) -> Self
+    where
+        F: IntoToolFn<M, Output = Result<P, E>>,
+        F::Args: DeserializeOwned,
+        F::Future: Send + 'static,
+        P: Into<Vec<Preview>>,
+        E: IntoToolError,
+    {
+        self.preview = Some(Arc::new(move |cx, args| {
+            let called = args.deserialize().map(|args| preview.call(cx.clone(), args));
+            Box::pin(async move {
+                let made = called?.await;
+                made.map(Into::into).map_err(|error| error.into_tool_error().into_box())
+            })
+        }));
+        self
+    }
+
     /// The definition of the tool, as its toolset lists it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
@@ -97,6 +149,17 @@ impl Tool {
 
     pub(super) fn validate(&self, args: &Args) -> Result<(), String> {
         (self.validate)(args)
+    }
+
+    pub(super) async fn preview(
+        &self,
+        cx: &RunContext,
+        args: &Args,
+    ) -> Result<Vec<Preview>, BoxError> {
+        match &self.preview {
+            Some(preview) => preview(cx, args).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(super) fn run(&self, permit: Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> {
@@ -198,10 +261,7 @@ where
 /// # Errors
 /// Fails when the parameters of the definition are not a valid JSON Schema.
 #[cfg(feature = "schema")]
-pub fn schema_tool_fn<F, Fut>(
-    definition: ToolDefinition,
-    function: F,
-) -> Result<Tool, crate::error::BoxError>
+pub fn schema_tool_fn<F, Fut>(definition: ToolDefinition, function: F) -> Result<Tool, BoxError>
 where
     F: Fn(RunContext, Args) -> Fut + Send + Sync + 'static,
     Fut: Future + Send + 'static,
@@ -229,6 +289,7 @@ where
                 called.await.into_tool_return()
             })
         }),
+        preview: None,
     })
 }
 
@@ -252,5 +313,6 @@ fn typed<A: ToolArgs>(
             Ok(args) => body(args, permit),
             Err(problem) => Box::pin(std::future::ready(Err(ModelRetry::new(problem).into()))),
         }),
+        preview: None,
     }
 }

@@ -16,7 +16,8 @@ const MAX_ID: usize = 256;
 /// refuses unusable ids.
 ///
 /// ```
-/// use countersign::{ToolCall, admit};
+/// use countersign::turn::admit;
+/// use countersign::ToolCall;
 /// use serde_json::json;
 ///
 /// let calls = admit(vec![ToolCall::new("", "list", json!({})), ToolCall::new("c1", "list", json!({}))], &["c1"]);

@@ -66,7 +66,7 @@ impl Turn {
     }
 
     /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call
-    /// that would go deeper ends the response with [`ErrorKind::AgentsTooDeep`](crate::ErrorKind::AgentsTooDeep),
+    /// that would go deeper ends the response with [`Error::AgentsTooDeep`](crate::Error::AgentsTooDeep),
     /// after the other calls have settled. The response can be resumed under a higher limit. An agent cannot raise
     /// the limit of the agents above it.
     ///

@@ -14,7 +14,7 @@ use crate::call::Approval;
 use crate::deferred::{
     Answered, DeferredToolRequests, DeferredToolResults, PendingCall, ToolApproval, check,
 };
-use crate::error::{ErrorKind, UserError};
+use crate::error::{AnswerError, Error, UserError};
 use crate::outcome::{Outcome, ToolDenied};
 
 impl TurnRun<'_> {
@@ -33,7 +33,7 @@ impl TurnRun<'_> {
         if self.turn.answers_all && !resumed && !left.is_empty() {
             let left_by = self.turn.named_handler();
             let again = Vec::new();
-            return Err(self.fail(ErrorKind::User(UserError::DeferredNotExpected {
+            return Err(self.fail(Error::User(UserError::DeferredNotExpected {
                 ids: left,
                 left_by,
                 again,
@@ -64,11 +64,11 @@ impl TurnRun<'_> {
         &self,
         requests: &DeferredToolRequests,
         answers: &DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         if requests.is_empty() && answers.is_empty() {
             return Ok(());
         }
-        check(requests, answers, self.turn.require_bound).map_err(ErrorKind::User)?;
+        check(requests, answers, self.turn.require_bound).map_err(Error::Answers)?;
         self.check_overrides(answers).await?;
         let mut rest = answers.clone();
         for call in &self.calls {
@@ -90,7 +90,7 @@ impl TurnRun<'_> {
     }
 
     /// Validates edited arguments, before any answer is recorded and any call executes (rule A2).
-    async fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), ErrorKind> {
+    async fn check_overrides(&self, answers: &DeferredToolResults) -> Result<(), Error> {
         let (mut ids, mut problems) = (Vec::new(), Vec::new());
         for call in &self.calls {
             let Some(ToolApproval::Approved(approved)) = answers.approvals.get(call.call.id())
@@ -111,16 +111,16 @@ impl TurnRun<'_> {
         if ids.is_empty() {
             return Ok(());
         }
-        Err(ErrorKind::User(UserError::InvalidOverride { ids, problem: problems.join("; ") }))
+        Err(Error::Answers(AnswerError::InvalidArgs { ids, problem: problems.join("; ") }))
     }
 }
 
 /// Rewrites the ids in an error about calls of an agent to those of the parent's batch.
-fn behind(prefix: &str, kind: ErrorKind) -> ErrorKind {
+fn behind(prefix: &str, kind: Error) -> Error {
     match kind {
-        ErrorKind::User(UserError::InvalidOverride { ids, problem }) => {
+        Error::Answers(AnswerError::InvalidArgs { ids, problem }) => {
             let ids = ids.iter().map(|id| format!("{prefix}{id}")).collect();
-            ErrorKind::User(UserError::InvalidOverride { ids, problem })
+            Error::Answers(AnswerError::InvalidArgs { ids, problem })
         }
         kind => kind,
     }

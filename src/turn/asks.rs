@@ -8,14 +8,14 @@ use super::run::TurnRun;
 use crate::args::Args;
 use crate::call::{AskHistory, call_key};
 use crate::deferred::{CallAddress, DeferredToolResults, PendingCall, ToolApproval};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::handler::is_policy;
 
 impl TurnRun<'_> {
     /// Records every pending call as an ask before people are asked (rule L3), and keeps the id of the ask. If the
     /// store has another ask under that id, from before a worker died, the call gets the id of the next deferral
     /// (rule A1).
-    pub(super) async fn park(&mut self) -> Result<(), ErrorKind> {
+    pub(super) async fn park(&mut self) -> Result<(), Error> {
         let Some(durability) = &self.turn.durability else { return Ok(()) };
         let (cx, info) = (self.turn.context(), &self.turn.info);
         let max = self.turn.ask_limits.max_pending;
@@ -30,7 +30,7 @@ impl TurnRun<'_> {
                 let tool = call.call.name();
                 let parking = Parking { cx: &cx, address, tool, pending, idempotent, is_new };
                 let parked = durability.park(parking, &mut shares).await;
-                let (ask, same) = match parked.map_err(ErrorKind::Ledger)? {
+                let (ask, same) = match parked.map_err(Error::Ledger)? {
                     ParkResult::Same(ask) => (ask, true),
                     ParkResult::Other(ask) => (ask, false),
                     ParkResult::Full => {
@@ -55,23 +55,19 @@ impl TurnRun<'_> {
     }
 
     /// Whether a recorded decision already approves the call with these arguments.
-    pub(super) async fn is_decided(
-        &self,
-        call: &CallState,
-        args: &Args,
-    ) -> Result<bool, ErrorKind> {
+    pub(super) async fn is_decided(&self, call: &CallState, args: &Args) -> Result<bool, Error> {
         let (Some(durability), Some(pending)) = (&self.turn.durability, call.pending()) else {
             return Ok(false);
         };
         let info = &self.turn.info;
         let address = CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
         let ask = durability.ask_id(address, pending.deferrals);
-        let decided = durability.decided_args(&ask).await.map_err(ErrorKind::Ledger)?;
+        let decided = durability.decided_args(&ask).await.map_err(Error::Ledger)?;
         Ok(decided.as_ref() == Some(args))
     }
 
     /// Records every answer as a decision. Where another decision was recorded before, that one replaces the answer.
-    pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), ErrorKind> {
+    pub(super) async fn decide(&self, answers: &mut DeferredToolResults) -> Result<(), Error> {
         let Some(durability) = &self.turn.durability else { return Ok(()) };
         for call in &self.calls {
             if let (Some(ask), Some(pending)) = (&call.ask, call.pending()) {

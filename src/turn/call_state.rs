@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::call::{Execution, Said, SharedError, ToolCall, is_about_repeating};
 use crate::decision::Question;
 use crate::deferred::{Answered, DeferredToolResults, PendingCall};
-use crate::error::{BoxError, ErrorKind};
+use crate::error::{BoxError, Error};
 use crate::message::RequestPart;
 use crate::outcome::{Deferral, Outcome};
 
@@ -49,7 +49,7 @@ pub(super) struct CallState {
     /// Asks of the call, and of the agent behind its tool, that are to be closed.
     pub(super) closed_asks: Vec<String>,
     /// The error that stopped the agent behind the tool.
-    pub(super) failed: Option<ErrorKind>,
+    pub(super) failed: Option<Error>,
 }
 
 pub(super) enum State {

@@ -32,7 +32,8 @@ pub(crate) enum FinalAnswer {
 /// One model response, from calls to outcomes, through a stack of tools and layers.
 ///
 /// ```
-/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, danger_approve_all, schemars, tool_fn};
+/// use countersign::handler::danger_approve_all;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -152,7 +153,7 @@ impl Turn {
         self
     }
 
-    /// Records the decision of every layer, for [`CallReport::said`](crate::CallReport::said).
+    /// Records the decision of every layer, for [`CallReport::said`](crate::turn::CallReport::said).
     pub fn explain(mut self) -> Self {
         self.info.explain = true;
         self
@@ -172,7 +173,7 @@ impl Turn {
 
     /// Ends the response with every error of a tool, as PydanticAI does, also with those of sub-agents' tools. By default
     /// an ordinary error fails its call: the model gets its `Display`, and the run continues. The typed errors of a
-    /// [tool](crate::ToolError) ([`ModelRetry`](crate::ModelRetry), [`ToolFailed`](crate::ToolFailed), …) mean the same
+    /// [tool](crate::ToolError) ([`ModelRetry`](crate::outcome::ModelRetry), [`ToolFailed`](crate::outcome::ToolFailed), …) mean the same
     /// either way.
     ///
     /// ```
@@ -194,7 +195,7 @@ impl Turn {
     ///
     /// let error = turn.tool_errors_end_run().run(calls()).await.unwrap_err();
     /// assert_eq!(error.to_string(), "call `c1` of tool `read` failed");
-    /// # Ok::<(), countersign::TurnError>(()) }).unwrap();
+    /// # Ok::<(), countersign::turn::TurnError>(()) }).unwrap();
     /// ```
     pub fn tool_errors_end_run(mut self) -> Self {
         self.info.tool_errors_end_run = true;
@@ -211,7 +212,8 @@ impl Turn {
     /// unless it is marked as a policy's: `answered_by("policy")`, or `"policy: no writes at night"`.
     ///
     /// ```
-    /// use countersign::{DeferredToolRequests, FunctionToolset, RunContext, ToolsExt, Turn, handler_fn_sync};
+    /// use countersign::handler::handler_fn_sync;
+    /// use countersign::{DeferredToolRequests, FunctionToolset, RunContext, ToolsExt, Turn};
     /// # use countersign::ToolCall;
     ///
     /// let ann = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {

@@ -17,7 +17,7 @@ use crate::call::{
     CallRecord, Execution, Inherited, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
 };
 use crate::deferred::{CallAddress, PendingCall};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::outcome::{Deferral, Outcome};
 use crate::panic::catch_panic;
 
@@ -39,7 +39,7 @@ impl<'a> Dispatcher<'a> {
     pub(super) async fn new(
         turn: &'a Turn,
         shown: Option<Vec<ToolDefinition>>,
-    ) -> Result<Self, ErrorKind> {
+    ) -> Result<Self, Error> {
         let definitions = match shown {
             Some(shown) => shown,
             None => turn.definitions().await?,
@@ -170,7 +170,7 @@ impl<'a> Dispatcher<'a> {
         }
         let Some(max_nested_agents) = self.turn.max_nested_agents.checked_sub(1) else {
             let max = self.turn.info.path.len() - 1;
-            call.failed = Some(ErrorKind::AgentsTooDeep { max });
+            call.failed = Some(Error::AgentsTooDeep { max });
             call.state = State::Planned(plan);
             return;
         };

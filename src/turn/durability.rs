@@ -11,7 +11,7 @@ use super::snapshot::{StoredState, SuspendedRun, SuspendedTurn};
 use crate::args::Args;
 use crate::call::{Journal, RunContext};
 use crate::deferred::{Answer, CallAddress, DeferredToolResults, PendingCall};
-use crate::error::{BoxError, ErrorKind, UserError};
+use crate::error::{AnswerError, BoxError, Error};
 use crate::outcome::DeferralKind;
 
 /// Stores pending calls and their answers, each as an ask with an id. Executions are stored through the supertrait
@@ -93,15 +93,15 @@ pub(crate) async fn record_answer(
     (ask, fingerprint): (&str, &str),
     (id, kind): (&str, DeferralKind),
     answers: &mut DeferredToolResults,
-) -> Result<(), ErrorKind> {
+) -> Result<(), Error> {
     let Some(answer) = answers.answer_to(id) else { return Ok(()) };
     let by = answers.answered_by.get(id).map(String::as_str);
-    match durability.record(ask, fingerprint, answer, by).await.map_err(ErrorKind::Ledger)? {
+    match durability.record(ask, fingerprint, answer, by).await.map_err(Error::Ledger)? {
         Recorded::Given => {}
         Recorded::Other { answer, by } => answers.set_answer(id, kind, &answer, &by),
         Recorded::Pending => answers.remove_answer(id),
         Recorded::Mismatch => {
-            return Err(UserError::AnswersForOtherBatch { ids: vec![id.to_owned()] }.into());
+            return Err(AnswerError::OtherBatch { ids: vec![id.to_owned()] }.into());
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::JOINT;
+use super::ids::{JOINT, prefix};
 use super::report::TurnReport;
 use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
@@ -73,6 +73,27 @@ pub enum RunEvent {
         /// The event of the agent. Never itself of this kind.
         event: Box<Self>,
     },
+}
+
+impl RunEvent {
+    /// The id that a call of this event has in the batch: the call's own id, and for a call of a sub-agent that id
+    /// behind the ids of the calls above it.
+    ///
+    /// ```
+    /// use countersign::RunEvent;
+    ///
+    /// let event = RunEvent::TextDelta { text: "Hi".into() };
+    /// assert_eq!(event.call_id("call_1"), "call_1");
+    /// let event = RunEvent::SubAgent { path: "root/cleaner".into(), tool_call_id: "call_1".into(), event: Box::new(event) };
+    /// assert_eq!(event.call_id("call_2"), "call_1/call_2");
+    /// ```
+    #[must_use]
+    pub fn call_id(&self, id: &str) -> String {
+        match self {
+            Self::SubAgent { tool_call_id, .. } => format!("{}{id}", prefix(tool_call_id)),
+            _ => id.to_owned(),
+        }
+    }
 }
 
 type Watch = dyn Fn(&RunEvent) + Send + Sync;

@@ -39,14 +39,12 @@ pub use admit::admit;
 pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
-#[cfg(feature = "ai-sdk")]
 pub(crate) use durability::record_answer;
 pub(crate) use durability::{Durability, OpenAsk, ParkResult, Parking, Recorded, Shares};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub(crate) use heap::boxed;
-#[cfg(feature = "ai-sdk")]
-pub(crate) use ids::JOINT;
+pub use ids::is_below;
 pub(crate) use ids::new_run_id;
 pub use report::{CallReport, TurnError, TurnReport};
 pub(crate) use retries::Retries;
@@ -60,7 +58,7 @@ use snapshot::StoredCall;
 
 use crate::call::{ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
 
@@ -133,17 +131,17 @@ impl Turn {
     /// The definitions of the tools that the model may be shown now.
     ///
     /// # Errors
-    /// [`ErrorKind::User`] when two tools have one name or a wrapper is wired wrong, [`ErrorKind::Tools`] when a toolset
+    /// [`Error::User`] when two tools have one name or a wrapper is wired wrong, [`Error::Tools`] when a toolset
     /// cannot list its tools.
-    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorKind> {
+    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, Error> {
         let cx = self.context();
         match catch_panic(|| self.tools.definitions(&cx)).await {
-            Ok(definitions) => definitions.map_err(|error| match error.downcast() {
-                Ok(error) => ErrorKind::User(*error),
-                Err(error) => ErrorKind::Tools(error),
+            Ok(definitions) => definitions.map_err(|error| match Error::of_host(error) {
+                Ok(error) => error,
+                Err(error) => Error::Tools(error),
             }),
             Err(Panicked(what)) => {
-                Err(ErrorKind::Tools(format!("a toolset or a wrapper {what}").into()))
+                Err(Error::Tools(format!("a toolset or a wrapper {what}").into()))
             }
         }
     }
@@ -153,7 +151,7 @@ impl Turn {
         &self,
         suspended: SuspendedTurn,
         answers: &DeferredToolResults,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         let turn = self.taking_up(&suspended);
         let run = boxed(|| TurnRun::from_suspended(&turn, suspended)).await;
         let run = run.map_err(|error| error.into_parts().0)?;

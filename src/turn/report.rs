@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::call::{Execution, Said, SharedError, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{Answered, DeferredToolRequests};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::outcome::Outcome;
 
 /// The result of one response: a report per call, in model order, and the suspended state if calls are pending.
@@ -55,9 +55,9 @@ impl TurnReport {
         Self { calls, suspended, closed_asks }
     }
 
-    /// The asks of calls that have their results. They are closed in the transaction that saves these results (rule
-    /// L5).
-    pub(crate) fn closed_asks(&self) -> impl Iterator<Item = &String> {
+    /// The ids of the asks of calls that have their results, in a run that its caller saves: they are closed in the
+    /// transaction that saves these results ([`Lease::end`](crate::ledger::Lease::end), rule L5).
+    pub fn closed_asks(&self) -> impl Iterator<Item = &String> {
         self.closed_asks.iter()
     }
 
@@ -180,30 +180,36 @@ impl CallReport {
 pub struct TurnError(Box<Inner>);
 
 struct Inner {
-    kind: ErrorKind,
+    error: Error,
     suspended: Option<SuspendedTurn>,
     report: TurnReport,
 }
 
 impl TurnError {
     /// An error before any call has run.
-    pub(super) fn before(kind: ErrorKind) -> Self {
-        Self(Box::new(Inner { kind, suspended: None, report: TurnReport::default() }))
+    pub(super) fn before(error: Error) -> Self {
+        Self(Box::new(Inner { error, suspended: None, report: TurnReport::default() }))
     }
 
     /// An error before a suspended response was changed.
-    pub(super) fn with_state(kind: ErrorKind, suspended: SuspendedTurn) -> Self {
-        Self(Box::new(Inner { kind, suspended: Some(suspended), report: TurnReport::default() }))
+    pub(super) fn with_state(error: Error, suspended: SuspendedTurn) -> Self {
+        Self(Box::new(Inner { error, suspended: Some(suspended), report: TurnReport::default() }))
     }
 
-    pub(super) fn after(kind: ErrorKind, suspended: SuspendedTurn, report: TurnReport) -> Self {
-        Self(Box::new(Inner { kind, suspended: Some(suspended), report }))
+    pub(super) fn after(error: Error, suspended: SuspendedTurn, report: TurnReport) -> Self {
+        Self(Box::new(Inner { error, suspended: Some(suspended), report }))
     }
 
-    /// The kind of the error, to match on.
+    /// What went wrong, with its details.
     #[must_use]
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0.kind
+    pub fn error(&self) -> &Error {
+        &self.0.error
+    }
+
+    /// Which error it is, without the details.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.error.kind()
     }
 
     /// The state of the response, to resume from: calls that ran are settled and do not run again (rule T9). `None` if
@@ -229,21 +235,21 @@ impl TurnError {
         &mut self.0.report
     }
 
-    pub(crate) fn into_parts(self) -> (ErrorKind, Option<SuspendedTurn>, TurnReport) {
-        (self.0.kind, self.0.suspended, self.0.report)
+    pub(crate) fn into_parts(self) -> (Error, Option<SuspendedTurn>, TurnReport) {
+        (self.0.error, self.0.suspended, self.0.report)
     }
 }
 
 impl fmt::Display for TurnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.kind.fmt(f)
+        self.0.error.fmt(f)
     }
 }
 
 impl fmt::Debug for TurnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TurnError")
-            .field("kind", &self.0.kind)
+            .field("error", &self.0.error)
             .field("report", &self.0.report)
             .finish_non_exhaustive()
     }
@@ -251,6 +257,6 @@ impl fmt::Debug for TurnError {
 
 impl std::error::Error for TurnError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.kind.source()
+        self.0.error.source()
     }
 }

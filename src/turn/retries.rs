@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::call_state::{CallState, State};
 use super::report::TurnReport;
 use crate::deferred::Answered;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::outcome::Outcome;
 
 /// The retries that each tool may cost within one run, and those it has cost so far.
@@ -37,14 +37,14 @@ impl Retries {
     }
 
     /// Counts one failure of a tool that the model should have called and did not, or refuses it.
-    pub(crate) fn spend_on(&mut self, tool: &str) -> Result<(), ErrorKind> {
+    pub(crate) fn spend_on(&mut self, tool: &str) -> Result<(), Error> {
         let spent = self.spent.entry(tool.to_owned()).or_default();
         if *spent >= self.max {
             let problem = format!(
                 "it has answered with text where `{tool}` has to be called, more often than it may be retried ({}, see `Agent::max_retries`)",
                 self.max
             );
-            return Err(ErrorKind::ModelBehavior { problem, ids: Vec::new() });
+            return Err(Error::ModelBehavior { problem, ids: Vec::new() });
         }
         *spent += 1;
         Ok(())
@@ -56,7 +56,7 @@ impl Retries {
         &self,
         calls: &[CallState],
         own: impl Fn(&str) -> Option<u32>,
-    ) -> Option<ErrorKind> {
+    ) -> Option<Error> {
         let call = calls.iter().find(|call| {
             let State::Settled(outcome) = &call.state else { return false };
             let spent = self.spent.get(call.call.name()).copied().unwrap_or_default();
@@ -71,7 +71,7 @@ impl Retries {
         let problem = format!(
             "tool `{tool}` has failed more often than it may be retried ({max}, see {see})"
         );
-        Some(ErrorKind::ModelBehavior { problem, ids: vec![call.call.id().to_owned()] })
+        Some(Error::ModelBehavior { problem, ids: vec![call.call.id().to_owned()] })
     }
 }
 

@@ -13,7 +13,7 @@ use super::snapshot::{StoredCall, SuspendedTurn};
 use super::{batch, checks};
 use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::{BoxError, ErrorKind, UsageLimitExceeded, UserError};
+use crate::error::{BoxError, Error, UsageLimitExceeded};
 use crate::handler::Stopped;
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
@@ -134,13 +134,13 @@ impl<'a> TurnRun<'a> {
     async fn ask(
         &self,
         requests: &DeferredToolRequests,
-    ) -> Option<Result<DeferredToolResults, ErrorKind>> {
+    ) -> Option<Result<DeferredToolResults, Error>> {
         let handler = self.turn.handler.as_ref()?;
         let (name, cx) = (handler.name().into_owned(), self.turn.context());
-        let failed = |source: BoxError| match source.downcast::<UserError>() {
-            Ok(error) => ErrorKind::User(*error),
-            Err(source) if source.is::<Stopped>() => ErrorKind::Stopped,
-            Err(source) => ErrorKind::Handler { name, source },
+        let failed = |source: BoxError| match Error::of_host(source) {
+            Ok(error) => error,
+            Err(source) if source.is::<Stopped>() => Error::Stopped,
+            Err(source) => Error::Handler { name, source },
         };
         Some(match catch_panic(|| handler.handle(&cx, requests)).await {
             Ok(answers) => answers.map_err(failed),
@@ -258,7 +258,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    pub(super) fn fail(mut self, kind: ErrorKind) -> TurnError {
+    pub(super) fn fail(mut self, kind: Error) -> TurnError {
         // With a ledger the asks stay open instead, and the run can be resumed (rule S8).
         if kind.is_stopped() && self.turn.durability.is_none() {
             self.close_open("a person stopped the run", false);
@@ -276,7 +276,7 @@ impl<'a> TurnRun<'a> {
         if let Some(suspended) = report.suspended()
             && let Err(error) = suspended.check_storable()
         {
-            return Err(TurnError::after(ErrorKind::User(error), suspended.clone(), report));
+            return Err(TurnError::after(Error::User(error), suspended.clone(), report));
         }
         match (turn.close_asks(&mut report).await, state) {
             (Err(kind), Some(state)) => Err(TurnError::after(kind, state, report)),
@@ -299,13 +299,13 @@ impl<'a> TurnRun<'a> {
 
 impl Turn {
     /// Closes the asks of calls that have their results, unless the code that saves the run closes them (rule L5).
-    async fn close_asks(&self, report: &mut TurnReport) -> Result<(), ErrorKind> {
+    async fn close_asks(&self, report: &mut TurnReport) -> Result<(), Error> {
         let Some(durability) = self.durability.as_ref().filter(|_| !self.closes_later) else {
             return Ok(());
         };
         match &report.take_closed_asks()[..] {
             [] => Ok(()),
-            asks => durability.close(asks).await.map_err(ErrorKind::Ledger),
+            asks => durability.close(asks).await.map_err(Error::Ledger),
         }
     }
 
@@ -324,11 +324,11 @@ impl Turn {
 
 /// Settles a call that has failed with an error that is not for the model, and returns the error. A call whose agent
 /// has failed stays open, so that the agent can be resumed.
-fn broken(call: &mut CallState) -> Option<ErrorKind> {
+fn broken(call: &mut CallState) -> Option<Error> {
     let id = call.call.id().to_owned();
     if let Some(kind) = call.failed.take() {
         let agent = call.call.name().to_owned();
-        return Some(ErrorKind::Agent { id, agent, source: Box::new(kind) });
+        return Some(Error::Agent { id, agent, source: Box::new(kind) });
     }
     let State::Broken(_) = call.state else { return None };
     let ended = State::Settled(match call.execution {
@@ -342,26 +342,26 @@ fn broken(call: &mut CallState) -> Option<ErrorKind> {
 }
 
 /// Combines the errors of two calls: the first one counts, but equal usage limit errors become one with all ids.
-fn first_of(first: ErrorKind, later: ErrorKind) -> ErrorKind {
+fn first_of(first: Error, later: Error) -> Error {
     match (first, later) {
         (
-            ErrorKind::UsageLimit { exceeded, mut ids },
-            ErrorKind::UsageLimit { ids: more, exceeded: same },
+            Error::UsageLimit { exceeded, mut ids },
+            Error::UsageLimit { ids: more, exceeded: same },
         ) if exceeded == same => {
             ids.extend(more);
-            ErrorKind::UsageLimit { exceeded, ids }
+            Error::UsageLimit { exceeded, ids }
         }
         (first, _) => first,
     }
 }
 
-fn kind_of(id: String, tool: &str, error: BoxError) -> ErrorKind {
-    let error = match error.downcast::<UserError>() {
-        Ok(error) => return ErrorKind::User(*error),
+fn kind_of(id: String, tool: &str, error: BoxError) -> Error {
+    let error = match Error::of_host(error) {
+        Ok(error) => return error,
         Err(error) => error,
     };
     match error.downcast::<UsageLimitExceeded>() {
-        Ok(exceeded) => ErrorKind::UsageLimit { exceeded: *exceeded, ids: vec![id] },
-        Err(source) => ErrorKind::Tool { id, tool: tool.to_owned(), source },
+        Ok(exceeded) => Error::UsageLimit { exceeded: *exceeded, ids: vec![id] },
+        Err(source) => Error::Tool { id, tool: tool.to_owned(), source },
     }
 }

@@ -12,7 +12,7 @@ use super::snapshot::SuspendedRun;
 use crate::args::Args;
 use crate::call::{Behind, Inherited, RunInfo, ToolDefinition};
 use crate::deferred::DeferredToolResults;
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::outcome::Outcome;
 
 /// An agent behind a tool.
@@ -27,7 +27,7 @@ pub(crate) trait SubAgent: Send + Sync {
         durability: Option<Arc<dyn Durability>>,
         run: &'a SuspendedRun,
         answers: &'a DeferredToolResults,
-    ) -> BoxFuture<'a, Result<(), ErrorKind>>;
+    ) -> BoxFuture<'a, Result<(), Error>>;
 }
 
 /// Wraps an agent for the definition of its tool, which does not know the type.
@@ -74,5 +74,5 @@ pub(crate) enum SubAgentEnd {
     /// The agent is suspended with pending calls.
     Suspended(Box<SuspendedRun>),
     /// The agent was stopped by an error, and can be resumed from the snapshot.
-    Failed(ErrorKind, Box<SuspendedRun>),
+    Failed(Error, Box<SuspendedRun>),
 }

@@ -29,7 +29,8 @@ impl SuspendedRun {
     /// only from your own store (rule A6).
     ///
     /// ```no_run
-    /// # use countersign::{Agent, DeferredToolResults, Message, RunError, SuspendedRun};
+    /// # use countersign::agent::RunError;
+    /// # use countersign::{Agent, DeferredToolResults, Message, SuspendedRun};
     /// # async fn example(agent: Agent, history: Vec<Message>) -> Result<(), RunError> {
     /// let run = SuspendedRun::from_trusted_history(history);
     /// let run = agent.resume(run, DeferredToolResults::new().approve("call_1")).await?;

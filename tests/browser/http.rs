@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{Answer, Ask, AskState, Quorum};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Quorum};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -224,7 +225,7 @@ async fn every_refusal_has_its_status_and_its_word() {
     }
     let body = json!({"verdict": "approve", "fingerprint": "0".repeat(64)});
     assert_eq!(refused(send(&body.to_string()).await), is(422, "mismatch"));
-    let long = "x".repeat(70_000);
+    let long = "x".repeat(1_100_000);
     let body = json!({"verdict": "deny", "fingerprint": fingerprint, "message": long});
     assert_eq!(refused(send(&body.to_string()).await), is(413, "too_large"));
     for id in [&*"0".repeat(32), "x", "%00", "%27%20OR%201=1--", "..%2f..", "é"] {
@@ -368,14 +369,26 @@ async fn sql_in_any_field_is_text_over_postgres() {
 async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
     let place = Place::sqlite().await;
     let (server, ann, _) = one_ask(&place).await;
-    for path in ["/", "/page.js", "/card.js", "/page.css", "/icon.svg", "/api/asks", "/nothing"] {
+    let page = ann.request(Method::GET, "/").send().await.unwrap().text().await.unwrap();
+    let files = page.split(['"', '\'']).filter(|it| it.starts_with("/files/"));
+    let files: Vec<_> = files.map(str::to_owned).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    let other = ["/", "/api/asks", "/nothing", "/files/0000/page.js", "/demo", "/login"];
+    for path in files.iter().map(String::as_str).chain(other) {
         let reply = ann.request(Method::GET, path).send().await.unwrap();
+        if ["/demo", "/login"].contains(&path) {
+            let policy = reply.headers()["content-security-policy"].to_str().unwrap();
+            assert!(policy.starts_with("default-src 'none'; "), "{path}: {policy}");
+            continue;
+        }
         let header = |name: &str| reply.headers()[name].to_str().unwrap().to_owned();
         let policy = header("content-security-policy");
         assert!(policy.starts_with("default-src 'none'; "), "{path}: {policy}");
         assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"));
         assert_eq!(header("x-content-type-options"), "nosniff");
-        assert_eq!(header("cache-control"), "no-store");
+        // A file has its version in its address, and may be kept.
+        let kept = header("cache-control").contains("immutable");
+        assert_eq!(kept, files.iter().any(|file| file == path), "{path}");
         let text = reply.text().await.unwrap().replace("http://www.w3.org/2000/svg", "");
         for word in
             ["http://", "https://", "innerHTML", "eval(", "onclick=", "style=\"", "document.write"]
@@ -491,6 +504,129 @@ async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters
         let (status, refused) = ann.get(&format!("/api/asks?{wrong}")).await;
         assert_eq!((status, &refused["error"]), (422, &json!("bad_request")), "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn a_page_of_another_version_decides_nothing() {
+    let place = Place::sqlite().await;
+    let (_server, ann, ask) = one_ask(&place).await;
+    for path in [path(&ask), "/api/decisions".to_owned(), "/api/states".to_owned()] {
+        let request = ann.request(Method::POST, &path).header("countersign-page", "0123456789abcdef");
+        let (status, refused) = said(request.json(&yes(&ask))).await;
+        assert_eq!((status, &refused["error"]), (412, &json!("other_version")), "{path}");
+    }
+    still_waits(&place).await;
+    let version = ann.get("/api/me").await.1["version"].as_str().unwrap().to_owned();
+    let request = ann.request(Method::POST, &path(&ask)).header("countersign-page", version);
+    assert_eq!(said(request.json(&yes(&ask))).await.1["result"], "won");
+}
+
+#[tokio::test]
+async fn many_are_decided_at_once_each_by_its_own_fingerprint() {
+    // S6: "select and decide many, each bound to its own fingerprint".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let ann = Client::of(&server.url, "ann").await;
+    let calls: Vec<_> = (0..5).map(|n| format!(r#"delete_file {{"path": "{n}"}}"#)).collect();
+    ann.start(&calls.join("\n")).await;
+    let asks = ann.get("/api/asks").await.1["asks"].as_array().unwrap().clone();
+    let (first, second, third) = (&asks[0], &asks[1], &asks[2]);
+    let about = |ask: &Value, more: Value| {
+        let mut about = json!({"id": ask["id"], "fingerprint": ask["fingerprint"]});
+        about.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        about
+    };
+    let decisions = json!({"decisions": [
+        about(first, json!({"verdict": "approve"})),
+        about(second, json!({"verdict": "approve", "fingerprint": first["fingerprint"]})),
+        about(third, json!({"verdict": "deny", "message": "no"})),
+        about(third, json!({"verdict": "approve"})),
+        {"id": "0".repeat(32), "fingerprint": "x", "verdict": "approve"},
+    ]});
+    let (status, said) = ann.post("/api/decisions", &decisions).await;
+    assert_eq!(status, 200, "{said}");
+    let results = said["results"].as_array().unwrap();
+    let word = |n: usize| results[n]["result"].as_str().or(results[n]["error"].as_str()).unwrap();
+    let words: Vec<_> = (0..5).map(word).collect();
+    assert_eq!(words, ["won", "mismatch", "won", "already_decided", "unknown_ask"]);
+    assert_eq!(ann.get("/api/asks").await.1["total"], 3, "the others are still pending");
+    let too_many: Vec<_> = (0..501).map(|_| about(second, json!({"verdict": "approve"}))).collect();
+    assert_eq!(ann.post("/api/decisions", &json!({"decisions": too_many})).await.0, 422);
+}
+
+#[tokio::test]
+async fn the_list_is_searched_filtered_and_ordered_by_the_server() {
+    // S6: "search; filter by agent, tool, run, requester".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let (ann, bob) = (Client::of(&server.url, "ann").await, Client::of(&server.url, "bob").await);
+    ann.start("delete_file {\"path\": \"Invoices/a.pdf\"}\nsend_report {\"to\": \"x\"}").await;
+    bob.start("cleaner {\"prompt\": \"delete_file {\\\"path\\\": \\\"tmp/b\\\"}\"}\nsend_report {\"to\": \"y\"}").await;
+    let find = async |query: &str| {
+        let (status, list) = ann.get(&format!("/api/asks?{query}")).await;
+        assert_eq!((status, &list["total"]), (200, &json!(4)), "{query}: {list}");
+        let asks = list["asks"].as_array().unwrap().clone();
+        assert_eq!(list["matches"], asks.len(), "{query}");
+        asks.iter().map(|ask| ask["view"]["headline"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(find("q=invoices+delete").await.len(), 1, "words, in any case and order");
+    assert_eq!(find("q=invoices+tmp").await.len(), 0);
+    assert_eq!(find("tool=send_report").await.len(), 2);
+    assert_eq!(find("requester=BOB").await.len(), 2);
+    assert_eq!(find("agent=root/cleaner").await.len(), 1);
+    assert_eq!(find("tool=send_report&requester=bob").await.len(), 1);
+    let oldest = find("sort=oldest").await;
+    let newest = find("sort=newest").await;
+    assert_eq!((oldest[0].contains("Invoices") || oldest[0].contains("\"x\""), newest.len()), (true, 4));
+    let runs: Vec<_> = ann.get("/api/asks?group=run&sort=newest").await.1["asks"].as_array().unwrap().iter().map(|ask| ask["run"].clone()).collect();
+    assert_eq!((&runs[0] == &runs[1], &runs[2] == &runs[3]), (true, true), "{runs:?}");
+    let filters = ann.get("/api/asks").await.1["filters"].clone();
+    assert_eq!(filters["tool"]["values"].as_array().unwrap().len(), 2);
+    assert_eq!(ann.get("/api/asks?sort=random").await.0, 422);
+    assert_eq!(ann.get(&format!("/api/asks?q={}", "x".repeat(600))).await.0, 422);
+}
+
+#[tokio::test]
+async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
+    // S9: "History by date with search, filter, who, why, link to the run and its conversation; verify and export".
+    let place = Place::sqlite().await;
+    let server = place.server(&["--workers", "0"]);
+    let (ann, bob) = (Client::of(&server.url, "ann").await, Client::of(&server.url, "bob").await);
+    ann.start("delete_file {\"path\": \"a\"}\ndelete_file {\"path\": \"b\"}\nsend_report {\"to\": \"x\"}").await;
+    let asks = ann.get("/api/asks").await.1["asks"].as_array().unwrap().clone();
+    assert_eq!(bob.post(&path(&asks[0]), &yes(&asks[0])).await.0, 200);
+    let no = json!({"verdict": "deny", "fingerprint": asks[1]["fingerprint"], "message": "<b>not</b> today"});
+    assert_eq!(ann.post(&path(&asks[1]), &no).await.0, 200);
+    let found = async |query: &str| {
+        let (status, list) = ann.get(&format!("/api/history?{query}")).await;
+        assert_eq!(status, 200, "{query}: {list}");
+        list["asks"].as_array().unwrap().len()
+    };
+    assert_eq!((found("").await, found("who=BOB").await, found("answer=deny").await), (2, 1, 1));
+    assert_eq!((found("q=today").await, found("q=yesterday").await, found("to=1").await), (1, 0, 0));
+    assert_eq!((found("from=1").await, found("limit=1").await), (2, 1));
+    let first = ann.get("/api/history?limit=1").await.1;
+    let rest = format!("limit=5&after={}", first["next"].as_str().unwrap());
+    assert_eq!(found(&rest).await, 1);
+    assert_eq!(first["asks"][0]["view"]["questions"][0]["asked_by"], "Policy", "why it was asked");
+
+    let run = asks[0]["run"].as_str().unwrap();
+    let told = ann.get(&format!("/api/runs/{run}")).await.1;
+    let parts = told["conversation"]["parts"].as_array().unwrap();
+    assert_eq!((parts[0]["from"].as_str(), told["asks"].as_array().unwrap().len()), (Some("user"), 3));
+    assert!(parts.iter().any(|part| part["from"] == "call"), "{told}");
+    assert_eq!(ann.get("/api/runs/unknown").await.1["error"], "unknown_run");
+
+    let numbers = ann.get("/api/numbers").await.1;
+    assert_eq!((&numbers["waiting"], &numbers["decided"], &numbers["denied_per_mille"]), (&json!(1), &json!(2), &json!(500)));
+    assert!(numbers["p95_ms"].as_i64() >= numbers["p50_ms"].as_i64(), "{numbers}");
+
+    let (status, verified) = ann.post("/api/verify", &json!({})).await;
+    assert_eq!((status, &verified["ok"]), (200, &TRUE), "{verified}");
+    let log = ann.request(Method::GET, "/api/export").send().await.unwrap().text().await.unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len() as u64 - 1, verified["entries"].as_u64().unwrap());
+    assert_eq!(lines.last().unwrap()["end"], true, "an export says that it is whole");
 }
 
 /// L8: "A row that was changed or removed outside of the ledger is refused", and keeps no other from being decided.

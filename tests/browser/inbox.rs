@@ -1,7 +1,8 @@
 //! The inbox, as people use it; and what the ledger has of it: one winner for each decision, each call run once.
 
 use countersign::Args;
-use countersign::ledger::{Answer, AskState, Record};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Record};
 use serde_json::{Value, json};
 
 use crate::player::play;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::ledger::{Answer, AskState};
+use countersign::deferred::Answer;
+use countersign::ledger::AskState;
 use serde_json::json;
 
 use crate::http::Client;

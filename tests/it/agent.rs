@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::{RunError, text};
+use countersign::handler::{DenyAll, danger_approve_all};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolReturn;
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelRequest,
-    ModelResponse, RequestPart, ReturnKind, RunError, RunEvent, SuspendedRun, ToolError,
-    ToolReturn, ToolsExt, UserError, danger_approve_all, text,
+    Agent, AnswerError, BoxError, DeferredToolResults, Error, Message, Model, SuspendedRun,
+    ToolError, ToolsExt, UserError,
 };
 use serde_json::{Value, json};
 
@@ -127,7 +132,7 @@ async fn calls_that_nobody_answers_are_an_error_that_names_the_fix_and_loses_not
     let agent = Agent::new(Scripted::new([two()]), asking(&recorder));
     let error = agent.run("go").await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["c2"])
+        matches!(error.error(), Error::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["c2"])
     );
     assert!(error.to_string().contains("or_deferred()"), "{error}");
     let suspended = error.into_suspended();
@@ -142,7 +147,7 @@ async fn every_error_after_something_ran_can_be_resumed_and_runs_nothing_twice()
     let recorder = tools();
     let agent = Agent::new(Scripted::new([two()]).then_fails(), recorder.clone());
     let error = agent.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Model(_)), "{error:?}");
+    assert!(matches!(error.error(), Error::Model(_)), "{error:?}");
     let run = agent.resume(error.into_suspended(), DeferredToolResults::new()).await.unwrap();
     assert_eq!(run.text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
@@ -154,7 +159,7 @@ async fn every_error_after_something_ran_can_be_resumed_and_runs_nothing_twice()
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), recorder.clone());
     let error: RunError = agent.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { id, .. } if id == "c2"), "{error:?}");
+    assert!(matches!(error.error(), Error::Tool { id, .. } if id == "c2"), "{error:?}");
     assert_eq!(error.turns()[0].calls()[0].outcome().word(), "returned");
     let stored = serde_json::to_string(error.suspended()).unwrap();
     let suspended: SuspendedRun = serde_json::from_str(&stored).unwrap();
@@ -171,7 +176,7 @@ async fn a_response_with_duplicate_ids_is_an_error_and_the_history_stays_usable(
     let recorder = tools();
     let agent = Agent::new(Scripted::new([same]), recorder.clone());
     let error = agent.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { .. }), "{error:?}");
+    assert!(matches!(error.error(), Error::ModelBehavior { .. }), "{error:?}");
     assert!(recorder.ran().is_empty());
     let run = agent.resume(error.into_suspended(), DeferredToolResults::new()).await.unwrap();
     assert_eq!(run.text(), Some("done"));
@@ -203,7 +208,7 @@ async fn what_waits_can_be_closed_to_go_on_with_a_new_message() {
 
     let history = suspended.history().to_vec();
     let error = agent.run("never mind").history(history).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
+    assert!(matches!(error.error(), Error::User(UserError::History { .. })), "{error:?}");
 
     let history = suspended.close("the user said something else");
     let expected = [("c1", ReturnKind::Success), ("c2", ReturnKind::Failed)]
@@ -253,14 +258,14 @@ async fn answers_without_anything_that_waits_and_empty_starts_are_errors() {
     let error =
         agent.resume(empty(&run), DeferredToolResults::new().approve("c1")).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1"])
+        matches!(error.error(), Error::Answers(AnswerError::Unknown { ids }) if ids == &["c1"])
     );
     let error = agent.resume(empty(&run), DeferredToolResults::new()).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::History { .. })), "{error:?}");
+    assert!(matches!(error.error(), Error::User(UserError::History { .. })), "{error:?}");
 }
 
 /// A run of which nothing is left.
-fn empty(run: &countersign::RunResult) -> SuspendedRun {
+fn empty(run: &countersign::agent::RunResult) -> SuspendedRun {
     let stored =
         json!({"version": 1, "run_id": run.run_id(), "responses": 0, "history": [], "turn": null});
     serde_json::from_value(stored).unwrap()
@@ -349,7 +354,7 @@ fn a_history_has_the_shape_of_pydantic_ai() {
 #[tokio::test]
 async fn the_model_can_be_told_that_a_person_edited_its_call() {
     // A2: History keeps what the model sent, and can tell the model that a human edited the call.
-    let edits = countersign::handler_fn_sync(|_, requests| {
+    let edits = countersign::handler::handler_fn_sync(|_, requests| {
         requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
     });
     let model = Scripted::new([two()]);
@@ -436,7 +441,7 @@ async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
     let again = DeferredToolResults::new().approve("c2").approve("c1").result("c1", 1);
     let error = agent.resume(suspended, again).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["c1", "c2"])
+        matches!(error.error(), Error::Answers(AnswerError::Unknown { ids }) if ids == &["c1", "c2"])
     );
     let suspended = error.into_suspended();
     assert_eq!(suspended.history(), history);

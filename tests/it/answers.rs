@@ -1,9 +1,11 @@
 //! The JSON of requests and answers: what is read and what is refused, and its schema. Answers of two people.
 
+use countersign::deferred::ToolApproved;
+use countersign::outcome::{ModelRetry, ToolFailed, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Args, Decision, DeferredToolRequests, DeferredToolResults, ExternalToolset, ModelRetry,
-    ToolApproved, ToolCall, ToolDefinition, ToolFailed, ToolReturn, Tools, ToolsExt, Turn,
-    UserError, decide_fn, schemars,
+    AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, ToolCall,
+    ToolDefinition, Tools, ToolsExt, Turn, decide_fn, schemars,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +38,7 @@ fn an_approval_is_a_bool_or_an_object_of_its_kind() {
     assert_eq!(approved(r#"{"kind":"tool-denied"}"#), false.into());
     assert_eq!(
         approved(r#"{"kind":"tool-denied","message":"m"}"#),
-        countersign::ToolDenied::new("m").into()
+        countersign::outcome::ToolDenied::new("m").into()
     );
 
     for said in [
@@ -207,7 +209,7 @@ async fn batch() -> DeferredToolRequests {
     let asking = Recorder::new(["ask"]).layered(asks);
     let outside = ExternalToolset::new("ext", [ToolDefinition::new("search", json!({}))]);
     let person = Recorder::new(["question"]).id("person").body(|_, _| {
-        Err(countersign::CallDeferred::question().with_metadata("text", "which?").into())
+        Err(countersign::outcome::CallDeferred::question().with_metadata("text", "which?").into())
     });
     let tools = Tools::combined([asking, outside.into(), person.into()]);
     let calls = ["ask", "search", "question"].map(|tool| call(tool, tool, json!({"n": 1})));
@@ -281,8 +283,8 @@ fn requests() -> DeferredToolRequests {
     )
 }
 
-fn contradict(ids: &[&str]) -> Result<DeferredToolResults, UserError> {
-    Err(UserError::AnswersContradict { ids: ids.iter().map(ToString::to_string).collect() })
+fn contradict(ids: &[&str]) -> Result<DeferredToolResults, AnswerError> {
+    Err(AnswerError::Contradictory { ids: ids.iter().map(ToString::to_string).collect() })
 }
 
 // A3: an answer is never overturned, by whoever comes second; not even by the same answer.
@@ -351,23 +353,23 @@ async fn answers_to_different_batches_are_not_joined() {
     let bob = other.answer().deny("b", "no").unchecked();
     assert_eq!(
         ann.clone().merge(bob.clone()),
-        Err(UserError::AnswersForOtherBatch { ids: vec!["a".into(), "b".into()] })
+        Err(AnswerError::OtherBatch { ids: vec!["a".into(), "b".into()] })
     );
     // Bare answers would get fingerprints that nobody gave them.
     let bare = DeferredToolResults::new().approve("b");
-    assert_eq!(ann.clone().merge(bare.clone()), Err(UserError::AnswersNotBound));
-    assert_eq!(bare.merge(ann.clone()), Err(UserError::AnswersNotBound));
+    assert_eq!(ann.clone().merge(bare.clone()), Err(AnswerError::NotBound));
+    assert_eq!(bare.merge(ann.clone()), Err(AnswerError::NotBound));
     let mut forged = serde_json::to_value(&bob).unwrap();
     forged["_countersign"]["batch"] =
         serde_json::to_value(&ann).unwrap()["_countersign"]["batch"].clone();
     let forged: DeferredToolResults = serde_json::from_value(forged).unwrap();
-    assert!(matches!(ann.merge(forged), Err(UserError::AnswersForOtherBatch { .. })));
+    assert!(matches!(ann.merge(forged), Err(AnswerError::OtherBatch { .. })));
 }
 
 // A6: what a handler answers without fingerprints does not get them from the one before it.
 #[tokio::test]
 async fn bare_answers_stay_bare_behind_bound_ones() {
-    use countersign::{HandlerChain, handler_fn_sync};
+    use countersign::handler::{HandlerChain, handler_fn_sync};
 
     let recorder = Recorder::new(["rm"]);
     let chain = |bare: bool| {

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::call::{Phase, ToolKind};
+use countersign::deferred::{ToolApproved, metadata};
 use countersign::{
-    Args, Decision, DeferredToolResults, FunctionToolset, Outcome, Phase, RunContext,
-    SuspendedTurn, ToolApproved, ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt,
-    Turn, TurnReport, UserError, decide_fn, metadata, schemars, tool_fn,
+    AnswerError, Args, Decision, DeferredToolResults, FunctionToolset, Outcome, RunContext,
+    SuspendedTurn, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt, Turn, TurnReport,
+    decide_fn, schemars, tool_fn,
 };
 use serde_json::json;
 use tower::{ServiceBuilder, ServiceExt as _};
@@ -275,7 +277,7 @@ async fn edited_arguments_are_validated_before_anything_executes() {
     let unfit = answers.clone();
     let error = turn.resume(suspended.clone(), answers.build().unwrap()).await.unwrap_err();
     assert!(
-        matches!(error.kind(), countersign::ErrorKind::User(UserError::InvalidOverride { ids, .. }) if ids == &["c2"])
+        matches!(error.error(), countersign::Error::Answers(AnswerError::InvalidArgs { ids, .. }) if ids == &["c2"])
     );
     assert!(pay.ran().is_empty());
     assert_eq!(error.suspended(), Some(&suspended), "bad input loses nothing");
@@ -283,7 +285,7 @@ async fn edited_arguments_are_validated_before_anything_executes() {
     let both =
         unfit.unchecked().approval("c1", ToolApproved::with_args(Args::new().with("invalid", 1)));
     let error = turn.resume(suspended, both).await.unwrap_err();
-    assert_eq!(error.kind().ids(), ["c1", "c2"]);
+    assert_eq!(error.error().ids(), ["c1", "c2"]);
     assert!(pay.ran().is_empty());
 }
 
@@ -334,12 +336,12 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
             })
             .named("O"),
         );
-    let approves = countersign::permission_handler(async |_, _, _| true);
-    let (channel, batches) = countersign::channel(1);
+    let approves = countersign::handler::permission_handler(async |_, _, _| true);
+    let (channel, batches) = countersign::handler::channel(1);
     let turns = [
-        Turn::new(tools.clone()).handler(countersign::danger_approve_all()),
+        Turn::new(tools.clone()).handler(countersign::handler::danger_approve_all()),
         Turn::new(tools.clone()).handler(approves),
-        Turn::new(tools.clone()).handler(countersign::DenyAll::default()),
+        Turn::new(tools.clone()).handler(countersign::handler::DenyAll::default()),
         Turn::new(tools).handler(channel),
     ];
     for turn in turns {
@@ -363,7 +365,7 @@ async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
     let suspended = Turn::new(tools.clone()).run(calls).await.unwrap().into_suspended().unwrap();
     let requests = suspended.requests();
     let error = requests.answer().approve_tool("pay").build().unwrap_err();
-    assert_eq!(error, UserError::AnswersMissing { ids: vec!["c2".into()] });
+    assert_eq!(error, AnswerError::Missing { ids: vec!["c2".into()] });
     let answers = requests.answer().approve_tool("pay").leave_rest().build().unwrap();
     assert_eq!(words(&resume(tools, suspended, answers).await), ["returned", "deferred"]);
     assert_eq!(pay.ids(), ["c1"]);
@@ -390,8 +392,8 @@ async fn answers_of_the_right_batch_with_another_fingerprint_for_a_call_are_refu
         let error = Turn::new(tools.clone()).resume(suspended.clone(), changed).await.unwrap_err();
         assert!(
             matches!(
-                error.kind(),
-                countersign::ErrorKind::User(UserError::AnswersForOtherBatch { ids }) if ids == &["c2"]
+                error.error(),
+                countersign::Error::Answers(AnswerError::OtherBatch { ids }) if ids == &["c2"]
             ),
             "{error}"
         );
@@ -452,20 +454,14 @@ async fn answers_for_another_batch_are_refused_and_bare_ones_can_be() {
     let late = first.requests().answer().approve("c1").build().unwrap();
     let error = Turn::new(tools.clone()).resume(second.clone(), late).await.unwrap_err();
     assert!(
-        matches!(
-            error.kind(),
-            countersign::ErrorKind::User(UserError::AnswersForOtherBatch { .. })
-        ),
+        matches!(error.error(), countersign::Error::Answers(AnswerError::OtherBatch { .. })),
         "{error}"
     );
 
     let bare = DeferredToolResults::new().approve("c1");
     let strict = Turn::new(tools.clone()).require_bound_answers();
     let error = strict.resume(second.clone(), bare.clone()).await.unwrap_err();
-    assert!(
-        matches!(error.kind(), countersign::ErrorKind::User(UserError::AnswersNotBound)),
-        "{error}"
-    );
+    assert!(matches!(error.error(), countersign::Error::Answers(AnswerError::NotBound)), "{error}");
     assert!(pay.ran().is_empty());
     assert_eq!(words(&resume(tools, second, bare).await), ["returned"]);
 }
@@ -542,11 +538,11 @@ async fn a_no_is_final() {
     let report = resume(pay.clone(), suspended, no).await;
     assert_eq!(content(&report, 0), "not today");
 
-    let chain = countersign::HandlerChain::new()
-        .with(countersign::handler_fn_sync(|_, requests| {
+    let chain = countersign::handler::HandlerChain::new()
+        .with(countersign::handler::handler_fn_sync(|_, requests| {
             requests.answer().deny("c1", "no").build()
         }))
-        .with(countersign::danger_approve_all());
+        .with(countersign::handler::danger_approve_all());
     let report =
         Turn::new(pay.clone().approval_required()).handler(chain).run(one()).await.unwrap();
     assert_eq!(content(&report, 0), "no");

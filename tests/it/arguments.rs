@@ -1,8 +1,11 @@
 //! How deep arguments and stored states may be nested (rules T5, L7).
 
+use countersign::agent::text;
+use countersign::deferred::ToolApproved;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, Args, Decision, DeferredToolResults, ErrorKind, ModelResponse, SuspendedTurn,
-    ToolApproved, ToolCall, ToolsExt, Turn, UserError, decide_fn, text,
+    Agent, AnswerError, Args, Decision, DeferredToolResults, Error, SuspendedTurn, ToolCall,
+    ToolsExt, Turn, UserError, decide_fn,
 };
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;
@@ -84,7 +87,7 @@ async fn edited_arguments_that_are_nested_too_deep_are_refused_before_anything_r
     };
     let error = turn.resume(suspended.clone(), edited(65)).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::InvalidOverride { ids, .. }) if ids == &["a"]),
+        matches!(error.error(), Error::Answers(AnswerError::InvalidArgs { ids, .. }) if ids == &["a"]),
         "{error}"
     );
     assert!(error.to_string().contains("nested more than 64 levels deep"), "{error}");
@@ -103,11 +106,11 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     let tools = list.clone().approval_required_if(|_, call| call.name() == "pay");
     let calls =
         || vec![ToolCall::new("a", "list", json!({})), ToolCall::new("b", "pay", json!({}))];
-    let too_deep = |kind: &ErrorKind| matches!(kind, ErrorKind::User(UserError::StateTooDeep { levels, max: 120 }) if *levels > 150);
+    let too_deep = |kind: &Error| matches!(kind, Error::User(UserError::StateTooDeep { levels, max: 120 }) if *levels > 150);
 
     let turn = Turn::new(tools.clone());
     let error = turn.run(calls()).await.unwrap_err();
-    assert!(too_deep(error.kind()), "{error}");
+    assert!(too_deep(error.error()), "{error}");
     assert_eq!(words(error.report()), ["returned", "deferred"]);
     let suspended = error.into_suspended().unwrap();
     assert!(serde_json::to_string(&suspended).unwrap_err().to_string().contains("levels deep"));
@@ -118,7 +121,7 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     let model = Scripted::new([ModelResponse::calls(calls())]);
     let agent = Agent::new(model, tools).output(text().or_deferred());
     let error = agent.run("go").await.unwrap_err();
-    assert!(too_deep(error.kind()), "{error}");
+    assert!(too_deep(error.error()), "{error}");
     let suspended = error.into_suspended();
     assert!(serde_json::to_string(&suspended).is_err());
     let answers = suspended.requests().answer().approve("b").build().unwrap();
@@ -129,7 +132,7 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     let asks = decide_fn(|_| Decision::ask("sure?").with_metadata("deep", nested(150)));
     let turn = Turn::new(list.layered(asks));
     let error = turn.run(calls()).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::StateTooDeep { .. })), "{error}");
+    assert!(matches!(error.error(), Error::User(UserError::StateTooDeep { .. })), "{error}");
 }
 
 #[test]

@@ -3,13 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::{AskHistory, ToolKind};
+use countersign::handler::{DenyAll, Stopped, handler_fn_sync};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+use countersign::model::ModelResponse;
+use countersign::outcome::ApprovalRequired;
 use countersign::show::{CallView, Limits};
 use countersign::{
-    Agent, ApprovalRequired, Args, AskHistory, Decision, DeferredToolRequests, DeferredToolResults,
-    DenyAll, FunctionToolset, ModelResponse, RunContext, Stopped, SuspendedRun, SuspendedTurn,
-    ToolCall, ToolDefinition, ToolError, ToolKind, Tools, ToolsExt, Turn, UserError, decide_fn,
-    handler_fn_sync, text,
+    Agent, AnswerError, Args, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset,
+    RunContext, SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition, ToolError, Tools, ToolsExt,
+    Turn, decide_fn,
 };
 use serde_json::{Value, json};
 
@@ -499,7 +503,7 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
         if shown.len() == 2 {
             clock.fetch_add(10_000, Ordering::SeqCst);
         } else {
-            let no = countersign::ledger::Answer::Deny { message: "keep it".into() };
+            let no = countersign::deferred::Answer::Deny { message: "keep it".into() };
             ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no).await.unwrap();
         }
         let decided: DeferredToolResults = agent.decisions(&suspended).await.unwrap();
@@ -545,5 +549,5 @@ async fn equal_calls_of_a_batch_are_one_group() {
 
     // Each of a group is answered by itself.
     let answers = requests.answer().deny("a", "no").leave_rest().build();
-    assert_eq!(answers.map_err(|error: UserError| error.ids()).map(|_| ()), Ok(()));
+    assert_eq!(answers.map_err(|error: AnswerError| error.ids()).map(|_| ()), Ok(()));
 }

@@ -1,6 +1,7 @@
 //! One response through the stack: allowed, denied, asked about, approved.
 
-use countersign::{Decision, ToolsExt, Turn, danger_approve_all, decide_fn};
+use countersign::handler::danger_approve_all;
+use countersign::{Decision, ToolsExt, Turn, decide_fn};
 use serde_json::json;
 
 use crate::support::{Recorder, call, content, words};

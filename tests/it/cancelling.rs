@@ -4,7 +4,8 @@ use std::future::Future as _;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use countersign::{Decision, ToolCall, ToolsExt, Turn, danger_approve_all, decide_fn, from_fn};
+use countersign::handler::danger_approve_all;
+use countersign::{Decision, ToolCall, ToolsExt, Turn, decide_fn, from_fn};
 use serde_json::json;
 
 use crate::properties::foreign::{Foreign, Mischief};

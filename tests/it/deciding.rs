@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::decision::{ToolBlocked, ToolDecision};
+use countersign::middleware::{Chain, ToolCallError, danger_first_decision_wins, when};
+use countersign::outcome::ToolFailed;
 use countersign::{
-    Args, BoxError, Chain, Decision, Outcome, RunContext, ToolBlocked, ToolCall, ToolCallError,
-    ToolDecision, ToolFailed, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnReport,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Args, BoxError, Decision, Outcome, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt,
+    Tools, ToolsExt, Turn, TurnReport, decide_fn, from_fn,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -73,7 +75,7 @@ async fn a_denial_reaches_the_model_verbatim_and_nobody_is_asked() {
     let tools = Recorder::new(["read"])
         .layered(decide_fn(|_| Decision::ask("outer")))
         .layered(decide_fn(|_| Decision::deny("  Not \u{1b}[31mtoday.\n")));
-    let handler = countersign::handler_fn_sync(|_, _| {
+    let handler = countersign::handler::handler_fn_sync(|_, _| {
         Err::<countersign::DeferredToolResults, _>("must not be asked")
     });
     let report =
@@ -477,7 +479,7 @@ async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
     let recorder = Recorder::new(["read"]);
     let turn = Turn::new(recorder.clone().filtered(|_, _| panic!("oh")));
     let error = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap_err();
-    assert!(matches!(error.kind(), countersign::ErrorKind::Tools(_)), "{error:?}");
+    assert!(matches!(error.error(), countersign::Error::Tools(_)), "{error:?}");
     let report = run(recorder.clone().approval_required_if(|_, _| panic!("oh"))).await;
     assert_eq!(words(&report), ["denied"]);
     assert!(recorder.ran().is_empty());

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::ModelResponse;
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, ApprovalRequired, Args, CallDeferred, ErrorKind, ExternalToolset, FunctionToolset,
-    Message, ModelResponse, ModelRetry, RequestPart, ReturnKind, RunContext, SuspendedRun,
-    ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt,
-    UserError, danger_approve_all, handler_fn_sync, schemars, text, tool_fn,
+    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall,
+    ToolDefinition, ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -251,7 +256,7 @@ async fn a11_a_tool_that_needs_approval_is_fine_until_a_call_of_it_is_left_unans
     assert_eq!(recorder.ids(), ["c0", "c1"]);
 
     let error = Agent::new(delete(), recorder.clone()).run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { .. })));
+    assert!(matches!(error.error(), Error::User(UserError::DeferredNotExpected { .. })));
     assert_eq!(recorder.ids(), ["c0", "c1"]);
 }
 
@@ -281,7 +286,7 @@ fn browser() -> ExternalToolset {
 async fn not_expected(
     calls: &[(&str, &str)],
     handler: Option<impl countersign::DeferredToolHandler>,
-) -> (countersign::RunError, Vec<String>) {
+) -> (countersign::agent::RunError, Vec<String>) {
     let recorder = Recorder::of(["list", "delete", "again"].map(|name| {
         let kind = if name == "list" { ToolKind::Function } else { ToolKind::Unapproved };
         ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind)
@@ -304,7 +309,7 @@ async fn not_expected(
 // A12: the error says what really happened: nothing was there to answer, something left the call, or it deferred again.
 #[tokio::test]
 async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
-    let nothing = None::<countersign::DenyAll>;
+    let nothing = None::<countersign::handler::DenyAll>;
     let (error, ran) = not_expected(&[("l", "list"), ("d", "delete")], nothing).await;
     assert_eq!(
         error.to_string(),
@@ -346,7 +351,7 @@ async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
 async fn approving_all_beside_an_external_call_runs_nothing_where_the_run_may_not_wait() {
     let calls = [("d", "delete"), ("l", "list"), ("o", "open")];
     let (error, ran) = not_expected(&calls, Some(danger_approve_all())).await;
-    assert_eq!((error.kind().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
+    assert_eq!((error.error().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
     let requests = error.suspended().requests();
     assert_eq!((requests.approvals.len(), requests.calls.len()), (1, 1));
 }
@@ -363,9 +368,7 @@ async fn a16_two_calls_of_one_response_with_one_id_are_refused_and_nothing_execu
     let recorder = declared();
     let calls = ["delete", "list", "delete"].map(|tool| call("duplicate-id", tool, json!({})));
     let error = agent(&Script::calls(calls), recorder.clone()).run("go").await.unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if *ids == ["duplicate-id"])
-    );
+    assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["duplicate-id"]));
     assert!(recorder.ran().is_empty());
 }
 

@@ -1,8 +1,9 @@
 //! Tools that are Rust functions: typed, blocking, known by a schema.
 
+use countersign::outcome::ToolReturn;
+use countersign::toolset::{blocking_tool_fn, schema_tool_fn};
 use countersign::{
-    FunctionToolset, RunContext, ToolDefinition, ToolError, ToolReturn, Turn, blocking_tool_fn,
-    schema_tool_fn, schemars, tool_fn,
+    FunctionToolset, RunContext, ToolDefinition, ToolError, Turn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 

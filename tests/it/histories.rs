@@ -1,9 +1,12 @@
 //! Histories that come from outside. Row ids (B20) are those of PydanticAI's conformance table.
 
+use countersign::agent::{RunError, text};
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, DeferredToolRequests, DeferredToolResults, ErrorKind, Message, ModelResponse,
-    ReturnKind, RunContext, RunError, SuspendedRun, ToolCall, UserError, danger_approve_all,
-    handler_fn, text,
+    Agent, AnswerError, DeferredToolRequests, DeferredToolResults, Error, Message, RunContext,
+    SuspendedRun, ToolCall, UserError, handler_fn,
 };
 use serde_json::{Value, json};
 
@@ -76,8 +79,8 @@ fn ids(requests: &DeferredToolRequests) -> Vec<&str> {
 
 /// The calls that the error about a history names.
 fn history_error(error: &RunError) -> (&str, Vec<String>) {
-    match error.kind() {
-        ErrorKind::User(UserError::History { problem, ids }) => (problem, ids.clone()),
+    match error.error() {
+        Error::User(UserError::History { problem, ids }) => (problem, ids.clone()),
         kind => panic!("{kind:?}"),
     }
 }
@@ -174,15 +177,15 @@ async fn b24_a_bare_history_is_a_new_run() {
     assert_ne!(one.run_id(), other.run_id());
     let answers = one.requests().answer().approve("declared.1").build().unwrap();
     let error = agent.resume(other, answers).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersForOtherBatch { .. })));
+    assert!(matches!(error.error(), Error::Answers(AnswerError::OtherBatch { .. })));
 }
 
 // B20, and §3.4: seven misuses, each a typed error with the ids; A4: "nothing deferred has run".
 #[tokio::test]
 async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
-    type Is = fn(&UserError) -> bool;
-    let unknown: Is = |error| matches!(error, UserError::AnswersUnknown { .. });
-    let missing: Is = |error| matches!(error, UserError::AnswersMissing { .. });
+    type Is = fn(&AnswerError) -> bool;
+    let unknown: Is = |error| matches!(error, AnswerError::Unknown { .. });
+    let missing: Is = |error| matches!(error, AnswerError::Missing { .. });
     let two = json!([
         said("go"),
         called(["declared.1", "declared.2", "plain.1"]),
@@ -221,7 +224,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
             "wrong kind",
             two,
             yes(&["declared.1"]).result("declared.2", "made up"),
-            |error| matches!(error, UserError::AnswersOfWrongKind { .. }),
+            |error| matches!(error, AnswerError::WrongKind { .. }),
             &["declared.2"],
         ),
     ];
@@ -229,7 +232,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
         let model = done();
         let (recorder, agent) = agent(&model);
         let error = agent.resume(bare(history.clone()), answers).await.unwrap_err();
-        let ErrorKind::User(kind) = error.kind() else { panic!("{name}: {error:?}") };
+        let Error::Answers(kind) = error.error() else { panic!("{name}: {error:?}") };
         assert!(is(kind), "{name}: {kind:?}");
         assert_eq!(kind.ids(), ids, "{name}");
         assert!(recorder.ran().is_empty() && model.heard().is_empty(), "{name}");
@@ -248,7 +251,7 @@ async fn refused(history: Value) -> (String, Vec<String>) {
     let prompted = agent.run("never mind").history(read(history.clone())).await.unwrap_err();
     for error in [&resumed, &prompted] {
         assert_eq!(error.suspended().history(), read(history.clone()), "{error}");
-        for id in error.kind().ids() {
+        for id in error.error().ids() {
             assert!(error.to_string().contains(&format!("`{id}`")), "{error}");
         }
     }

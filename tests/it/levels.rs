@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use countersign::call::Execution;
+use countersign::handler::danger_approve_all;
+use countersign::outcome::ToolReturn;
+use countersign::turn::TurnError;
 use countersign::{
-    BoxError, Decision, ErrorKind, Execution, Outcome, Permit, RunContext, ToolCall,
-    ToolDefinition, ToolError, ToolMiddleware, ToolMiddlewareExt as _, ToolReturn, Tools,
-    ToolsExt as _, Toolset, Turn, TurnError, UserError, danger_approve_all, decide_fn, from_fn,
+    BoxError, Decision, Error, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
+    ToolMiddleware, ToolMiddlewareExt as _, Tools, ToolsExt as _, Toolset, Turn, UserError,
+    decide_fn, from_fn,
 };
 use futures::FutureExt as _;
 use serde_json::json;
@@ -34,8 +38,8 @@ fn recorder() -> Recorder {
 
 /// The middleware that the host is told was skipped.
 fn skipped(error: &TurnError) -> (&str, &str, &str) {
-    match error.kind() {
-        ErrorKind::User(UserError::LayerSkipped { id, tool, layer }) => (id, tool, layer),
+    match error.error() {
+        Error::User(UserError::LayerSkipped { id, tool, layer }) => (id, tool, layer),
         other => panic!("no layer was skipped: {other:?}"),
     }
 }
@@ -280,7 +284,9 @@ async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_
 
 type Boxed = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
-fn allow(name: &'static str) -> countersign::DecideFn<impl Fn(&ToolCall) -> Decision + Clone> {
+fn allow(
+    name: &'static str,
+) -> countersign::middleware::DecideFn<impl Fn(&ToolCall) -> Decision + Clone> {
     decide_fn(|_: &ToolCall| Decision::allow()).named(name)
 }
 

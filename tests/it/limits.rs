@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign::{
-    Agent, ApprovalRequired, ErrorKind, ModelResponse, ReturnKind, RunError, ToolCall, ToolError,
-    ToolsExt, UsageLimits, danger_approve_all, text,
-};
+use countersign::agent::{RunError, text};
+use countersign::call::UsageLimits;
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
+use countersign::outcome::ApprovalRequired;
+use countersign::{Agent, Error, ToolCall, ToolError, ToolsExt};
 use serde_json::json;
 use tower::retry::RetryLayer;
 
@@ -41,9 +44,9 @@ fn requests(max: u32) -> UsageLimits {
 
 /// The calls that were one too many.
 fn over(error: &RunError) -> Vec<String> {
-    assert!(matches!(error.kind(), ErrorKind::UsageLimit { .. }), "{error:?}");
+    assert!(matches!(error.error(), Error::UsageLimit { .. }), "{error:?}");
     assert!(error.to_string().contains("raise the limit"), "{error}");
-    error.kind().ids()
+    error.error().ids()
 }
 
 #[tokio::test]
@@ -72,7 +75,7 @@ async fn a_run_may_ask_its_model_as_often_as_the_limit_says() {
     assert!(recorder.ran().is_empty());
 }
 
-// "A call that is one too many is not executed; the run ends with `ErrorKind::UsageLimit`, when its siblings have
+// "A call that is one too many is not executed; the run ends with `Error::UsageLimit`, when its siblings have
 // settled, and can be resumed."
 #[tokio::test]
 async fn calls_over_the_limit_are_not_executed_are_all_named_and_the_run_can_be_resumed() {
@@ -163,7 +166,7 @@ async fn what_a_run_has_used_is_counted_over_its_suspensions() {
     assert_eq!((run.usage().tool_calls, run.usage().requests), (2, 3));
     // A new run has its own.
     let run = agent.run("again").history(run.history().to_vec()).await;
-    assert!(matches!(run.unwrap_err().kind(), ErrorKind::Model(_)), "the script is at its end");
+    assert!(matches!(run.unwrap_err().error(), Error::Model(_)), "the script is at its end");
 }
 
 // "A call counts when its tool is started": the same call, sent again by a layer, is one.

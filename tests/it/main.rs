@@ -33,11 +33,13 @@ mod nesting;
 mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod previews;
 mod program;
 mod properties;
 mod pydantic;
 mod rate_limit;
 mod retries;
+mod rules;
 mod seal;
 mod secrecy;
 mod seeds;

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use countersign::{
-    Agent, BoxError, ErrorKind, Message, Model, ModelExt, ModelRequest, ModelResponse,
-    ModelService, RunEvent, Tools,
-};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse, ModelService};
+use countersign::turn::RunEvent;
+use countersign::{Agent, BoxError, Error, Message, Model, Tools};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
@@ -116,7 +115,7 @@ async fn a_request_that_takes_too_long_ends_the_run_which_can_be_resumed() {
     });
     let agent = agent(model.clone().layered(ServiceBuilder::new().timeout(Duration::from_secs(5))));
     let error = agent.run("go").await.unwrap_err();
-    let ErrorKind::Model(source) = error.kind() else { panic!("{error:?}") };
+    let Error::Model(source) = error.error() else { panic!("{error:?}") };
     assert!(source.is::<tower::timeout::error::Elapsed>(), "{source:?}");
     assert_eq!(error.suspended().history(), [Message::user("go")]);
     let run = agent.ask(stored(error.suspended())).await.unwrap();
@@ -135,7 +134,7 @@ async fn a_request_is_repeated_by_a_policy_and_counts_once() {
     assert_eq!(run.history().len(), 2);
     let model = Counted::new(|_, _| ready(Err("busy".into())));
     let layered = agent(model.clone().layered(ServiceBuilder::new().retry(Again(2))));
-    assert!(matches!(layered.run("go").await.unwrap_err().kind(), ErrorKind::Model(_)));
+    assert!(matches!(layered.run("go").await.unwrap_err().error(), Error::Model(_)));
     assert_eq!(model.asked(), 3);
 }
 
@@ -342,7 +341,7 @@ async fn a_service_that_is_never_ready_again_is_an_error_of_the_model() {
     let agent = agent(model.clone().layered(tower::layer::layer_fn(|_: ModelService| Broken)));
     for _ in 0..2 {
         let error = agent.run("go").await.unwrap_err();
-        let ErrorKind::Model(source) = error.kind() else { panic!("{error:?}") };
+        let Error::Model(source) = error.error() else { panic!("{error:?}") };
         assert_eq!(source.to_string(), "gone");
     }
     assert_eq!(model.asked(), 0);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use countersign::call::Parts;
+use countersign::middleware::{Chain, danger_first_decision_wins, when};
+use countersign::turn::TurnError;
 use countersign::{
-    Agent, Chain, Decision, ErrorKind, FunctionToolset, Parts, RunContext, ToolCall,
-    ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, TurnError, UserError,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Agent, Decision, Error, FunctionToolset, RunContext, ToolCall, ToolMiddleware,
+    ToolMiddlewareExt, Tools, ToolsExt, Turn, UserError, decide_fn, from_fn,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,7 +25,7 @@ async fn run(tools: impl Into<Tools>) -> Result<countersign::TurnReport, TurnErr
 }
 
 fn unknown(error: &TurnError) -> UserError {
-    let ErrorKind::User(error) = error.kind() else { panic!("{error:?}") };
+    let Error::User(error) = error.error() else { panic!("{error:?}") };
     error.clone()
 }
 

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
+use countersign::agent::{RunError, text};
+use countersign::handler::danger_approve_all;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, DeferredToolResults, ErrorKind, FunctionToolset, ModelResponse, RunError, SuspendedRun,
-    Tools, ToolsExt, danger_approve_all, text,
+    Agent, DeferredToolResults, Error, FunctionToolset, SuspendedRun, Tools, ToolsExt,
 };
 use serde_json::json;
 
@@ -35,9 +37,9 @@ fn on_two_mib<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static)
 }
 
 /// What the agent at the bottom ended with.
-fn innermost(error: &RunError) -> &ErrorKind {
-    let mut kind = error.kind();
-    while let ErrorKind::Agent { source, .. } = kind {
+fn innermost(error: &RunError) -> &Error {
+    let mut kind = error.error();
+    while let Error::Agent { source, .. } = kind {
         kind = source;
     }
     kind
@@ -80,7 +82,7 @@ async fn one_level_more_is_an_error_and_goes_on_under_a_higher_limit() {
     let recorder = Recorder::new(["delete"]);
     let agent = nested(LEVELS + 1, recorder.clone().into());
     let error = agent.run("go").await.unwrap_err();
-    assert!(matches!(innermost(&error), ErrorKind::AgentsTooDeep { max: LEVELS }), "{error:?}");
+    assert!(matches!(innermost(&error), Error::AgentsTooDeep { max: LEVELS }), "{error:?}");
     assert!(innermost(&error).to_string().contains("`max_nested_agents`"));
     assert!(recorder.ran().is_empty());
 
@@ -100,7 +102,7 @@ async fn an_agent_cannot_raise_the_limit_of_its_parents() {
     let agent = Agent::new(Scripted::new([calls]), below);
     let strict = agent.clone().max_nested_agents(1);
     let error = strict.run("go").await.unwrap_err();
-    assert!(matches!(innermost(&error), ErrorKind::AgentsTooDeep { max: 1 }), "{error:?}");
+    assert!(matches!(innermost(&error), Error::AgentsTooDeep { max: 1 }), "{error:?}");
     assert!(recorder.ran().is_empty());
     let agent = agent.max_nested_agents(2);
     let run = agent.resume(error.into_suspended(), DeferredToolResults::new()).await.unwrap();

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use countersign::agent::{Output, RunOutput, RunResult, structured, text};
+use countersign::handler::danger_approve_all;
+use countersign::message::ReturnKind;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, BoxError, DeferredToolRequests, DeferredToolResults, ErrorKind, Message, ModelResponse,
-    Output, ReturnKind, RunContext, RunOutput, RunResult, SuspendedRun, ToolCall, Tools, UserError,
-    danger_approve_all, handler_fn, schemars, structured, text,
+    Agent, AnswerError, BoxError, DeferredToolRequests, DeferredToolResults, Error, Message,
+    RunContext, SuspendedRun, ToolCall, Tools, UserError, handler_fn, schemars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -104,7 +107,10 @@ impl SchemaKeeper {
 }
 
 impl countersign::Model for SchemaKeeper {
-    async fn respond(&self, request: countersign::ModelRequest) -> Result<ModelResponse, BoxError> {
+    async fn respond(
+        &self,
+        request: countersign::model::ModelRequest,
+    ) -> Result<ModelResponse, BoxError> {
         let tool = request.tools().iter().find(|tool| tool.name() == "final_result").unwrap();
         *self.schema.lock().unwrap() = tool.parameters().clone();
         Ok(ModelResponse::calls([answer("o", self.args.clone())]))
@@ -174,7 +180,7 @@ async fn an_answer_that_does_not_fit_is_tried_again_within_the_budget() {
     let model = script([vec![bad("o1")], vec![bad("o2")], vec![good("o3")]]);
     let (_, twice) = agent(&model, structured::<Size>());
     let error = twice.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["o2"]));
+    assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["o2"]));
     assert!(is_taken(&twice.ask(stored(error.suspended())).await.unwrap()));
 }
 
@@ -221,7 +227,7 @@ async fn text_counts_where_the_output_says_so_and_is_sent_back_where_it_does_not
     let model = model.then(ModelResponse::calls([good("o1")]));
     let (_, strict) = agent(&model, structured::<Size>());
     let error = strict.run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { .. }), "{error:?}");
+    assert!(matches!(error.error(), Error::ModelBehavior { .. }), "{error:?}");
     assert!(
         !error.to_string().contains("()") && !error.to_string().contains("(calls )"),
         "{error}"
@@ -389,7 +395,7 @@ async fn a_tool_with_the_name_of_the_answer_is_a_conflict_before_the_model_is_as
     let agent = Agent::new(model.clone(), Recorder::new(["final_result"]));
     let error = agent.run("go").output(structured::<Size>()).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::ToolConflict { name, .. }) if name == "final_result")
+        matches!(error.error(), Error::User(UserError::ToolConflict { name, .. }) if name == "final_result")
     );
     assert!(error.to_string().contains("its output"), "{error}");
     assert_eq!((model.heard().len(), error.suspended().usage().requests), (0, 0));
@@ -414,15 +420,15 @@ async fn that_calls_cannot_wait_is_said_before_anything_executes_where_it_is_cer
             .await
             .unwrap_err(),
     ] {
-        let kind = error.kind();
+        let kind = error.error();
         assert!(
-            matches!(kind, ErrorKind::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["asked"])
+            matches!(kind, Error::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["asked"])
         );
         assert!(error.to_string().contains("or_deferred()"), "{error}");
         assert_eq!(error.suspended(), &waits);
     }
     let error = agent.ask(waits.clone()).saying("And?").await.unwrap_err();
-    assert_eq!(error.kind().ids(), ["declared", "asked"]);
+    assert_eq!(error.error().ids(), ["declared", "asked"]);
     assert!(recorder.ran().is_empty());
     // What was to be said is said once, behind the results.
     let run = agent.ask(error.into_suspended()).deferred_tool_handler(danger_approve_all());
@@ -444,7 +450,7 @@ async fn a_prompt_is_not_lost_when_calls_turn_out_to_wait() {
     });
     let run = agent.ask(waits).saying("And?").deferred_tool_handler(handler);
     let error = run.await.unwrap_err();
-    assert_eq!(error.kind().ids(), ["defers"]);
+    assert_eq!(error.error().ids(), ["defers"]);
     let state = stored(error.suspended());
     let requests = state.requests();
     let answers = requests.answer().approve("declared").result("defers", 1).build().unwrap();
@@ -478,7 +484,7 @@ async fn leaving_a_call_that_does_not_wait_is_an_answer_to_nothing() {
     let answers = DeferredToolResults::new().approve("declared").leave("x");
     let error = agent.resume(waits, answers).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::AnswersUnknown { ids }) if ids == &["x"]),
+        matches!(error.error(), Error::Answers(AnswerError::Unknown { ids }) if ids == &["x"]),
         "{error:?}"
     );
     assert!(recorder.ran().is_empty());

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::handler::danger_approve_all;
+use countersign::middleware::{Chain, ToolRateLimit};
 use countersign::{
-    Chain, Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolRateLimit, Tools,
-    ToolsExt, Turn, danger_approve_all, decide_fn,
+    Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn,
+    decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::json;

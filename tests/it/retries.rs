@@ -1,9 +1,13 @@
 //! The retry budget of a run: `Agent::max_retries`.
 
+use countersign::agent::{RunError, text};
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::model::ModelResponse;
+use countersign::outcome::{ApprovalRequired, ModelRetry, ToolFailed};
+use countersign::toolset::{ExternalToolset, Tool};
 use countersign::{
-    Agent, ApprovalRequired, Decision, DeferredToolResults, ErrorKind, ExternalToolset,
-    FunctionToolset, ModelResponse, ModelRetry, RunError, Tool, ToolCall, ToolDefinition,
-    ToolFailed, Tools, ToolsExt, danger_approve_all, decide_fn, handler_fn_sync, text, tool_fn,
+    Agent, Decision, DeferredToolResults, Error, FunctionToolset, ToolCall, ToolDefinition, Tools,
+    ToolsExt, decide_fn, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +38,7 @@ fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
 
 /// The call that the run ended about.
 fn exceeded_by(error: &RunError) -> Vec<String> {
-    let ErrorKind::ModelBehavior { ids, problem } = error.kind() else { panic!("{error:?}") };
+    let Error::ModelBehavior { ids, problem } = error.error() else { panic!("{error:?}") };
     assert!(problem.contains("max_retries"), "{problem}");
     ids.clone()
 }

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use countersign::Args;
-use countersign::ledger::{
-    Answer, Ask, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Record,
-};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Record};
 use countersign::seal::{SealError, SealKeys};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::outcome::{ModelRetry, ToolFailed};
 use countersign::{
-    Args, Decision, DeferredToolResults, FunctionToolset, ModelRetry, Outcome, ToolCall, ToolError,
-    ToolFailed, Tools, ToolsExt, Turn, UserError, danger_approve_all, decide_fn, from_fn,
-    handler_fn_sync, schemars, tool_fn,
+    Args, Decision, DeferredToolResults, FunctionToolset, Outcome, ToolCall, ToolError, Tools,
+    ToolsExt, Turn, UserError, decide_fn, from_fn, schemars, tool_fn,
 };
 use serde_json::json;
 
@@ -134,7 +135,8 @@ fn what_does_not_fit_is_said_without_its_value() {
     let typed = tool_fn("tool", "", async |args: Typed| Ok::<_, ToolError>(args.n));
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let known = countersign::ToolDefinition::new("tool", schema);
-    let known = countersign::schema_tool_fn(known, async |_, _| Ok::<_, ToolError>(1)).unwrap();
+    let known =
+        countersign::toolset::schema_tool_fn(known, async |_, _| Ok::<_, ToolError>(1)).unwrap();
     for tool in [typed, known] {
         let turn = Turn::new(FunctionToolset::new().tool(tool.requires_approval()));
         let calls =

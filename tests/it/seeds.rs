@@ -1,11 +1,15 @@
 //! The examples of the documents the project started from, each with the sentence it shows.
 
+use countersign::agent::text;
+use countersign::deferred::{Answers, ToolApproved, metadata};
+use countersign::handler::{handler_fn_sync, permission_handler};
+use countersign::middleware::danger_first_decision_wins;
+use countersign::model::ModelResponse;
+use countersign::outcome::{ApprovalRequired, CallDeferred, ToolDenied};
 use countersign::{
-    Agent, Answers, ApprovalRequired, Args, CallDeferred, Decision, DeferredToolHandler,
-    DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelResponse, RunContext,
-    ToolApproved, ToolCall, ToolDenied, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
-    Turn, UserError, danger_first_decision_wins, decide_fn, handler_fn, handler_fn_sync, metadata,
-    permission_handler, schemars, text, tool_fn,
+    Agent, AnswerError, Args, BoxError, Decision, DeferredToolHandler, DeferredToolRequests,
+    DeferredToolResults, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware,
+    ToolMiddlewareExt, ToolsExt, Turn, decide_fn, handler_fn, schemars, tool_fn,
 };
 use serde_json::{Map, json};
 
@@ -21,7 +25,7 @@ struct Path {
 fn cli_handler(
     cx: &RunContext,
     requests: &DeferredToolRequests,
-) -> Result<DeferredToolResults, UserError> {
+) -> Result<DeferredToolResults, BoxError> {
     let types_y: &bool = cx.deps()?;
     let mut results = DeferredToolResults::new();
     for call in &requests.approvals {
@@ -214,7 +218,7 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
     let report = Turn::new(tools)
-        .handler(countersign::DenyAll::new("Permission required"))
+        .handler(countersign::handler::DenyAll::new("Permission required"))
         .run(calls())
         .await
         .unwrap();
@@ -286,7 +290,7 @@ fn seed_003_the_answers_have_the_shape_it_shows() {
         .approval("call_id_4", ToolApproved::with_args(Args::new().with("path", "/safe/path")))
         .result("call_id_5", "task result")
         .result("call_id_6", json!({"structured": "data"}))
-        .result("call_id_7", countersign::ModelRetry::new("Task failed, try again"))
+        .result("call_id_7", countersign::outcome::ModelRetry::new("Task failed, try again"))
         .metadata("call_id_1", Map::from_iter([("user_id".to_owned(), "admin".into())]));
     assert_eq!(answers.approvals, built.approvals);
     assert_eq!(answers.calls, built.calls);
@@ -337,6 +341,6 @@ async fn fail_closed_defaults_are_one_word() {
         let report = turn.run(vec![call("c1", "x", json!({}))]).await.unwrap();
         content(&report, 0).as_str().unwrap().to_owned()
     }
-    let forgets = handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
-    assert_eq!(told(countersign::FailClosed::new(forgets)).await, "Denied by policy.");
+    let forgets = handler_fn_sync(|_, _| Ok::<_, AnswerError>(DeferredToolResults::new()));
+    assert_eq!(told(countersign::handler::FailClosed::new(forgets)).await, "Denied by policy.");
 }

@@ -3,10 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::agent::{RunResult, text};
+use countersign::call::UsageLimits;
+use countersign::handler::{Stopped, danger_approve_all, handler_fn_sync};
+use countersign::middleware::ToolRateLimit;
+use countersign::model::ModelResponse;
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, Decision, DeferredToolRequests, DeferredToolResults, ErrorKind, ModelResponse, Outcome,
-    RunContext, RunEvent, RunResult, Stopped, SuspendedRun, ToolRateLimit, Tools, ToolsExt,
-    UsageLimits, UserError, danger_approve_all, decide_fn, from_fn, handler_fn_sync, text,
+    Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error, Outcome,
+    RunContext, SuspendedRun, Tools, ToolsExt, decide_fn, from_fn,
 };
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
@@ -140,7 +145,7 @@ async fn a_stop_ends_the_whole_tree_and_denies_nothing() {
         let tools = with_agent("cleaner", &cleaner);
         let root = Agent::new(calls([("p1", "cleaner")]), tools);
         let error = root.run("go").deferred_tool_handler(stops()).await.unwrap_err();
-        assert!(error.kind().is_stopped(), "{error:?}");
+        assert!(error.error().is_stopped(), "{error:?}");
         let suspended = stored(error.suspended());
         assert!(suspended.requests().is_empty(), "nothing is open any more");
         let run = root.resume(suspended, DeferredToolResults::new()).await.unwrap();
@@ -397,25 +402,27 @@ async fn answers_for_children_are_as_strict_as_all_others() {
     let mut suspended = root.run("go").await.unwrap().into_suspended().unwrap();
     let id = "p1/m1/c1";
     let bare = DeferredToolResults::new;
-    type Fits = fn(&UserError) -> bool;
+    type Fits = fn(&AnswerError) -> bool;
     let wrong: [(DeferredToolResults, Fits); 5] = [
-        (bare(), |it| matches!(it, UserError::AnswersMissing { .. })),
-        (bare().approve("c1"), |it| matches!(it, UserError::AnswersWrong { .. })),
+        (bare(), |it| matches!(it, AnswerError::Missing { .. })),
+        (bare().approve("c1"), |it| matches!(it, AnswerError::Several { .. })),
         (bare().result(id, 1), |it| {
-            matches!(it, UserError::AnswersOfWrongKind { .. } | UserError::AnswersWrong { .. })
+            matches!(it, AnswerError::WrongKind { .. } | AnswerError::Several { .. })
         }),
-        (bare().approve(id).leave(id), |it| matches!(it, UserError::AnswersContradict { .. })),
+        (bare().approve(id).leave(id), |it| matches!(it, AnswerError::Contradictory { .. })),
         (
             bare().approval(
                 id,
-                countersign::ToolApproved::with_args(countersign::Args::new().with("path", 7)),
+                countersign::deferred::ToolApproved::with_args(
+                    countersign::Args::new().with("path", 7),
+                ),
             ),
-            |it| matches!(it, UserError::InvalidOverride { ids, .. } if ids == &["p1/m1/c1"]),
+            |it| matches!(it, AnswerError::InvalidArgs { ids, .. } if ids == &["p1/m1/c1"]),
         ),
     ];
     for (answers, fits) in wrong {
         let error = root.resume(suspended.clone(), answers.clone()).await.unwrap_err();
-        let ErrorKind::User(kind) = error.kind() else { panic!("{error:?}") };
+        let Error::Answers(kind) = error.error() else { panic!("{error:?}") };
         assert!(fits(kind), "{answers:?}: {kind:?}");
         assert!(recorder.0.lock().unwrap().is_empty());
         suspended = stored(error.suspended());
@@ -458,9 +465,9 @@ async fn an_error_in_a_child_ends_the_run_and_the_child_goes_on_from_there() {
     ]);
     let root = Agent::new(root_model, tools);
     let error = root.run("go").await.unwrap_err();
-    let ErrorKind::Agent { id, agent, source } = error.kind() else { panic!("{error:?}") };
+    let Error::Agent { id, agent, source } = error.error() else { panic!("{error:?}") };
     assert_eq!((id.as_str(), agent.as_str()), ("p1", "cleaner"));
-    assert!(matches!(**source, ErrorKind::Model(_)));
+    assert!(matches!(**source, Error::Model(_)));
     assert_eq!(recorder.ids(), ["c1", "p2"]);
 
     let suspended = stored(error.suspended());
@@ -503,7 +510,7 @@ async fn ids_of_siblings_and_of_their_children_never_collide() {
     // A loop of one's own that does not take its calls in with `admit` is told.
     let turn = countersign::Turn::new(with_agent("cleaner", &cleaner(&recorder)));
     let error = turn.run(vec![call("p1/c1", "cleaner", args("cleaner"))]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["p1/c1"]));
+    assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["p1/c1"]));
 }
 
 #[tokio::test]
@@ -540,8 +547,8 @@ async fn children_count_for_the_limits_of_their_parents() {
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &deep))
         .usage_limits(UsageLimits::new().tool_calls(1));
     let error = root.run("go").await.unwrap_err();
-    let ErrorKind::Agent { source, .. } = error.kind() else { panic!("{error:?}") };
-    assert!(matches!(&**source, ErrorKind::UsageLimit { ids, .. } if ids == &["c2"]), "{source:?}");
+    let Error::Agent { source, .. } = error.error() else { panic!("{error:?}") };
+    assert!(matches!(&**source, Error::UsageLimit { ids, .. } if ids == &["c2"]), "{source:?}");
     assert_eq!(recorder.ids(), ["c1"]);
     assert_eq!(error.suspended().usage().tool_calls, 1);
     assert_eq!(error.suspended().usage().requests, 2);
@@ -636,7 +643,7 @@ async fn an_agent_that_has_begun_and_whose_own_call_is_then_denied_says_so() {
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     let root = root().deferred_tool_handler(stops);
     let error = root.resume(suspended, yes).await.unwrap_err();
-    assert!(error.kind().is_stopped(), "{error:?}");
+    assert!(error.error().is_stopped(), "{error:?}");
     assert!(stored(error.suspended()).requests().is_empty());
     let [turn] = error.turns() else { panic!("{error:?}") };
     assert_eq!(content(turn, 0), "Stopped: a person stopped the run.");

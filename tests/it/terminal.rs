@@ -8,11 +8,14 @@ use std::process::{Child, Command as Piped, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
+use countersign::agent::TakeUp;
+use countersign::deferred::Answer;
+use countersign::deferred::metadata;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::terminal::TerminalHandler;
 use countersign::{
-    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, TakeUp,
-    TerminalHandler, ToolCall, ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
-    metadata,
+    Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,
+    ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
 };
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
@@ -76,7 +79,7 @@ async fn turn(slowly: bool) -> Value {
         call("c3", "delete_file", json!({"path": "b.log"})),
     ];
     let ended = Turn::new(tools).handler(handler).run(calls).await;
-    let stopped = ended.as_ref().is_err_and(|error| error.kind().is_stopped());
+    let stopped = ended.as_ref().is_err_and(|error| error.error().is_stopped());
     let report = match &ended {
         Ok(report) => report,
         Err(error) => error.report(),
@@ -125,7 +128,7 @@ async fn in_a_ledger() -> Value {
     let TakeUp::Resumed(Ok(done)) = agent.take_up(&run_id).await.unwrap() else {
         panic!("taken up")
     };
-    json!({"stopped": error.kind().is_stopped(), "open": open.len(), "text": done.text(), "ran": recorder.ids()})
+    json!({"stopped": error.error().is_stopped(), "open": open.len(), "text": done.text(), "ran": recorder.ids()})
 }
 
 fn one(id: &str) -> DeferredToolRequests {

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use countersign::handler::danger_approve_all;
+use countersign::middleware::{Chain, danger_first_decision_wins, when};
 use countersign::testing::{ReadyProbe, ReadyProbeService, rewrites_once};
 use countersign::{
-    Args, BoxError, Chain, Decision, Outcome, RunContext, ToolCall, ToolMiddleware,
-    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, danger_approve_all,
-    danger_first_decision_wins, decide_fn, from_fn, when,
+    Args, BoxError, Decision, Outcome, RunContext, ToolCall, ToolMiddleware,
+    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, decide_fn, from_fn,
 };
 use serde_json::json;
 use tower::layer::layer_fn;

@@ -4,11 +4,16 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use countersign::handler::Stopped;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::outcome::{
+    ApprovalRequired, CallDeferred, DeferralKind, FatalError, ModelRetry, ToolFailed,
+};
+use countersign::toolset::{Tool, blocking_tool_fn};
+use countersign::turn::CallReport;
 use countersign::{
-    Agent, ApprovalRequired, BoxError, CallDeferred, CallReport, DeferralKind, DeferredToolResults,
-    ErrorKind, FatalError, FunctionToolset, ModelRetry, RunContext, Stopped, Tool, ToolCall,
-    ToolError, ToolFailed, Tools, ToolsExt, Turn, blocking_tool_fn, handler_fn, schemars, tool_fn,
+    Agent, BoxError, DeferredToolResults, Error, FunctionToolset, RunContext, ToolCall, ToolError,
+    Tools, ToolsExt, Turn, handler_fn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -90,7 +95,7 @@ fn tools() -> Vec<(&'static str, Tool)> {
     ]
 }
 
-async fn say(tool: &Tool, says: &str) -> Result<CallReport, ErrorKind> {
+async fn say(tool: &Tool, says: &str) -> Result<CallReport, Error> {
     let turn = Turn::new(FunctionToolset::new().tool(tool.clone()));
     let report = turn.run(vec![call("c1", "say", json!({"says": says}))]).await;
     match report {
@@ -99,10 +104,10 @@ async fn say(tool: &Tool, says: &str) -> Result<CallReport, ErrorKind> {
             let report = error.report().calls()[0].clone();
             assert!(report.error().is_none(), "the error of the run says it");
             assert_eq!(report.outcome().text().unwrap(), "The tool failed with an internal error.");
-            let kind = match error.kind() {
-                ErrorKind::Tool { id, tool, source } => {
+            let kind = match error.error() {
+                Error::Tool { id, tool, source } => {
                     let source = source.to_string().into();
-                    ErrorKind::Tool { id: id.clone(), tool: tool.clone(), source }
+                    Error::Tool { id: id.clone(), tool: tool.clone(), source }
                 }
                 other => panic!("{other:?}"),
             };
@@ -287,7 +292,7 @@ async fn every_error_ends_the_run_where_that_was_asked_for() {
     assert_eq!(words(&report), ["failed", "retry", "returned"]);
 
     let error = turn.tool_errors_end_run().run(calls()).await.unwrap_err();
-    let ErrorKind::Tool { id, source, .. } = error.kind() else { panic!("{error}") };
+    let Error::Tool { id, source, .. } = error.error() else { panic!("{error}") };
     assert_eq!((id.as_str(), source.to_string().as_str()), ("c1", "the bank cannot be reached"));
     assert_eq!(words(error.report()), ["failed", "retry", "returned"]);
     assert_eq!(content(error.report(), 0), "The tool failed with an internal error.");
@@ -319,7 +324,7 @@ async fn what_a_root_says_about_errors_holds_for_its_sub_agents() {
 
     let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
     let error = root(&child).tool_errors_end_run().run("go").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Agent { agent, .. } if agent == "child"), "{error}");
+    assert!(matches!(error.error(), Error::Agent { agent, .. } if agent == "child"), "{error}");
 }
 
 #[tokio::test]
@@ -345,7 +350,7 @@ async fn a_missing_dependency_of_a_tool_ends_the_run_about_that_tool_and_says_wh
     }
     let turn = Turn::new(FunctionToolset::new().tool(tool_fn("say", "", needy)));
     let error = turn.run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap_err();
-    let ErrorKind::Tool { id, tool, source } = error.kind() else { panic!("{error:?}") };
+    let Error::Tool { id, tool, source } = error.error() else { panic!("{error:?}") };
     assert_eq!((&**id, &**tool), ("c1", "say"));
     assert!(source.to_string().contains("no dependency of type `u128`"), "{source}");
 }
@@ -367,5 +372,5 @@ async fn a_turn_in_a_tool_that_a_person_stops_fails_the_call_of_the_tool_alone()
     assert!(content(&report, 0).as_str().unwrap().contains("stopped by a person"), "{report:?}");
 
     let error = turn.run(vec![call("c1", "say", json!({"says": "fatal"}))]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { .. }) && !error.kind().is_stopped());
+    assert!(matches!(error.error(), Error::Tool { .. }) && !error.error().is_stopped());
 }

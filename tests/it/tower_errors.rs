@@ -4,12 +4,16 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::call::Execution;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::middleware::ToolCallError;
+use countersign::outcome::ModelRetry;
+use countersign::outcome::ToolFailed;
 use countersign::{
-    BoxError, Execution, FunctionToolset, Outcome, RunContext, ToolCall, ToolDefinition, ToolError,
-    ToolFailed, Tools, ToolsExt as _, Turn, TurnReport, danger_approve_all, decide_fn, from_fn,
-    handler_fn_sync, tool_fn,
+    BoxError, FunctionToolset, Outcome, RunContext, ToolCall, ToolDefinition, ToolError, Tools,
+    ToolsExt as _, Turn, TurnReport, decide_fn, from_fn, tool_fn,
 };
-use countersign::{Decision, ErrorKind, ModelRetry, ToolCallError};
+use countersign::{Decision, Error};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceBuilder;
@@ -173,7 +177,7 @@ async fn a_wrapper_cannot_declare_a_tool_idempotent() {
 type Fails = fn() -> ToolError;
 
 /// Ends with the error the first two times.
-fn flaky(fails: Fails, kind: countersign::ToolKind) -> Recorder {
+fn flaky(fails: Fails, kind: countersign::call::ToolKind) -> Recorder {
     let tool = ToolDefinition::new("a", json!({})).with_kind(kind);
     Recorder::of([tool]).body(move |cx, _| match cx.attempt() {
         1 | 2 => Err(fails()),
@@ -191,7 +195,7 @@ const FAILURES: [Fails; 3] = [
 #[tokio::test]
 async fn an_unasked_call_that_finished_with_an_error_may_be_retried() {
     for fails in FAILURES {
-        let recorder = flaky(fails, countersign::ToolKind::Function);
+        let recorder = flaky(fails, countersign::call::ToolKind::Function);
         let tools = recorder.clone().layered(RetryLayer::new(Retries::of_failures(5)));
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!((words(&report), content(&report, 0)), (vec!["returned"], json!(3)));
@@ -211,8 +215,8 @@ async fn a_call_that_returned_is_not_executed_again() {
 #[tokio::test]
 async fn an_approved_call_that_finished_with_an_error_is_not_retried() {
     for (fails, word) in FAILURES.into_iter().zip(["", "failed", "retry"]) {
-        let declared = flaky(fails, countersign::ToolKind::Unapproved);
-        let layered = flaky(fails, countersign::ToolKind::Function);
+        let declared = flaky(fails, countersign::call::ToolKind::Unapproved);
+        let layered = flaky(fails, countersign::call::ToolKind::Function);
         let retry = || RetryLayer::new(Retries::always(5));
         let sets = [
             (&declared, declared.clone().layered(retry())),
@@ -225,7 +229,7 @@ async fn an_approved_call_that_finished_with_an_error_is_not_retried() {
             match turn.run(vec![call("c1", "a", json!({}))]).await {
                 Ok(report) => assert_eq!(words(&report), [word], "{at}"),
                 Err(error) => {
-                    assert!(matches!(error.kind(), ErrorKind::Tool { .. }) && word.is_empty());
+                    assert!(matches!(error.error(), Error::Tool { .. }) && word.is_empty());
                     let said = std::error::Error::source(&error).unwrap().to_string();
                     assert_eq!(said, "broken pipe");
                 }
@@ -261,7 +265,7 @@ async fn another_error_ends_the_response_after_its_siblings_have_finished() {
     let tools = recorder.clone().layered(decide_fn(crate::support::by_name)).layered(quota());
     let calls = || ["b", "a", "ask"].map(|tool| call(tool, tool, json!({}))).to_vec();
     let error = Turn::new(tools.clone()).handler(unasked).run(calls()).await.unwrap_err();
-    let ErrorKind::Tool { id, tool, source } = error.kind() else { panic!("{error:?}") };
+    let Error::Tool { id, tool, source } = error.error() else { panic!("{error:?}") };
     assert_eq!(
         (id.as_str(), tool.as_str(), source.to_string().as_str()),
         ("b", "b", "quota exceeded")
@@ -301,7 +305,7 @@ async fn the_hosts_own_mapping_is_given_the_error_and_the_gates_record() {
     assert!(recorder.ran().is_empty());
     // Where the mapping gives nothing, the response ends with the error: also with one of tower's.
     let error = turn.run(vec![call("c2", "a", json!({}))]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { source, .. } if source.is::<Elapsed>()));
+    assert!(matches!(error.error(), Error::Tool { source, .. } if source.is::<Elapsed>()));
     assert_eq!(*seen.lock().unwrap(), [Execution::NotStarted, Execution::Unknown]);
     assert_eq!(recorder.ids(), ["c2"]);
 }
@@ -314,7 +318,7 @@ async fn a_mapping_that_panics_is_an_error_of_its_call_and_siblings_finish() {
         Turn::new(recorder.clone().layered(quota())).error_outcome(|_| panic!("in the mapping"));
     let calls = ["a", "b"].map(|tool| call(tool, tool, json!({}))).to_vec();
     let error = turn.run(calls).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { id, .. } if id == "b"), "{error:?}");
+    assert!(matches!(error.error(), Error::Tool { id, .. } if id == "b"), "{error:?}");
     assert_eq!(words(error.report()), ["returned", "failed"]);
     assert_eq!(recorder.ids(), ["a"]);
 }

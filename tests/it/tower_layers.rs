@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::handler::danger_approve_all;
 use countersign::{
-    BoxError, Decision, ErrorKind, Outcome, RunContext, ToolCall, ToolMiddleware,
-    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, UserError, danger_approve_all, decide_fn,
-    from_fn, handler_fn,
+    BoxError, Decision, Error, Outcome, RunContext, ToolCall, ToolMiddleware,
+    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, UserError, decide_fn, from_fn, handler_fn,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -210,7 +210,7 @@ async fn a_call_that_a_layer_builds_anew_does_not_run() {
         Ok(report) => panic!("{:?}", words(&report)),
         Err(error) => error,
     };
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::NoPass { .. })), "{error:?}");
+    assert!(matches!(error.error(), Error::User(UserError::NoPass { .. })), "{error:?}");
     assert!(error.to_string().contains("with_args"), "{error}");
     assert!(recorder.ran().is_empty());
 }

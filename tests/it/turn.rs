@@ -4,13 +4,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::call::ToolKind;
+use countersign::handler::{
+    DenyAll, FailClosed, HandlerChain, Stopped, channel, danger_approve_all, handler_fn_sync,
+    permission_handler,
+};
 use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::outcome::{CallDeferred, DeferralKind, ModelRetry, ToolFailed};
+use countersign::toolset::blocking_tool_fn;
+use countersign::turn::TurnError;
 use countersign::{
-    CallDeferred, Decision, DeferralKind, DeferredToolRequests, DeferredToolResults, DenyAll,
-    ErrorKind, FailClosed, FunctionToolset, HandlerChain, ModelRetry, RunContext, Stopped,
-    ToolDefinition, ToolError, ToolFailed, ToolKind, Turn, TurnError, UserError, blocking_tool_fn,
-    channel, danger_approve_all, decide_fn, handler_fn, handler_fn_sync, permission_handler,
-    schemars, tool_fn,
+    AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error, FunctionToolset,
+    RunContext, ToolDefinition, ToolError, Turn, decide_fn, handler_fn, schemars, tool_fn,
 };
 use countersign::{ToolCall, ToolsExt};
 use proptest::prelude::*;
@@ -36,10 +41,10 @@ fn mixed() -> Vec<ToolCall> {
     ]
 }
 
-fn user(error: &TurnError) -> &UserError {
-    match error.kind() {
-        ErrorKind::User(error) => error,
-        other => panic!("expected a user error, not {other:?}"),
+fn refused(error: &TurnError) -> &AnswerError {
+    match error.error() {
+        Error::Answers(error) => error,
+        other => panic!("expected answers that do not fit, not {other:?}"),
     }
 }
 
@@ -72,32 +77,29 @@ async fn the_handler_sees_every_deferred_call_of_a_response_before_any_of_them_e
 
 #[tokio::test]
 async fn answers_are_strict_and_total() {
-    // A4: a missing answer …, both given and left, an unknown id, the wrong category …, is a `UserError` naming the
+    // A4: a missing answer …, both given and left, an unknown id, the wrong category …, is a `AnswerError` naming the
     // ids, and nothing deferred has executed.
     let answers = DeferredToolResults::new;
     let all = || answers().approve("d1").approve("d2").result("s1", 1);
-    let cases: Vec<(DeferredToolResults, UserError)> = vec![
-        (
-            answers().approve("d1"),
-            UserError::AnswersMissing { ids: vec!["d2".into(), "s1".into()] },
-        ),
-        (all().leave("d1"), UserError::AnswersContradict { ids: vec!["d1".into()] }),
-        (all().result("d2", 1), UserError::AnswersContradict { ids: vec!["d2".into()] }),
-        (all().approve("zzz"), UserError::AnswersUnknown { ids: vec!["zzz".into()] }),
-        (all().approve("r1"), UserError::AnswersUnknown { ids: vec!["r1".into()] }),
-        (all().leave("zzz"), UserError::AnswersUnknown { ids: vec!["zzz".into()] }),
+    let cases: Vec<(DeferredToolResults, AnswerError)> = vec![
+        (answers().approve("d1"), AnswerError::Missing { ids: vec!["d2".into(), "s1".into()] }),
+        (all().leave("d1"), AnswerError::Contradictory { ids: vec!["d1".into()] }),
+        (all().result("d2", 1), AnswerError::Contradictory { ids: vec!["d2".into()] }),
+        (all().approve("zzz"), AnswerError::Unknown { ids: vec!["zzz".into()] }),
+        (all().approve("r1"), AnswerError::Unknown { ids: vec!["r1".into()] }),
+        (all().leave("zzz"), AnswerError::Unknown { ids: vec!["zzz".into()] }),
         (
             answers().approve("d1").result("d2", 1).approve("s1"),
-            UserError::AnswersOfWrongKind { ids: vec!["d2".into(), "s1".into()] },
+            AnswerError::WrongKind { ids: vec!["d2".into(), "s1".into()] },
         ),
         (
             answers().approve("zzz").result("d1", 1).approve("d2").leave("d2"),
-            UserError::AnswersWrong {
+            AnswerError::Several {
                 problems: vec![
-                    UserError::AnswersUnknown { ids: vec!["zzz".into()] },
-                    UserError::AnswersContradict { ids: vec!["d2".into()] },
-                    UserError::AnswersOfWrongKind { ids: vec!["d1".into()] },
-                    UserError::AnswersMissing { ids: vec!["s1".into()] },
+                    AnswerError::Unknown { ids: vec!["zzz".into()] },
+                    AnswerError::Contradictory { ids: vec!["d2".into()] },
+                    AnswerError::WrongKind { ids: vec!["d1".into()] },
+                    AnswerError::Missing { ids: vec!["s1".into()] },
                 ],
             },
         ),
@@ -105,14 +107,14 @@ async fn answers_are_strict_and_total() {
     let tools = kinds();
     for (given, expected) in cases {
         let inline = given.clone();
-        let handler = handler_fn_sync(move |_, _| Ok::<_, UserError>(inline.clone()));
+        let handler = handler_fn_sync(move |_, _| Ok::<_, AnswerError>(inline.clone()));
         let error = Turn::new(tools.clone()).handler(handler).run(mixed()).await.unwrap_err();
-        assert_eq!(user(&error), &expected, "inline");
+        assert_eq!(refused(&error), &expected, "inline");
 
         // On resume alike; and the value that the error carries can still be answered rightly.
         let suspended = error.suspended().unwrap().clone();
         let error = Turn::new(tools.clone()).resume(suspended, given).await.unwrap_err();
-        assert_eq!(user(&error), &expected, "on resume");
+        assert_eq!(refused(&error), &expected, "on resume");
         assert!(tools.ran().iter().all(|ran| ran.id == "r1"), "nothing deferred has executed");
         let suspended = error.suspended().unwrap().clone();
         let report = Turn::new(kinds()).resume(suspended, all()).await.unwrap();
@@ -125,11 +127,11 @@ async fn a_handler_that_fails_or_panics_ends_the_response_and_loses_nothing() {
     let tools = kinds();
     let fails = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>("the line is dead"));
     let panics =
-        handler_fn(async |_, _| -> Result<DeferredToolResults, UserError> { panic!("oh") });
+        handler_fn(async |_, _| -> Result<DeferredToolResults, AnswerError> { panic!("oh") });
     for turn in [Turn::new(tools.clone()).handler(fails), Turn::new(tools.clone()).handler(panics)]
     {
         let error = turn.run(mixed()).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Handler { .. }), "{error:?}");
+        assert!(matches!(error.error(), Error::Handler { .. }), "{error:?}");
         assert_eq!(
             error.report().calls()[1].outcome().word(),
             "returned",
@@ -153,7 +155,7 @@ async fn a_stop_ends_the_response_and_denies_nothing() {
         Turn::new(tools.clone()).handler(HandlerChain::new().with(answers).with(stops())),
     ] {
         let error = turn.run(mixed()).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Stopped), "{error:?}");
+        assert!(matches!(error.error(), Error::Stopped), "{error:?}");
         assert_eq!(words(error.report()), ["failed", "returned", "failed", "failed"]);
         assert!(error.report().calls().iter().all(|call| call.answered().is_none()));
         let told = content(error.report(), 0);
@@ -173,7 +175,7 @@ async fn a_stop_in_a_ledger_leaves_the_asks_open() {
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     let turn = Turn::new(kinds()).ledger(ledger.clone());
     let error = turn.clone().handler(stops).run(mixed()).await.unwrap_err();
-    assert!(error.kind().is_stopped());
+    assert!(error.error().is_stopped());
     assert_eq!(ledger.list(Some(AskState::Pending), 10).await.unwrap().records.len(), 3);
     let given = DeferredToolResults::new().approve("d1").approve("d2").result("s1", 1);
     let report = turn.resume(error.into_suspended().unwrap(), given).await.unwrap();
@@ -201,13 +203,10 @@ async fn what_is_left_goes_to_the_next_handler_and_then_to_the_caller() {
     assert_eq!(report.deferred().unwrap().kind("s1"), Some(DeferralKind::External));
 
     // A handler that forgets is an error, also in the middle of a chain.
-    let forgets = handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
+    let forgets = handler_fn_sync(|_, _| Ok::<_, AnswerError>(DeferredToolResults::new()));
     let turn =
         Turn::new(kinds()).handler(HandlerChain::new().with(forgets).with(danger_approve_all()));
-    assert!(matches!(
-        user(&turn.run(mixed()).await.unwrap_err()),
-        UserError::AnswersMissing { .. }
-    ));
+    assert!(matches!(refused(&turn.run(mixed()).await.unwrap_err()), AnswerError::Missing { .. }));
 }
 
 #[tokio::test]
@@ -215,7 +214,7 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
     let leaves =
         handler_fn_sync(|_, requests| requests.answer().approve("d1").leave_rest().build());
     let forgets = handler_fn_sync(|_, requests| {
-        Ok::<_, UserError>(requests.answer().approve("d1").unchecked())
+        Ok::<_, AnswerError>(requests.answer().approve("d1").unchecked())
     });
     let report = |turn: Turn| async move { words(&turn.run(mixed()).await.unwrap()) };
     assert_eq!(
@@ -227,10 +226,11 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
         ["returned", "returned", "failed", "denied"]
     );
     let wrong = handler_fn_sync(|_, _| {
-        Ok::<_, UserError>(DeferredToolResults::new().approve("d1").approve("who?"))
+        Ok::<_, AnswerError>(DeferredToolResults::new().approve("d1").approve("who?"))
     });
     let fails = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>("dead"));
-    let panics = handler_fn_sync(|_, _| -> Result<DeferredToolResults, UserError> { panic!("oh") });
+    let panics =
+        handler_fn_sync(|_, _| -> Result<DeferredToolResults, AnswerError> { panic!("oh") });
     for turn in [
         Turn::new(kinds()).handler(FailClosed::new(wrong)),
         Turn::new(kinds()).handler(FailClosed::new(fails)),
@@ -285,12 +285,12 @@ async fn a_channel_takes_batches_out_and_answers_in() {
     );
     assert_eq!(words(&first.0.unwrap()), ["returned", "returned", "failed", "denied"]);
     assert!(
-        matches!(first.1.unwrap_err().kind(), ErrorKind::Handler { .. }),
+        matches!(first.1.unwrap_err().error(), Error::Handler { .. }),
         "a dropped batch is an error"
     );
     drop(batches);
     assert!(
-        matches!(turn.run(mixed()).await.unwrap_err().kind(), ErrorKind::Handler { .. }),
+        matches!(turn.run(mixed()).await.unwrap_err().error(), Error::Handler { .. }),
         "nobody receives"
     );
 }
@@ -304,7 +304,7 @@ async fn a_call_that_defers_again_is_returned_and_the_handler_is_not_asked_again
         let asked = Arc::clone(&asked);
         handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
             asked.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, UserError>(
+            Ok::<_, AnswerError>(
                 requests
                     .iter()
                     .fold(DeferredToolResults::new(), |all, call| all.approve(call.id())),
@@ -315,7 +315,7 @@ async fn a_call_that_defers_again_is_returned_and_the_handler_is_not_asked_again
         Recorder::new(["wire"]).body(|cx, call| match (call.id(), cx.tool_call_approved()) {
             ("w1", true) => Err(CallDeferred::new().with_metadata("task", 7).into()),
             (_, false) => {
-                Err(countersign::ApprovalRequired::new().with_metadata("stage", 1).into())
+                Err(countersign::outcome::ApprovalRequired::new().with_metadata("stage", 1).into())
             }
             (_, true) => Ok(json!("done")),
         });
@@ -460,7 +460,7 @@ async fn duplicate_ids_are_refused_before_anything_runs() {
     ];
     let error = Turn::new(tools.clone()).run(calls).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["same"]),
+        matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["same"]),
         "{error:?}"
     );
     assert!(tools.ran().is_empty());
@@ -479,7 +479,7 @@ async fn a_fatal_error_ends_the_response_after_its_siblings_and_resuming_runs_no
     let mut calls = mixed();
     calls.push(call("r2", "read", json!({"n": 5})));
     let error = Turn::new(tools.clone()).handler(never).run(calls).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { id, .. } if id == "r1"), "{error:?}");
+    assert!(matches!(error.error(), Error::Tool { id, .. } if id == "r1"), "{error:?}");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "disk on fire");
     let told: Vec<_> = error.report().calls().iter().map(|call| call.outcome().word()).collect();
     assert_eq!(told, ["deferred", "failed", "deferred", "deferred", "returned"]);
@@ -512,7 +512,7 @@ async fn a_panic_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn results_from_elsewhere_are_what_they_say() {
-    let report = |result: countersign::CallResult| async move {
+    let report = |result: countersign::deferred::CallResult| async move {
         let turn = Turn::new(kinds());
         let suspended = turn
             .run(vec![call("s1", "search", json!({}))])
@@ -550,12 +550,12 @@ async fn ids_that_admit_would_replace_are_refused_before_anything_runs() {
         let calls = || vec![call("ok", "read", json!({})), call(id, "read", json!({}))];
         let error = Turn::new(tools.clone()).run(calls()).await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &[id]),
+            matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &[id]),
             "{error:?}"
         );
         assert!(error.to_string().contains("`admit`"), "{error}");
         assert!(tools.ran().is_empty() && error.suspended().is_none());
-        let admitted = countersign::admit(calls(), &[]);
+        let admitted = countersign::turn::admit(calls(), &[]);
         assert_eq!(admitted[0].id(), "ok");
         assert_ne!(admitted[1].id(), id);
         let report = Turn::new(kinds()).run(admitted).await.unwrap();
@@ -573,7 +573,7 @@ proptest! {
     fn admitted_ids_are_usable_and_new(ids in prop::collection::vec("[ab]{0,2}|c{300}", 0..6), used in prop::collection::vec("[ab]{0,2}", 0..4)) {
         let used: Vec<&str> = used.iter().map(String::as_str).collect();
         let calls = ids.iter().map(|id| call(id, "read", json!({}))).collect();
-        for (call, id) in countersign::admit(calls, &used).iter().zip(&ids) {
+        for (call, id) in countersign::turn::admit(calls, &used).iter().zip(&ids) {
             prop_assert!(!call.id().is_empty() && call.id().len() <= 256 && !used.contains(&call.id()));
             let kept = !id.is_empty() && id.len() <= 256 && !used.contains(&id.as_str());
             prop_assert_eq!(kept, call.id() == id.as_str());

@@ -4,10 +4,12 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::agent::{Run, RunError, RunResult, RunStep, structured, text};
+use countersign::handler::{DenyAll, danger_approve_all};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, BoxError, DeferredToolResults, DenyAll, ErrorKind, Message, Model, ModelExt,
-    ModelRequest, ModelResponse, Run, RunContext, RunError, RunEvent, RunResult, RunStep,
-    UserError, danger_approve_all, handler_fn, structured, text,
+    Agent, BoxError, DeferredToolResults, Error, Message, Model, RunContext, UserError, handler_fn,
 };
 use futures::StreamExt as _;
 use proptest::collection::vec;
@@ -120,7 +122,7 @@ fn every_variant_takes_a_handler_of_its_own_and_can_switch_it_off() {
         assert_eq!(off.suspended().unwrap().requests().approvals[0].id(), "declared", "{name}");
         let error = variant(agent(text()).run("go").without_handler()).unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["declared"]),
+            matches!(error.error(), Error::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["declared"]),
             "{name}: {error:?}"
         );
     }
@@ -135,7 +137,7 @@ fn every_variant_can_be_watched_by_one_who_panics_and_goes_on_after_an_error() {
         let agent = Agent::new(script(calling(["plain", "broken"])), tools);
         let error =
             variant(agent.run("go").watch(hear).watch(|_| panic!("broken pipe"))).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Tool { id, .. } if id == "broken"), "{name}");
+        assert!(matches!(error.error(), Error::Tool { id, .. } if id == "broken"), "{name}");
         assert!(lines(&heard).contains(&"function_tool_result plain".to_owned()), "{name}");
         let run = agent.resume(error.into_suspended(), DeferredToolResults::new());
         assert_eq!(variant(run).unwrap().text(), Some("done"), "{name}");
@@ -153,7 +155,7 @@ async fn a_blocking_variant_inside_a_runtime_is_an_error_that_says_what_to_do() 
         agent.run_stream_sync("go").unwrap_err(),
         agent.run_with_blocking_approval("go", |_| true).unwrap_err(),
     ] {
-        assert!(matches!(error.kind(), ErrorKind::User(UserError::InsideRuntime)), "{error:?}");
+        assert!(matches!(error.error(), Error::User(UserError::InsideRuntime)), "{error:?}");
         assert!(error.to_string().contains("await the run instead"), "{error}");
         assert!(recorder.ran().is_empty());
     }
@@ -199,7 +201,7 @@ fn lines(heard: &Heard) -> Vec<String> {
     heard.lock().unwrap().iter().map(line).collect()
 }
 
-async fn all(mut stream: countersign::RunStream<'_>) -> (Vec<RunEvent>, RunResult) {
+async fn all(mut stream: countersign::agent::RunStream<'_>) -> (Vec<RunEvent>, RunResult) {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);
@@ -546,7 +548,7 @@ async fn a_step_that_is_dropped_ends_the_run_and_what_may_have_run_does_not_run_
     assert_eq!(result.text(), Some("done"));
     assert_eq!(recorder.ids(), ["slow"], "it ran once");
     let [(id, kind, _)] = results(result.history()).try_into().unwrap();
-    assert_eq!((id.as_str(), kind), ("slow", countersign::ReturnKind::Interrupted));
+    assert_eq!((id.as_str(), kind), ("slow", countersign::message::ReturnKind::Interrupted));
     // Dropped while the model is asked, nothing is lost.
     struct Silent;
     impl Model for Silent {
@@ -586,7 +588,7 @@ async fn calls_that_share_an_id_never_run_in_any_variant() {
             scope.spawn(|| variant(agent.run("go")).unwrap_err()).join().unwrap()
         });
         assert!(
-            matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["c"]),
+            matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["c"]),
             "{name}: {error:?}"
         );
         assert_eq!(error.suspended().history(), [Message::user("go")], "{name}");
@@ -613,7 +615,7 @@ async fn a_failure_too_many_keeps_what_is_beside_it_from_running_after_a_stop_to
     let mut run = agent.iter("go");
     let _ = (run.next().await.unwrap(), run.next().await.unwrap());
     let error = agent.ask(stored(&run.suspended())).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if ids == &["bad"]));
+    assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["bad"]));
     assert!(recorder.ran().is_empty());
     let run = agent.ask(stored(error.suspended())).await.unwrap();
     assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["ok".to_owned()]));

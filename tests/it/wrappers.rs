@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::call::ToolKind;
+use countersign::handler::danger_approve_all;
+use countersign::outcome::{ModelRetry, ToolReturn};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Args, BoxError, ErrorKind, ExternalToolset, FunctionToolset, ModelRetry, Permit, RunContext,
-    ToolCall, ToolDefinition, ToolError, ToolKind, ToolReturn, Tools, ToolsExt, Toolset, Turn,
-    UserError, danger_approve_all, decide_fn, tool_fn,
+    Args, BoxError, Error, FunctionToolset, Permit, RunContext, ToolCall, ToolDefinition,
+    ToolError, Tools, ToolsExt, Toolset, Turn, UserError, decide_fn, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::ServiceBuilder;
@@ -23,7 +26,7 @@ async fn names(tools: &Tools) -> Vec<String> {
 /// Why the tools cannot be listed.
 async fn problem(tools: Tools) -> String {
     let error = Turn::new(tools).run(vec![call("c1", "a", json!({}))]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::User(_)), "{error:?}");
+    assert!(matches!(error.error(), Error::User(_)), "{error:?}");
     assert!(error.report().calls().is_empty(), "nothing may have run");
     error.to_string()
 }
@@ -393,7 +396,7 @@ async fn a_wrapper_that_panics_while_listing_is_an_error_and_nothing_runs() {
         recorder.clone().prepared(|_, _| fails("in a prepare function")),
     ] {
         let error = Turn::new(tools).run(vec![call("c1", "a", json!({}))]).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Tools(_)), "{error:?}");
+        assert!(matches!(error.error(), Error::Tools(_)), "{error:?}");
     }
     assert!(recorder.ran().is_empty());
 }
@@ -538,7 +541,7 @@ async fn i139_a_set_that_cannot_be_listed_is_one_error_with_its_cause() {
     let recorder = Recorder::new(["a"]);
     let tools = Tools::combined([recorder.clone().into(), Unreachable.into()]);
     let error = Turn::new(tools).run(vec![call("c1", "a", json!({}))]).await.unwrap_err();
-    let ErrorKind::Tools(source) = error.kind() else { panic!("{error:?}") };
+    let Error::Tools(source) = error.error() else { panic!("{error:?}") };
     assert_eq!(source.to_string(), "the server is gone");
     assert!(recorder.ran().is_empty());
 }

@@ -1,6 +1,7 @@
 //! The arguments of a tool have a schema, which the model is shown.
 
-use countersign::{ToolError, blocking_tool_fn, tool_fn};
+use countersign::toolset::blocking_tool_fn;
+use countersign::{ToolError, tool_fn};
 
 #[derive(serde::Deserialize)]
 struct Pay {

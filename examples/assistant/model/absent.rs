@@ -1,6 +1,7 @@
 //! Replaces `real` in a build without the feature `genai`.
 
-use countersign::{Agent, RunError, Tools};
+use countersign::agent::RunError;
+use countersign::{Agent, Tools};
 
 /// No value exists: a build without the feature has no real model.
 pub(crate) enum Real {}

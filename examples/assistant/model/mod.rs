@@ -9,7 +9,9 @@ mod plan;
 pub(crate) mod real;
 mod seen;
 
-use countersign::{BoxError, Model, ModelRequest, ModelResponse, ReturnKind, ToolCall};
+use countersign::message::ReturnKind;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::{BoxError, Model, ToolCall};
 use serde_json::{Value, json};
 
 use seen::Seen;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use countersign::ReturnKind;
+use countersign::message::ReturnKind;
 
 use super::seen::{Past, Seen};
 

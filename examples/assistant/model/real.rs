@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::{Agent, ErrorKind, GenaiError, GenaiModel, ModelExt as _, RunError, Tools};
+use countersign::agent::RunError;
+use countersign::genai::{GenaiError, GenaiModel};
+use countersign::model::ModelExt as _;
+use countersign::{Agent, Error, Tools};
 use tower::ServiceBuilder;
 
 /// The timeout of one request to the model.
@@ -49,8 +52,8 @@ pub(crate) fn agent(model: Real, tools: Tools) -> Agent {
 
 /// The provider's own error message. It may quote files, so it is shown only on request.
 pub(crate) fn in_its_own_words(error: &RunError) -> Option<&str> {
-    match error.kind() {
-        ErrorKind::Model(error) => error.downcast_ref::<GenaiError>()?.detail(),
+    match error.error() {
+        Error::Model(error) => error.downcast_ref::<GenaiError>()?.detail(),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::{Args, Message, RequestPart, ReturnKind};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::{Args, Message};
 use serde_json::Value;
 
 use crate::tools::{Entry, Kind, Listing};

@@ -6,9 +6,12 @@ mod text;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use countersign::{
-    Answered, Args, CallReport, Execution, Outcome, ResponsePart, RunEvent, Said, ToolDecision,
-};
+use countersign::call::{Execution, Said};
+use countersign::decision::ToolDecision;
+use countersign::deferred::Answered;
+use countersign::message::ResponsePart;
+use countersign::turn::{CallReport, RunEvent};
+use countersign::{Args, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

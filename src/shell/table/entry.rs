@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::commands::{Word, WordKind};
 use super::ProgramExample;
 
 /// What a program does, as long as it is run with options that its entry lists.
@@ -28,6 +29,8 @@ pub(in crate::shell) enum Kind {
     Text,
     /// A file or directory whose content is read.
     Read,
+    /// A file whose content is read, for a program that takes `host:path` and URLs as well: neither `:` nor `@`.
+    Local,
     /// A file or directory of which only the name and metadata are read.
     List,
     /// A file that is written.
@@ -44,6 +47,10 @@ pub(in crate::shell) enum Kind {
     Run,
     /// The words of another command, which gets more operands from standard input.
     RunAppended,
+    /// The words of another command up to `;` or `+`, in which `{}` stands for a path.
+    RunEach,
+    /// The word that [`RunAppended`](Self::RunAppended) replaces by what it gets from standard input.
+    Replaced,
     /// The text of a shell command, as in `sh -c`.
     Shell,
     /// An assignment `NAME=value` for the command that follows.
@@ -56,6 +63,8 @@ pub(in crate::shell) enum Kind {
     OneOf(Vec<String>),
     /// The host or URL that something is sent to.
     Host,
+    /// The name of a repository at the usual host: `owner/name`.
+    Slug,
     /// Code, or the name of code to run.
     Code,
 }
@@ -68,6 +77,10 @@ pub(in crate::shell) enum Script {
     Jq,
     Yq,
     Test,
+    /// A plain name or number: nothing that a shell or a program evaluates.
+    Name,
+    /// A format of `curl --write-out`.
+    Template,
     Sql,
 }
 
@@ -80,6 +93,10 @@ pub(in crate::shell) enum Choice {
     Value(Kind, Place),
     /// An option with an optional value, which is in the same word.
     Optional(Kind),
+    /// An option with a value, which may be missing at the end of the command.
+    Last(Kind),
+    /// An option with two values in words of their own: a name, and this.
+    Pair(Kind),
     /// An option without a value that makes the command rewrite files.
     Formats,
     /// An option that is refused although a pattern of the entry matches it.
@@ -104,6 +121,10 @@ pub(in crate::shell) enum Mark {
     Paths,
     /// The output consists of lines of the input.
     Filter,
+    /// All sub-commands are described, so that any other word is an operand.
+    Complete,
+    /// Prints only numbers about the content of files.
+    Counts,
     /// Runs the program that its operands name, somewhere after its options.
     Wraps,
     /// A builtin of the shell, which has no file.
@@ -121,6 +142,8 @@ pub(in crate::shell) enum Mark {
 pub(in crate::shell) struct Slot {
     pub(super) kind: Kind,
     pub(super) repeats: bool,
+    /// Whether it has to be given: without it, the program does what it reads from its input.
+    pub(super) required: bool,
 }
 
 /// The description of one program or sub-command.
@@ -137,13 +160,26 @@ pub(in crate::shell) struct Entry {
     pub(super) marks: Vec<Mark>,
     /// Options that make the output paths below the operands.
     pub(super) paths: Vec<String>,
+    /// Options with which the output still consists of whole paths, or whole lines of the input.
+    pub(super) lines: Vec<String>,
+    /// Options that separate the paths by NUL, and expect them so.
+    pub(super) nul: Vec<String>,
     pub(super) subs: HashMap<String, Arc<Entry>>,
     pub(super) examples: Vec<(bool, String)>,
     /// Whether the table describes the entry; `false` if it exists only for its sub-commands.
     pub(super) described: bool,
+    /// A digest of all lines of the table that describe the program.
+    pub(super) digest: Digest,
 }
 
+/// A SHA-256 digest of lines of the table.
+pub(in crate::shell) type Digest = [u8; 32];
+
 impl Entry {
+    pub(in crate::shell) fn digest(&self) -> Digest {
+        self.digest
+    }
+
     pub(in crate::shell) fn does(&self) -> &Does {
         &self.does
     }
@@ -153,12 +189,38 @@ impl Entry {
     }
 
     pub(in crate::shell) fn takes_only_harmless(&self) -> bool {
-        let harmless =
-            |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List | Kind::Revision);
+        let harmless = |kind: &Kind| {
+            matches!(kind, Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision)
+        };
         self.subs.is_empty()
             && self.is(Mark::Harmless)
             && self.operands.iter().all(|slot| harmless(&slot.kind))
             && self.operands.last().is_some_and(|slot| slot.repeats)
+    }
+
+    /// Whether words after `--` may be options of the program that this one runs.
+    pub(super) fn passes_options_on(&self) -> bool {
+        matches!(self.does, Does::Builds | Does::Formats)
+    }
+
+    /// Whether the content of the operands stays unseen: a wrong operand shows no more than numbers and metadata.
+    pub(in crate::shell) fn hides_content(&self) -> bool {
+        self.is(Mark::Counts) || self.operands.iter().all(|slot| slot.kind == Kind::List)
+    }
+
+    /// Whether a word that names no sub-command may be the first operand. A sub-command that is not described may not
+    /// pass for a text or for the name of a file.
+    pub(super) fn opens_with(&self, word: &Word) -> bool {
+        if self.is(Mark::Complete) || self.subs.keys().all(|name| name.starts_with('-')) {
+            return true;
+        }
+        match self.operands.first().map(|slot| &slot.kind) {
+            None | Some(Kind::Text | Kind::Revision) => false,
+            Some(Kind::Read | Kind::Local | Kind::List) => {
+                word.kind != WordKind::Literal || word.text.contains(['/', '.'])
+            }
+            Some(_) => true,
+        }
     }
 
     pub(super) fn collect_examples(&self, name: &str, found: &mut Vec<ProgramExample>) {

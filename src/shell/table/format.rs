@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
+use super::super::judgement::hex;
 use super::ProgramsError;
 use super::entry::{Choice, Does, Entry, Kind, Mark, Place, Script, Slot};
 
@@ -10,8 +13,13 @@ type Entries = HashMap<String, Arc<Entry>>;
 
 /// Parses a file and adds its entries to the table.
 pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), ProgramsError> {
-    let mut reader =
-        Reader { entries, groups: HashMap::new(), names: Vec::new(), entry: Entry::default() };
+    let mut reader = Reader {
+        entries,
+        groups: HashMap::new(),
+        names: Vec::new(),
+        entry: Entry::default(),
+        text: String::new(),
+    };
     for (number, line) in text.lines().enumerate() {
         reader.line(line.trim()).map_err(|problem| ProgramsError {
             file: file.to_owned(),
@@ -29,6 +37,8 @@ struct Reader<'a> {
     /// The names of the current entry, each with its sub-commands.
     names: Vec<Vec<String>>,
     entry: Entry,
+    /// The lines of the current entry, for its digest.
+    text: String,
 }
 
 impl Reader<'_> {
@@ -46,22 +56,24 @@ impl Reader<'_> {
         }
         let (key, value) = line.split_once(':').ok_or("a line without `key:`")?;
         let value = value.trim();
+        self.text.push_str(line);
+        self.text.push('\n');
         match key {
             "does" => self.entry.does = does(value)?,
             "operands" => {
                 self.entry.operands =
                     value.split_whitespace().map(slot).collect::<Result<_, _>>()?
             }
-            "flags" => value.split_whitespace().for_each(|word| self.flags(word, &Choice::Flag)),
-            "formats" => {
-                value.split_whitespace().for_each(|word| self.flags(word, &Choice::Formats))
-            }
-            "refuses" => {
-                value.split_whitespace().for_each(|word| self.flags(word, &Choice::Refused))
-            }
+            "flags" => self.all_flags(value, &Choice::Flag)?,
+            "formats" => self.all_flags(value, &Choice::Formats)?,
+            "refuses" => self.all_flags(value, &Choice::Refused)?,
             "values" => value.split_whitespace().try_for_each(|word| self.value(word))?,
+            "pairs" => value.split_whitespace().try_for_each(|word| self.pair(word))?,
             "needs" => self.entry.needs.push(value.split_whitespace().map(str::to_owned).collect()),
-            "paths" => self.entry.paths.extend(value.split_whitespace().map(str::to_owned)),
+            "words" => value.split_whitespace().for_each(|word| self.option(word, Choice::Flag)),
+            "paths" => self.entry.paths.extend(options(value)),
+            "lines" => self.entry.lines.extend(options(value)),
+            "nul" => self.entry.nul.extend(options(value)),
             "letters" => value.clone_into(&mut self.entry.letters),
             "marks" => self
                 .entry
@@ -93,6 +105,7 @@ impl Reader<'_> {
             return Err("a header without a name".into());
         }
         self.names = names;
+        self.text = format!("[{header}]\n");
         self.entry = Entry { described: true, ..Entry::default() };
         Ok(())
     }
@@ -107,6 +120,10 @@ impl Reader<'_> {
         self.entry.options.extend(other.options);
         self.entry.beginnings.extend(other.beginnings);
         self.entry.marks.extend(other.marks);
+        self.entry.paths.extend(other.paths);
+        self.entry.lines.extend(other.lines);
+        self.entry.nul.extend(other.nul);
+        self.text.push_str(&hex(&other.digest));
         if self.entry.operands.is_empty() {
             self.entry.operands = other.operands;
         }
@@ -145,18 +162,35 @@ impl Reader<'_> {
         }
     }
 
+    fn all_flags(&mut self, value: &str, choice: &Choice) -> Result<(), String> {
+        value.split_whitespace().try_for_each(|word| self.flags(word, choice))
+    }
+
     /// Adds flags: `-abc` is three of them, unless the program's options are words.
-    fn flags(&mut self, word: &str, choice: &Choice) {
+    fn flags(&mut self, word: &str, choice: &Choice) -> Result<(), String> {
         let letters = word.strip_prefix('-').unwrap_or_default();
         let bundle = letters.len() > 1
             && !word.starts_with("--")
             && !word.ends_with('*')
             && !self.entry.marks.contains(&Mark::Words);
-        if bundle {
-            letters.chars().for_each(|letter| self.option(&format!("-{letter}"), choice.clone()));
-        } else {
-            self.option(word, choice.clone());
+        if matches!(word, "-*" | "--*")
+            && *choice == Choice::Flag
+            && !self.entry.marks.contains(&Mark::Harmless)
+        {
+            return Err(format!("`{word}` lets every option in"));
         }
+        if !bundle {
+            self.option(word, choice.clone());
+            return Ok(());
+        }
+        for (at, letter) in letters.char_indices() {
+            // A word such as `-errors` would let in `-o`.
+            if letters.get(..at).is_some_and(|before| before.contains(letter)) {
+                return Err(format!("`{word}` has a letter twice: a word belongs to `words`"));
+            }
+            self.option(&format!("-{letter}"), choice.clone());
+        }
+        Ok(())
     }
 
     /// Parses an option with a value: `-n=text`, `--color?=text`, `-e=text^`, `-e|--regexp=text^`.
@@ -168,17 +202,29 @@ impl Reader<'_> {
         };
         let value = kind(value)?;
         for name in names.split('|') {
-            match name.strip_suffix('?') {
-                Some(name) => self.option(name, Choice::Optional(value.clone())),
-                None => self.option(name, Choice::Value(value.clone(), place)),
+            if let Some(name) = name.strip_suffix('?') {
+                self.option(name, Choice::Optional(value.clone()));
+            } else if let Some(name) = name.strip_suffix('$') {
+                self.option(name, Choice::Last(value.clone()));
+            } else {
+                self.option(name, Choice::Value(value.clone(), place));
             }
         }
+        Ok(())
+    }
+
+    /// Parses an option with two values, of which the second is described: `--slurpfile=read`.
+    fn pair(&mut self, word: &str) -> Result<(), String> {
+        let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
+        let value = kind(value)?;
+        names.split('|').for_each(|name| self.option(name, Choice::Pair(value.clone())));
         Ok(())
     }
 
     /// Adds the current entry to the table.
     fn finish(&mut self) {
         let mut entry = std::mem::take(&mut self.entry);
+        entry.digest = Sha256::digest(&self.text).into();
         entry.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
         for (number, name) in std::mem::take(&mut self.names).into_iter().enumerate() {
             if let [group] = name.as_slice()
@@ -191,9 +237,21 @@ impl Reader<'_> {
             if number > 0 {
                 own.examples.clear();
             }
+            let digest = own.digest;
+            let first = name.first().cloned().unwrap_or_default();
+            let before = self.entries.get(&first).map(|entry| entry.digest);
             insert(self.entries, &name, own);
+            // What describes a sub-command describes its program.
+            if let Some(entry) = self.entries.get_mut(&first) {
+                let all = Sha256::new().chain_update(before.unwrap_or_default());
+                Arc::make_mut(entry).digest = all.chain_update(digest).finalize().into();
+            }
         }
     }
+}
+
+fn options(value: &str) -> impl Iterator<Item = String> {
+    value.split_whitespace().map(str::to_owned)
 }
 
 fn insert(entries: &mut Entries, name: &[String], mut entry: Entry) {
@@ -239,7 +297,11 @@ fn slot(word: &str) -> Result<Slot, String> {
         Some(word) => (word, true),
         None => (word, false),
     };
-    Ok(Slot { kind: kind(word)?, repeats })
+    let (word, required) = match word.strip_suffix('!') {
+        Some(word) => (word, true),
+        None => (word, false),
+    };
+    Ok(Slot { kind: kind(word)?, repeats, required })
 }
 
 fn kind(word: &str) -> Result<Kind, String> {
@@ -249,6 +311,7 @@ fn kind(word: &str) -> Result<Kind, String> {
     Ok(match word {
         "text" => Kind::Text,
         "read" => Kind::Read,
+        "local" => Kind::Local,
         "list" => Kind::List,
         "write" => Kind::Write,
         "output" => Kind::Output,
@@ -256,17 +319,22 @@ fn kind(word: &str) -> Result<Kind, String> {
         "revision" => Kind::Revision,
         "directory" => Kind::Directory,
         "run" => Kind::Run,
+        "run-each" => Kind::RunEach,
         "run-appended" => Kind::RunAppended,
+        "replaced" => Kind::Replaced,
         "shell" => Kind::Shell,
         "assignment" => Kind::Assignment,
         "variable" => Kind::Variable,
         "host" => Kind::Host,
+        "slug" => Kind::Slug,
         "code" => Kind::Code,
         "sed" => Kind::Script(Script::Sed),
         "awk" => Kind::Script(Script::Awk),
         "jq" => Kind::Script(Script::Jq),
         "yq" => Kind::Script(Script::Yq),
         "test" => Kind::Script(Script::Test),
+        "name" => Kind::Script(Script::Name),
+        "template" => Kind::Script(Script::Template),
         "sql" => Kind::Script(Script::Sql),
         _ => return Err(format!("`{word}` is not a kind of operand")),
     })
@@ -278,6 +346,8 @@ fn mark(word: &str) -> Result<Mark, String> {
         "words" => Mark::Words,
         "paths" => Mark::Paths,
         "filter" => Mark::Filter,
+        "complete" => Mark::Complete,
+        "counts" => Mark::Counts,
         "wraps" => Mark::Wraps,
         "builtin" => Mark::Builtin,
         "posix" => Mark::Posix,

@@ -3,16 +3,16 @@
 //! The format is specific to this table, so that an entry is as short as a line of a manual page. `docs/shell.md`
 //! describes it.
 
+mod arguments;
 mod entry;
 mod format;
-mod matching;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+pub(super) use arguments::{Matched, Unmatched, is_known_word, matched};
 pub(super) use entry::{Does, Entry, Kind, Mark, Script};
-pub(super) use matching::{Matched, Unmatched, matched};
 
 /// The built-in files, with their names for error messages.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -90,8 +90,8 @@ impl Programs {
     /// unsafe: frob --eval x
     /// ")?;
     /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
-    ///     .programs(programs)
-    ///     .search_path(SearchPath::unchecked());
+    ///     .with_programs(programs)
+    ///     .with_search_path(SearchPath::unchecked());
     /// let commands = Commands::parse("frob -v notes.frob", Dialect::Bash)?;
     /// assert!(classifier.classify(&commands).verdict().is_allow());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

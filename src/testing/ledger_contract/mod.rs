@@ -17,7 +17,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::args::Args;
-use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
+use crate::deferred::Answer;
+use crate::ledger::{Ask, Decided, Ledger, Record, Store};
 
 /// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that concurrent
 /// operations really run in parallel.
@@ -27,7 +28,8 @@ use crate::ledger::{Answer, Ask, Decided, Ledger, Record, Store};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use countersign::{ledger::{MemoryStore, Store}, testing::ledger_contract};
+/// use countersign::ledger::{MemoryStore, Store};
+/// use countersign::testing::ledger_contract;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// ledger_contract::check(async || vec![Arc::new(MemoryStore::new()) as Arc<dyn Store>]).await;

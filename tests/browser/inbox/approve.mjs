@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 
 import { checked, scenario } from "../lib/harness.mjs";
-import { approve, card, comeIn, decided, notice, waiting } from "../lib/inbox.mjs";
+import { approve, card, comeIn, decided, notice, startRun, waiting } from "../lib/inbox.mjs";
 
 await scenario(async ({ person }) => {
   const ann = await comeIn(await person("ann"));
-  await ann.page.getByText("Nothing waits for you.").waitFor();
-  await ann.page.getByRole("button", { name: "Start a demo run" }).click();
+  await ann.page.getByText("Nothing is pending.").waitFor();
+  await startRun(ann);
   await waiting(ann, 4);
   assert.equal(await ann.page.title(), "(4) Approvals");
 

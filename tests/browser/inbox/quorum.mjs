@@ -3,15 +3,12 @@
 import assert from "node:assert/strict";
 
 import { checked, eventually, scenario } from "../lib/harness.mjs";
-import { approve, button, card, change, comeIn, decided, deny, notice, waiting } from "../lib/inbox.mjs";
+import { approve, button, card, change, comeIn, decided, deny, notice, startRun, waiting } from "../lib/inbox.mjs";
 
 const transfer = (reference) => `transfer {"amount_eur": 100, "to": "DE02", "reference": "${reference}"}`;
 
 async function start(ann, reference) {
-  const form = ann.page.locator("#demo");
-  if (await form.getAttribute("open") === null) await form.getByText("Say what a demo run is to ask").click();
-  await form.getByLabel("What the scripted agent wants").fill(transfer(reference));
-  await form.getByRole("button", { name: "Start" }).click();
+  await startRun(ann, transfer(reference));
   await waiting(ann, 1);
 }
 

@@ -1,12 +1,12 @@
 // Two servers over one store: what is decided at one shows at the other, by itself.
 
 import { scenario } from "../lib/harness.mjs";
-import { approve, comeIn, decided, deny, waiting } from "../lib/inbox.mjs";
+import { approve, comeIn, decided, deny, startRun, waiting } from "../lib/inbox.mjs";
 
 await scenario(async ({ url, others, person }) => {
   const ann = await comeIn(await person("ann", url));
   const bob = await comeIn(await person("bob", others[0]));
-  await ann.page.getByRole("button", { name: "Start a demo run" }).click();
+  await startRun(ann);
   await waiting(ann, 4);
   await waiting(bob, 4);
   await approve(bob, "delete_file", "session-cache");

@@ -12,8 +12,9 @@ await scenario(async ({ url, person }) => {
   await freeze(ann);
   const tab = await ann.context.newPage();
   await tab.goto(url);
-  await tab.getByRole("button", { name: "Switch" }).click();
-  await tab.getByRole("button", { name: "bob" }).click();
+  await tab.getByRole("link", { name: "Log out" }).click();
+  await tab.getByLabel("Your name").fill("bob");
+  await tab.getByRole("button", { name: "Go on" }).click();
   await tab.getByText("Deciding as bob").waitFor();
   await tab.close();
 

@@ -10,8 +10,19 @@ export async function comeIn(person) {
   await page.goto(url);
   await page.getByLabel("Your name").fill(name);
   await page.getByRole("button", { name: "Go on" }).click();
-  await page.getByRole("heading", { name: /^Waiting/ }).waitFor();
+  await page.getByText("Deciding as").waitFor();
   return person;
+}
+
+/** Starts a run on the page of the demo, and comes back. */
+export async function startRun(person, prompt) {
+  const { page } = person;
+  await page.getByRole("link", { name: "Start a demo run" }).click();
+  const field = page.getByLabel("What the scripted agent wants");
+  await page.waitForFunction(() => document.getElementById("prompt").value !== "");
+  if (prompt) await field.fill(prompt);
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("Deciding as").waitFor();
 }
 
 /** The request about this tool; among several the one whose text has this in it. */
@@ -46,10 +57,13 @@ export const notice = (person, text) => person.page.locator(".notice").filter({ 
 /** Waits until a decided request reads like this. */
 export async function decided(person, ...texts) {
   const items = person.page.locator("#history li");
+  const tab = (name) => person.page.getByRole("button", { name });
+  await tab("Decided").click();
   await eventually(`${person.name} sees in the history: ${texts.join(", ")}`, async () => {
     const all = await items.allInnerTexts();
     assert.ok(all.some((item) => texts.every((text) => item.includes(text))), all.join(" | "));
   });
+  await tab(/^Pending/).click();
 }
 
 /** Waits until so many cards are shown, and shows what is new. */
@@ -71,7 +85,7 @@ export async function settled(person) {
 export function sent(person) {
   const all = [];
   person.page.on("request", (request) => {
-    if (request.url().endsWith("/decision")) all.push(request.postDataJSON());
+    if (/\/decisions?$/.test(request.url())) all.push(request.postDataJSON());
   });
   return all;
 }
@@ -87,6 +101,7 @@ export async function freeze(person) {
   const { page } = person;
   const asks = await page.evaluate(async () => (await fetch("/api/asks")).text());
   const json = { contentType: "application/json" };
+  await page.route("**/api/states", (route) => route.fulfill({ ...json, body: '{"changed": []}' }));
   await page.route("**/api/changes", () => {});
   await page.route(/\/api\/asks(\?.*)?$/, (route) => route.fulfill({ ...json, body: asks }));
 }

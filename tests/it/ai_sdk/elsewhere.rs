@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::ledger::Answer;
+use countersign::deferred::Answer;
 use serde_json::json;
 
 use super::world::World;

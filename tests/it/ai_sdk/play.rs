@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::ai_sdk::{Chats, Principal, Rejection};
-use countersign::ledger::{Answer, AskState};
+use countersign::deferred::Answer;
+use countersign::ledger::AskState;
 use serde_json::{Value, json};
 
 use super::client::{Client, chunks, string};

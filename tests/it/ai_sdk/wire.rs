@@ -1,10 +1,10 @@
 //! The wire: every chunk and part as the AI SDK writes it, and what is not known is kept.
 
-use countersign::RunEvent;
 use countersign::ai_sdk::{
     Chunk, ChunkWriter, ClientVersion, DONE, FinishReason, HEADERS, KEEP_ALIVE, Role, UiMessage,
     UiPart, encode,
 };
+use countersign::turn::RunEvent;
 use serde_json::{Value, json};
 
 /// Every chunk with all of its fields.

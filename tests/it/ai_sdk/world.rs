@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use countersign::ai_sdk::{Chats, Principal};
-use countersign::ledger::{Answer, Ledger, MemoryStore, Record, Store};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ledger, MemoryStore, Record, Store};
+use countersign::message::{RequestPart, ResponsePart};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ToolFailed;
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, Decision, ExternalToolset, FunctionToolset, Message, Model, ModelRequest,
-    ModelResponse, RequestPart, ResponsePart, ToolCall, ToolDefinition, ToolFailed, Tools,
+    Agent, BoxError, Decision, FunctionToolset, Message, Model, ToolCall, ToolDefinition, Tools,
     ToolsExt as _, decide_fn,
 };
 use serde_json::{Value, json};

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use countersign::Args;
+use countersign::agent::TakeUp;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken,
-    Verified,
+    Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken, Verified,
 };
-use countersign::{Args, TakeUp};
 use serde_json::{Value, json};
 
 use super::stack::{agent, asked, bank, one, resuming};
@@ -100,7 +101,7 @@ pub(super) async fn standing(ledger: &Ledger, earlier: &Verified) -> Value {
     let asks = ledger.list(None, 1000).await.unwrap().records;
     let states: BTreeSet<_> = asks.iter().map(|record| record.state.as_str()).collect();
     assert_eq!(states.len(), AskState::ALL.len(), "there is one in every state");
-    let verified = ledger.verify(&earlier.heads).await.unwrap().expect("the log is whole");
+    let verified = ledger.verify(&earlier.heads).await.expect("the log is whole");
     let runs = ledger.waiting_runs(1000).await.unwrap().records;
     json!({"asks": asks, "runs": runs, "verified": verified})
 }
@@ -116,7 +117,7 @@ pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     decide(ledger, token).await;
     execute(ledger).await;
     runs(ledger).await;
-    ledger.verify(&earlier.heads).await.unwrap().expect("the log goes on from where it was");
+    ledger.verify(&earlier.heads).await.expect("the log goes on from where it was");
 }
 
 async fn record(ledger: &Ledger, name: &str) -> Record {

@@ -1,7 +1,7 @@
 //! Processes of earlier builds that go on writing after a newer one has brought the tables to its version.
 
-use countersign::SqliteStore;
 use countersign::ledger::Ledger;
+use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use super::asks::ask;
@@ -36,7 +36,7 @@ async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
             assert!(error.contains("NOT NULL") && error.contains(says), "{error}");
         }
         assert!(ledger.get(ask("pending").id()).await.unwrap().is_some());
-        assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+        assert!(ledger.verify(&Default::default()).await.is_ok());
     }
 }
 
@@ -60,6 +60,6 @@ async fn an_earlier_build_that_goes_on_writing_to_postgresql_gets_an_error() {
         drop(client);
         connection.await.unwrap().unwrap();
         assert!(ledger.get(ask("pending").id()).await.unwrap().is_some());
-        assert!(ledger.verify(&Default::default()).await.unwrap().is_ok());
+        assert!(ledger.verify(&Default::default()).await.is_ok());
     }
 }

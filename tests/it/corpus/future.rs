@@ -1,10 +1,12 @@
 //! What a later version has stored is named, and left as it is.
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Writes,
+    Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Writes,
 };
 use countersign::seal::SealError;
-use countersign::{SqliteStore, SuspendedRun, SuspendedTurn};
+use countersign::sqlite::SqliteStore;
+use countersign::{SuspendedRun, SuspendedTurn};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use countersign::outcome::ToolFailed;
 use countersign::{
-    DeferredToolRequests, DeferredToolResults, SuspendedRun, SuspendedTurn, ToolFailed, ToolsExt,
-    Turn,
+    DeferredToolRequests, DeferredToolResults, SuspendedRun, SuspendedTurn, ToolsExt, Turn,
 };
 use serde_json::{Map, Value, json};
 

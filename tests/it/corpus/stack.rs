@@ -5,10 +5,14 @@ use std::borrow::Cow;
 use std::future::pending;
 use std::time::Duration;
 
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::message::ResponsePart;
+use countersign::model::ModelResponse;
+use countersign::outcome::{CallDeferred, ModelRetry, ToolFailed};
 use countersign::{
-    Agent, CallDeferred, Decision, FunctionToolset, ModelResponse, ModelRetry, ResponsePart,
-    RunContext, ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolMiddleware,
-    ToolMiddlewareExt, Tools, ToolsExt, schemars, text, tool_fn,
+    Agent, Decision, FunctionToolset, RunContext, ToolCall, ToolDefinition, ToolError,
+    ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 use tower::timeout::TimeoutLayer;

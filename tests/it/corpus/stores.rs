@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use countersign::SqliteStore;
 use countersign::ledger::{
     Draft, Entry, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Writes,
 };
+use countersign::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::deferred::CallResult;
+use countersign::outcome::{ModelRetry, ToolFailed, ToolReturn};
+use countersign::turn::RunEvent;
 use countersign::{
-    Agent, Args, CallResult, DeferredToolResults, FunctionToolset, ModelRetry, RunEvent,
-    SuspendedRun, ToolFailed, ToolReturn, Tools, ToolsExt, decide_fn, text,
+    Agent, Args, DeferredToolResults, FunctionToolset, SuspendedRun, Tools, ToolsExt, decide_fn,
 };
 use serde_json::{Value, json};
 

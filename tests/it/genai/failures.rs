@@ -4,10 +4,11 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::{
-    Agent, BoxError, DeferredToolResults, ErrorKind, GenaiError, GenaiModel, ModelExt,
-    ModelRequest, ModelResponse, RunError, RunEvent,
-};
+use countersign::agent::RunError;
+use countersign::genai::{GenaiError, GenaiModel};
+use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+use countersign::turn::RunEvent;
+use countersign::{Agent, BoxError, DeferredToolResults, Error};
 use genai::adapter::AdapterKind;
 use serde_json::json;
 use tower::ServiceBuilder;
@@ -21,7 +22,7 @@ use super::tools;
 const MARKER: &str = "hunter2";
 
 fn genai(error: &RunError) -> &GenaiError {
-    let ErrorKind::Model(error) = error.kind() else { panic!("{error:?}") };
+    let Error::Model(error) = error.error() else { panic!("{error:?}") };
     error.downcast_ref().unwrap_or_else(|| panic!("{error:?}"))
 }
 
@@ -165,7 +166,7 @@ async fn waits_in_vain(wire: Wire, events: usize) {
     let timeout = ServiceBuilder::new().timeout(Duration::from_secs(2));
     let agent = Agent::new(provider.model().layered(timeout), recorder.clone());
     let error = agent.run("go").await.unwrap_err();
-    let ErrorKind::Model(inner) = error.kind() else { panic!("{error:?}") };
+    let Error::Model(inner) = error.error() else { panic!("{error:?}") };
     assert!(inner.is::<tower::timeout::error::Elapsed>(), "{inner:?}");
     let run = stored(&error.into_suspended());
     let run = agent.resume(run, DeferredToolResults::new()).await.unwrap();

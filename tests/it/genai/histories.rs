@@ -4,10 +4,16 @@
 use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
 
+use countersign::agent::{RunError, RunResult, text};
+use countersign::call::ToolKind;
+use countersign::deferred::{CallResult, ToolApproved};
+use countersign::genai::GenaiModel;
+use countersign::outcome::{
+    CallDeferred, DeferralKind, ModelRetry, ToolDenied, ToolFailed, ToolReturn,
+};
 use countersign::{
-    Agent, Args, CallDeferred, CallResult, Decision, DeferralKind, DeferredToolResults, GenaiModel,
-    Message, ModelRetry, RunError, RunResult, SuspendedRun, ToolApproved, ToolCall, ToolDefinition,
-    ToolDenied, ToolError, ToolFailed, ToolKind, ToolReturn, Tools, ToolsExt, decide_fn, text,
+    Agent, Args, Decision, DeferredToolResults, Message, SuspendedRun, ToolCall, ToolDefinition,
+    ToolError, Tools, ToolsExt, decide_fn,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

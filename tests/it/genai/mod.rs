@@ -9,7 +9,8 @@ mod openai;
 pub(crate) mod provider;
 mod thinking;
 
-use countersign::{ToolDefinition, ToolKind};
+use countersign::ToolDefinition;
+use countersign::call::ToolKind;
 use serde_json::json;
 
 use crate::support::Recorder;
@@ -26,8 +27,8 @@ fn tools() -> Recorder {
         of("search").with_kind(ToolKind::External),
     ])
     .body(|_, call| match call.name() {
-        "fail" => Err(countersign::ToolFailed::new("the disk is full").into()),
-        "again" => Err(countersign::ModelRetry::new("name a file").into()),
+        "fail" => Err(countersign::outcome::ToolFailed::new("the disk is full").into()),
+        "again" => Err(countersign::outcome::ModelRetry::new("name a file").into()),
         _ => Ok(call.args().to_value()),
     })
 }

@@ -1,6 +1,7 @@
 //! Thoughts go back to whoever had them, and to nobody else.
 
-use countersign::{Agent, Message, ResponsePart};
+use countersign::message::ResponsePart;
+use countersign::{Agent, Message};
 use genai::adapter::AdapterKind;
 use serde_json::{Value, json};
 

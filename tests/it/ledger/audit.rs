@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use countersign::Args;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Broken, Claimed, Draft, Entry, Ledger, Linker, Record, Taken, Verified,
+    Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Taken, Verified,
 };
-use countersign::{Args, SqliteStore};
+use countersign::sqlite::SqliteStore;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -26,7 +28,10 @@ async fn ledger(path: &Path) -> Ledger {
 }
 
 async fn verify(ledger: &Ledger, earlier: &Heads) -> Result<Verified, Broken> {
-    ledger.verify(earlier).await.unwrap()
+    match ledger.verify(earlier).await {
+        Err(LedgerError::Broken(broken)) => Err(broken),
+        verified => Ok(verified.unwrap()),
+    }
 }
 
 /// What verify says after this SQL was run on the file.

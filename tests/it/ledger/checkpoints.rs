@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use countersign::SqliteStore;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
+    Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
 };
+use countersign::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -27,13 +28,13 @@ async fn decide(ledger: &Ledger, ask: &Record, who: &str) {
 }
 
 async fn checkpoint(ledger: &Ledger) -> Checkpoint {
-    ledger.checkpoint().await.unwrap().unwrap()
+    ledger.checkpoint().await.unwrap()
 }
 
 /// What verify says.
 async fn verify(ledger: &Ledger, kept: Option<&Checkpoint>) -> String {
     let heads = kept.map(Checkpoint::to_heads).unwrap_or_default();
-    match ledger.verify(&heads).await.unwrap() {
+    match ledger.verify(&heads).await {
         Ok(_) => "whole".to_owned(),
         Err(broken) => broken.to_string(),
     }
@@ -144,7 +145,7 @@ async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
     checkpoint(&keyed).await;
     // Somebody without the key makes none, and what they write by hand shows.
     let other = open(&path, None).await;
-    let broken = other.checkpoint().await.unwrap().unwrap_err();
+    let Err(LedgerError::Broken(broken)) = other.checkpoint().await else { panic!("it is broken") };
     assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
     let name = "countersign/checkpoints";
     let body = json!({"heads": {}}).to_string();
@@ -182,7 +183,7 @@ async fn only_what_has_gone_on_is_noted_page_by_page() {
     let mut times = BTreeMap::new();
     runs.for_each(|run| *times.entry(run).or_insert(0) += 1);
     assert_eq!((times.len(), times["run 7"], times["run 8"]), (RUNS, 2, 1));
-    let verified = ledger.verify(&made.to_heads()).await.unwrap().unwrap();
+    let verified = ledger.verify(&made.to_heads()).await.unwrap();
     assert_eq!(verified.entries, 1_300 + 1 + 5);
 }
 
@@ -215,7 +216,7 @@ async fn checkpoints_are_made_while_others_decide() {
     let ledger = open(&path, None).await;
     let made = checkpoint(&ledger).await;
     assert_eq!(verify(&ledger, Some(&made)).await, "whole");
-    assert_eq!(ledger.verify(&made.to_heads()).await.unwrap().unwrap().heads.len(), 41);
+    assert_eq!(ledger.verify(&made.to_heads()).await.unwrap().heads.len(), 41);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::SqliteStore;
 use countersign::ledger::{Ledger, LedgerError, MemoryStore, Store};
+use countersign::sqlite::SqliteStore;
 use countersign::testing::ledger_contract;
 use serde_json::json;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ async fn in_an_sqlite_file() {
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn in_postgresql() {
-    use countersign::PostgresStore;
+    use countersign::postgres::PostgresStore;
 
     use crate::postgres::server::Server;
 

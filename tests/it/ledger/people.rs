@@ -1,9 +1,9 @@
 //! L1: deciders are compared in a canonical form.
 
-use countersign::ledger::{Answer, Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
-use countersign::{
-    DeferredToolRequests, DenyAll, Outcome, RunContext, Tools, ToolsExt as _, Turn, handler_fn_sync,
-};
+use countersign::deferred::Answer;
+use countersign::handler::{DenyAll, handler_fn_sync};
+use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
+use countersign::{DeferredToolRequests, Outcome, RunContext, Tools, ToolsExt as _, Turn};
 use proptest::prelude::*;
 use serde_json::json;
 

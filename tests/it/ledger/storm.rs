@@ -144,8 +144,9 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
 /// Parks asks, three of them in each run, so that decisions about different asks meet in one log.
 #[cfg(feature = "postgres")]
 fn park(url: &str, count: usize) -> Vec<Parked> {
+    use countersign::Args;
     use countersign::ledger::{Ask, Ledger};
-    use countersign::{Args, PostgresStore};
+    use countersign::postgres::PostgresStore;
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
         let park = async |n: usize| {

@@ -3,11 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::ledger::{Answer, AskState, Claimed, Decided, Ledger};
+use countersign::agent::{TakeUp, text};
+use countersign::call::Phase;
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Claimed, Decided, Ledger};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, Decision, ErrorKind, ExternalToolset, Model, ModelRequest, ModelResponse,
-    Outcome, Phase, RunContext, TakeUp, ToolCall, ToolDefinition, ToolMiddleware,
-    ToolMiddlewareExt, ToolsExt, Turn, text,
+    Agent, BoxError, Decision, Error, Model, Outcome, RunContext, ToolCall, ToolDefinition,
+    ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
 };
 use futures::FutureExt as _;
 use serde_json::json;
@@ -149,7 +153,7 @@ async fn what_could_not_be_kept_comes_back_with_the_reason() {
     let failing = Failing::at(&world.store, Some((failing.count() - 1, How::Fails)));
     let agent = world.agent(Ledger::new(failing.clone()), Scripted::default());
     match agent.take_up(&run).await.unwrap() {
-        TakeUp::NotKept { ended: Ok(ended), error: Some(ErrorKind::Ledger(_)) } => {
+        TakeUp::NotKept { ended: Ok(ended), error: Some(Error::Ledger(_)) } => {
             assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1);
         }
         other => panic!("{other:?}"),
@@ -259,7 +263,7 @@ async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
     match first.await.unwrap().unwrap() {
         TakeUp::NotKept { ended: Err(error), error: None } => {
             assert!(
-                matches!(error.kind(), ErrorKind::RunGoneOn { run: gone } if *gone == run),
+                matches!(error.error(), Error::RunGoneOn { run: gone } if *gone == run),
                 "{error}"
             );
         }

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use countersign::SqliteStore;
-use countersign::ledger::{Answer, Ask, Ledger, LedgerError, Record};
+use countersign::deferred::Answer;
+use countersign::ledger::{Ask, Ledger, LedgerError, Record};
+use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 async fn open(path: &Path) -> Ledger {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Writes,
+    Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Writes,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
@@ -60,7 +61,7 @@ async fn of_sixteen_who_park_decide_and_claim_at_once_one_wins() {
             ledgers[0].settle(id, *token, json!(round)).await.unwrap();
         }
     }
-    let verified = ledgers[0].verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    let verified = ledgers[0].verify(&BTreeMap::new()).await.expect("the log is whole");
     assert!(verified.entries >= 40);
 }
 
@@ -209,6 +210,6 @@ async fn of_many_on_one_store_each_is_told_its_own() {
             assert_eq!(found.decision.unwrap().by, [format!("person-{n}")]);
         }
     }
-    let verified = ledger.verify(&BTreeMap::new()).await.unwrap().expect("the log is whole");
+    let verified = ledger.verify(&BTreeMap::new()).await.expect("the log is whole");
     assert_eq!(verified.entries, 60 + 54);
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store,
-    StoreError, Work,
+    Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store, StoreError, Work,
 };
 use countersign::postgres::PostgresStore;
 use futures::future::BoxFuture;

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::{RunResult, text};
+use countersign::handler::{DenyAll, danger_approve_all, handler_fn_sync};
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, Decision, DeferredToolRequests, DeferredToolResults, DenyAll, FunctionToolset,
-    ModelResponse, Outcome, RunContext, RunResult, SuspendedRun, ToolCall, Tools, ToolsExt,
-    TurnReport, UserError, danger_approve_all, decide_fn, handler_fn_sync, text,
+    Agent, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset, Outcome,
+    RunContext, SuspendedRun, ToolCall, Tools, ToolsExt, TurnReport, UserError, decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::json;

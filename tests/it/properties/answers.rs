@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use countersign::{
-    Args, DeferredToolResults, ErrorKind, ToolApproved, ToolDefinition, ToolKind, Turn, TurnError,
-    TurnReport, UserError, handler_fn_sync,
-};
+use countersign::call::ToolKind;
+use countersign::deferred::ToolApproved;
+use countersign::handler::handler_fn_sync;
+use countersign::turn::TurnError;
+use countersign::{Args, DeferredToolResults, Error, ToolDefinition, Turn, TurnReport, UserError};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -66,7 +67,7 @@ fn fits(said: &[(usize, Said)]) -> bool {
     let right_kind = !results.calls.contains_key("d1")
         && !results.calls.contains_key("d2")
         && !results.approvals.contains_key("s1");
-    let invalid = |approval: &countersign::ToolApproval| matches!(approval, countersign::ToolApproval::Approved(it) if it.override_args.as_ref().is_some_and(|args| args.get("invalid").is_some()));
+    let invalid = |approval: &countersign::deferred::ToolApproval| matches!(approval, countersign::deferred::ToolApproval::Approved(it) if it.override_args.as_ref().is_some_and(|args| args.get("invalid").is_some()));
     one_each && nothing_else && right_kind && !results.approvals.values().any(invalid)
 }
 
@@ -103,8 +104,10 @@ fn holds(
         let results = results(said);
         prop_assert!(ended.is_ok(), "{ended:?}");
         for id in ["d1", "d2"] {
-            let approved =
-                matches!(results.approvals.get(id), Some(countersign::ToolApproval::Approved(_)));
+            let approved = matches!(
+                results.approvals.get(id),
+                Some(countersign::deferred::ToolApproval::Approved(_))
+            );
             prop_assert_eq!(ran.contains(id), approved);
         }
         return Ok(());
@@ -112,8 +115,8 @@ fn holds(
     let Err(error) = ended else {
         return Err(TestCaseError::fail(format!("{said:?} was accepted")));
     };
-    prop_assert!(matches!(error.kind(), ErrorKind::User(_)), "{error:?}");
-    prop_assert!(!error.kind().ids().is_empty(), "the error names the calls: {error}");
+    prop_assert!(matches!(error.error(), Error::User(_)), "{error:?}");
+    prop_assert!(!error.error().ids().is_empty(), "the error names the calls: {error}");
     prop_assert_eq!(ran, BTreeSet::from(["r1".to_owned()]), "nothing deferred has executed");
     let waiting: Vec<_> =
         error.suspended().unwrap().requests().iter().map(|call| call.id().to_owned()).collect();

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::{AskHistory, ToolCall, ToolsExt, Turn};
+use countersign::call::AskHistory;
+use countersign::{ToolCall, ToolsExt, Turn};
 use proptest::prelude::*;
 
 use crate::support::{Recorder, call, stored};

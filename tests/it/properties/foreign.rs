@@ -111,7 +111,7 @@ impl Service<ToolCall> for ForeignService {
                 }
                 Mischief::Clear => {
                     let mut call = call;
-                    *call.extensions_mut() = countersign::Extensions::default();
+                    *call.extensions_mut() = countersign::call::Extensions::default();
                     send(call).await
                 }
                 Mischief::Replay => {

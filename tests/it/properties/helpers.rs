@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use countersign::{
-    Answers, CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry, ToolApproved,
-    ToolDefinition, ToolKind, Turn, UserError,
-};
+use countersign::call::ToolKind;
+use countersign::deferred::{Answers, ToolApproved};
+use countersign::outcome::{CallDeferred, ModelRetry};
+use countersign::{AnswerError, DeferredToolRequests, DeferredToolResults, ToolDefinition, Turn};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -211,7 +211,7 @@ proptest! {
                     prop_assert_eq!(answered(whole).len(), answered(&ann).len() + answered(&bob).len());
                     prop_assert!(whole.left().all(|id| !answered(whole).contains(id)));
                 }
-                Err(error) => prop_assert_eq!(error, &UserError::AnswersContradict { ids: both }),
+                Err(error) => prop_assert_eq!(error, &AnswerError::Contradictory { ids: both }),
             }
             let left = merged.and_then(|both| both.merge(cy.clone()));
             let right = bob.merge(cy).and_then(|both| ann.merge(both));

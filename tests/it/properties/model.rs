@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::middleware::{Chain, ToolCallError};
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed};
 use countersign::{
-    ApprovalRequired, BoxError, CallDeferred, Chain, Decision, ModelRetry, Outcome, RunContext,
-    ToolCall, ToolCallError, ToolError, ToolFailed, ToolMiddleware, ToolMiddlewareExt, Tools,
-    ToolsExt, decide_fn,
+    BoxError, Decision, Outcome, RunContext, ToolCall, ToolError, ToolMiddleware,
+    ToolMiddlewareExt, Tools, ToolsExt, decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use countersign::deferred::ToolApproved;
+use countersign::handler::handler_fn_sync;
+use countersign::outcome::DeferralKind;
 use countersign::{
-    DeferralKind, DeferredToolRequests, DeferredToolResults, ErrorKind, RunContext, SuspendedTurn,
-    ToolApproved, Turn, UserError, handler_fn_sync,
+    DeferredToolRequests, DeferredToolResults, Error, RunContext, SuspendedTurn, Turn, UserError,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -105,16 +107,13 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer], inline: bo
 
 /// Checks the form of what a turn came to, and gives what still waits.
 fn ended(
-    result: &Result<countersign::TurnReport, countersign::TurnError>,
+    result: &Result<countersign::TurnReport, countersign::turn::TurnError>,
     ids: &[String],
 ) -> Option<SuspendedTurn> {
     let (report, suspended) = match result {
         Ok(report) => (report, report.suspended().cloned()),
         Err(error) => {
-            assert!(
-                matches!(error.kind(), ErrorKind::Tool { .. } | ErrorKind::User(_)),
-                "{error:?}"
-            );
+            assert!(matches!(error.error(), Error::Tool { .. } | Error::User(_)), "{error:?}");
             assert!(
                 error.suspended().is_some(),
                 "T9: every error after something ran carries the suspended state"

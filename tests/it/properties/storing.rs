@@ -1,8 +1,10 @@
 //! What suspends reads back (rule L7), however deep its values are nested.
 
+use countersign::agent::text;
+use countersign::model::ModelResponse;
 use countersign::{
-    Agent, Args, Decision, ErrorKind, FunctionToolset, ModelResponse, SuspendedRun, ToolCall,
-    Tools, ToolsExt, UserError, decide_fn, text,
+    Agent, Args, Decision, Error, FunctionToolset, SuspendedRun, ToolCall, Tools, ToolsExt,
+    UserError, decide_fn,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -79,9 +81,9 @@ fn agent(recorder: &Recorder, depths: &Depths) -> Agent {
     })
 }
 
-fn innermost(kind: &ErrorKind) -> &ErrorKind {
+fn innermost(kind: &Error) -> &Error {
     match kind {
-        ErrorKind::Agent { source, .. } => innermost(source),
+        Error::Agent { source, .. } => innermost(source),
         kind => kind,
     }
 }
@@ -102,8 +104,8 @@ async fn check(depths: Depths) {
             None => return,
         },
         Err(error) => {
-            let kind = innermost(error.kind());
-            let deep = matches!(kind, ErrorKind::User(UserError::StateTooDeep { .. }));
+            let kind = innermost(error.error());
+            let deep = matches!(kind, Error::User(UserError::StateTooDeep { .. }));
             assert!(deep, "{depths:?}: {error:?}");
             error.into_suspended()
         }

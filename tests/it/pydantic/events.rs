@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use countersign::{
-    Agent, ApprovalRequired, CallDeferred, ModelResponse, RunEvent, SuspendedRun, ToolCall,
-    ToolDefinition, ToolKind, handler_fn_sync, text,
-};
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::handler::handler_fn_sync;
+use countersign::model::ModelResponse;
+use countersign::outcome::{ApprovalRequired, CallDeferred};
+use countersign::turn::RunEvent;
+use countersign::{Agent, SuspendedRun, ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::support::{Recorder, Script, call};

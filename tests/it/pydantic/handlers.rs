@@ -2,11 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::ToolKind;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::outcome::{ApprovalRequired, ToolReturn};
 use countersign::{
-    Agent, ApprovalRequired, Decision, DeferredToolHandler, DeferredToolRequests,
-    DeferredToolResults, ErrorKind, FunctionToolset, Message, RequestPart, ReturnKind, RunContext,
-    ToolCall, ToolDefinition, ToolError, ToolKind, ToolReturn, Tools, ToolsExt, Turn, UserError,
-    danger_approve_all, decide_fn, handler_fn, handler_fn_sync, text, tool_fn,
+    Agent, AnswerError, Decision, DeferredToolHandler, DeferredToolRequests, DeferredToolResults,
+    Error, FunctionToolset, Message, RunContext, ToolCall, ToolDefinition, ToolError, Tools,
+    ToolsExt, Turn, UserError, decide_fn, handler_fn, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -25,12 +29,12 @@ async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run_a
 {
     let recorder = declared();
     let handler =
-        handler_fn_sync(|_, _| -> Result<DeferredToolResults, UserError> { panic!("asked") });
+        handler_fn_sync(|_, _| -> Result<DeferredToolResults, AnswerError> { panic!("asked") });
     let model = Script::calls([call("c1", "delete", json!({"invalid": 1}))]);
     let agent = Agent::new(model, recorder.clone()).max_retries(0).deferred_tool_handler(handler);
     let error = agent.run("go").await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if *ids == ["c1"]),
+        matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["c1"]),
         "{error:?}"
     );
     assert!(recorder.ran().is_empty());
@@ -49,26 +53,26 @@ async fn b24_a_resumed_run_is_the_same_run() {
 // E79: everything is left and the run may not end with it; or nothing is said at all, which is an error in itself.
 #[tokio::test]
 async fn e79_e100_what_a_handler_leaves_needs_a_run_that_may_end_with_it_and_silence_is_an_error() {
-    let run = |answers: fn(&DeferredToolRequests) -> Result<DeferredToolResults, UserError>| async move {
+    let run = |answers: fn(&DeferredToolRequests) -> Result<DeferredToolResults, AnswerError>| async move {
         let agent = Agent::new(Script::calls([delete("c1")]), declared());
         let handler = handler_fn_sync(move |_, requests| answers(requests));
         agent.deferred_tool_handler(handler).run("go").await.unwrap_err()
     };
     let error = run(|requests| requests.answer().leave_rest().build()).await;
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::DeferredNotExpected { .. })),
+        matches!(error.error(), Error::User(UserError::DeferredNotExpected { .. })),
         "{error:?}"
     );
     let error = run(|_| Ok(DeferredToolResults::new())).await;
     assert!(
-        matches!(error.kind(), ErrorKind::User(UserError::AnswersMissing { ids }) if ids == &["c1"]),
+        matches!(error.error(), Error::Answers(AnswerError::Missing { ids }) if ids == &["c1"]),
         "{error:?}"
     );
     let metadata = |_: &DeferredToolRequests| {
         Ok(DeferredToolResults::new().metadata("c1", serde_json::Map::new()))
     };
     let error = run(metadata).await;
-    assert!(matches!(error.kind(), ErrorKind::User(UserError::AnswersMissing { .. })), "{error:?}");
+    assert!(matches!(error.error(), Error::Answers(AnswerError::Missing { .. })), "{error:?}");
 }
 
 #[test]
@@ -79,32 +83,23 @@ fn e81_e82_e83_the_answers_to_a_batch_are_checked_as_they_are_built() {
     let built = all().result("x", 1).build().unwrap();
     assert_eq!(
         built.approvals["a"],
-        countersign::ToolDenied::new("not that one").into(),
+        countersign::outcome::ToolDenied::new("not that one").into(),
         "what was said stays"
     );
     assert_eq!((&built.approvals["b"], &built.approvals["c"]), (&true.into(), &true.into()));
 
-    let wrong = |error: UserError| (error.ids(), error);
+    let wrong = |error: AnswerError| (error.ids(), error);
     let (ids, error) = wrong(all().result("x", 1).approve("zzz").build().unwrap_err());
-    assert_eq!(
-        (ids, matches!(error, UserError::AnswersUnknown { .. })),
-        (vec!["zzz".to_owned()], true)
-    );
+    assert_eq!((ids, matches!(error, AnswerError::Unknown { .. })), (vec!["zzz".to_owned()], true));
     let (ids, error) = wrong(all().approve("x").build().unwrap_err());
-    assert_eq!(
-        (ids, matches!(error, UserError::AnswersOfWrongKind { .. })),
-        (vec!["x".to_owned()], true)
-    );
+    assert_eq!((ids, matches!(error, AnswerError::WrongKind { .. })), (vec!["x".to_owned()], true));
     let (ids, error) = wrong(all().result("x", 1).approve("a").build().unwrap_err());
     assert_eq!(
-        (ids, matches!(error, UserError::AnswersContradict { .. })),
+        (ids, matches!(error, AnswerError::Contradictory { .. })),
         (vec!["a".to_owned()], true)
     );
     let (ids, error) = wrong(all().build().unwrap_err());
-    assert_eq!(
-        (ids, matches!(error, UserError::AnswersMissing { .. })),
-        (vec!["x".to_owned()], true)
-    );
+    assert_eq!((ids, matches!(error, AnswerError::Missing { .. })), (vec!["x".to_owned()], true));
 }
 
 // E87: both wait, each as it stands now.

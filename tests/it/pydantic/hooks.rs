@@ -2,11 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use countersign::agent::text;
+use countersign::call::{Phase, ToolKind};
+use countersign::handler::danger_approve_all;
+use countersign::middleware::ToolCallError;
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::outcome::ApprovalRequired;
 use countersign::{
-    Agent, ApprovalRequired, BoxError, Decision, ErrorKind, FunctionToolset, Model, ModelRequest,
-    ModelResponse, Outcome, Phase, RunContext, ToolCall, ToolCallError, ToolDefinition, ToolError,
-    ToolKind, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, danger_approve_all,
-    decide_fn, from_fn, schemars, text, tool_fn,
+    Agent, BoxError, Decision, Error, FunctionToolset, Model, Outcome, RunContext, ToolCall,
+    ToolDefinition, ToolError, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, decide_fn,
+    from_fn, schemars, tool_fn,
 };
 use serde_json::json;
 use tower::layer::layer_fn;
@@ -236,7 +241,7 @@ async fn d60_d62_a_failure_that_a_layer_reports_is_final_and_costs_no_retry() {
         let run = agent.run("go").await.unwrap();
         assert_eq!(
             results(run.history()),
-            [("c1".into(), countersign::ReturnKind::Failed, json!("closed"))]
+            [("c1".into(), countersign::message::ReturnKind::Failed, json!("closed"))]
         );
         assert_eq!(recorder.ran().len(), runs);
     }
@@ -265,7 +270,7 @@ async fn d64_a_retry_that_a_layer_asks_for_counts_against_the_budget_of_the_tool
         };
         let error = Agent::new(twice(), tools.clone()).run("go").await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::ModelBehavior { ids, .. } if *ids == ["c2"]),
+            matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["c2"]),
             "{error:?}"
         );
         assert_eq!(recorder.ran().len(), 2 * runs);
@@ -315,7 +320,7 @@ async fn d50_d51_what_ran_is_never_deferred_afterwards() {
         assert_eq!((words(&report), report.deferred()), (vec!["failed"], None));
     }
     let error = Turn::new(error).run(vec![large("c1")]).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Tool { .. }), "the error stands: {error:?}");
+    assert!(matches!(error.error(), Error::Tool { .. }), "the error stands: {error:?}");
     assert!(error.report().deferred().is_none());
     assert_eq!((ran.ids(), failed.ids()), (vec!["c1".to_owned()], vec!["c1".to_owned()]));
 }

@@ -1,9 +1,12 @@
 //! Group F: a tool that needs other tools. It runs a turn of its own, and every outcome is a value to it.
 
+use countersign::call::ToolKind;
+use countersign::deferred::ToolApproved;
+use countersign::handler::{danger_approve_all, handler_fn_sync};
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
 use countersign::{
-    ApprovalRequired, CallDeferred, ErrorKind, FunctionToolset, ModelRetry, Outcome, RunContext,
-    ToolApproved, ToolCall, ToolDefinition, ToolError, ToolFailed, ToolKind, ToolReturn, Turn,
-    TurnReport, UserError, danger_approve_all, handler_fn_sync, tool_fn,
+    Error, FunctionToolset, Outcome, RunContext, ToolCall, ToolDefinition, ToolError, Turn,
+    TurnReport, UserError, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -66,12 +69,12 @@ async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them_whe
 
 #[tokio::test]
 async fn f104_f105_f106_f107_f108_every_outcome_of_an_inner_call_is_a_value() {
-    let approve = |answer: countersign::ToolApproval| {
+    let approve = |answer: countersign::deferred::ToolApproval| {
         Turn::new(inner()).handler(handler_fn_sync(move |_, requests| {
             requests.answer().approval("inner", answer.clone()).build()
         }))
     };
-    let give = |result: countersign::CallResult| {
+    let give = |result: countersign::deferred::CallResult| {
         Turn::new(inner()).handler(handler_fn_sync(move |_, requests| {
             requests.answer().result("inner", result.clone()).build()
         }))
@@ -88,8 +91,12 @@ async fn f104_f105_f106_f107_f108_every_outcome_of_an_inner_call_is_a_value() {
     assert_eq!(outcome(&retry), &Outcome::retry("otherwise"));
     let denied = calls(approve(false.into()), "delete", json!({})).await;
     assert_eq!(outcome(&denied), &Outcome::denied(""));
-    let denied =
-        calls(approve(countersign::ToolDenied::new("keep it").into()), "delete", json!({})).await;
+    let denied = calls(
+        approve(countersign::outcome::ToolDenied::new("keep it").into()),
+        "delete",
+        json!({}),
+    )
+    .await;
     assert_eq!(outcome(&denied), &Outcome::denied("keep it"));
     let edited = ToolApproved::with_args(countersign::Args::new().with("path", "b"));
     let edited = calls(approve(edited.into()), "delete", json!({"path": "a"})).await;
@@ -108,6 +115,6 @@ async fn f109_f110_an_inner_call_that_is_deferred_again_and_an_answer_to_another
     });
     let call = ToolCall::new("inner", "delete", json!({}));
     let error = Turn::new(inner()).handler(wrong).run(vec![call]).await.unwrap_err();
-    let ErrorKind::User(error) = error.kind() else { panic!("{error:?}") };
+    let Error::User(error) = error.error() else { panic!("{error:?}") };
     assert_eq!(error.ids(), ["outer", "inner"], "not silently left unanswered");
 }

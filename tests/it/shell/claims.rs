@@ -129,7 +129,7 @@ fn characters_and_words_that_shells_read_differently_are_never_allowed() {
 #[test]
 fn programs_that_read_can_also_run_write_and_send() {
     for text in [
-        "find . -exec id \\;",
+        "find . -exec touch {} \\;",
         "find . -execdir id \\;",
         "find . -fprintf x y",
         "find . -fls x",
@@ -412,7 +412,8 @@ fn everyday_work_is_allowed() {
         "cd src && ls -la",
         "cd /src/project && git log --oneline -5",
         "grep -rn 'fn main' src | head -5 || true",
-        "find . -name '*.rs' | xargs grep -l TODO",
+        "find . -name '*.rs' -print0 | xargs -0 grep -l TODO",
+        "find src -name '*.rs' -exec grep -l TODO {} +",
         "rg -l TODO src | sort | xargs wc -l",
         "! grep -q x y",
         "(cd src && ls) | wc -l",

@@ -90,7 +90,7 @@ fn paths_and_programs_are_resolved() {
     symlink(root.join("bin/cat"), installed.join("head")).unwrap();
     let judge = |path: &[PathBuf], text: &str| {
         Classifier::new(Workspace::new(&root), Preset::Developer)
-            .search_path(SearchPath::new(path))
+            .with_search_path(SearchPath::new(path))
             .judge(text, Dialect::Bash)
     };
     let only = [installed.clone()];
@@ -102,6 +102,11 @@ fn paths_and_programs_are_resolved() {
         judge(&only, "cat dangling").to_string(),
         "ask: `dangling` leads to a place that cannot be resolved"
     );
+    // A pattern stands for what it matches.
+    assert!(judge(&only, "cat bin/*").verdict().is_allow());
+    assert!(!judge(&only, "cat l*").verdict().is_allow());
+    assert!(!judge(&only, "cat ./*").verdict().is_allow());
+    assert!(!judge(&only, "cat **/l*").verdict().is_allow());
     assert!(
         judge(&only, "head x").to_string().contains("which tools may write"),
         "{}",

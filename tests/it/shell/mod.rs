@@ -5,6 +5,7 @@ mod corpus;
 mod judging;
 mod parsing;
 mod properties;
+mod readings;
 #[cfg(unix)]
 mod shells;
 #[cfg(unix)]
@@ -14,8 +15,8 @@ use countersign::shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Wor
 
 /// A classifier that looks at no file.
 fn classifier(preset: Preset) -> Classifier {
-    Classifier::new(Workspace::lexical("/src/project").home("/users/ann"), preset)
-        .search_path(SearchPath::unchecked())
+    Classifier::new(Workspace::lexical("/src/project").with_home("/users/ann"), preset)
+        .with_search_path(SearchPath::unchecked())
 }
 
 fn developer(text: &str) -> Judgement {

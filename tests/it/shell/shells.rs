@@ -61,7 +61,8 @@ fn mutated(text: &str, numbers: &mut Numbers) -> String {
         "'", "\"", "\\", " ", "\n", ";", "&&", "||", "|", "\t", "#", "!", "*", "?", "[", "]", "{}",
         "{", "}", "@{1}", "=", "~", "A=b ", "2>&1", ">x", "<x", "<<E\n", "\nE\n", "$", "(", ")",
         "&", "\\\n", "^", "%", ",", "+", "<", ">", "'x'", "\"y\"", "''", "\\\\", "1>", " - ",
-        "\\'",
+        "\\'", "-I{}", "&>x", "2>x", ">>x", "=#", "x=", ":~", "1>&2", "<<<x", ">|", "<>", "|&",
+        "\t\n", "$x", "``",
     ];
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..=numbers.below(3) {
@@ -82,6 +83,8 @@ struct Case {
     argv: Vec<Vec<String>>,
     /// Every command runs, if all of them succeed.
     all_run: bool,
+    /// The files that redirections write.
+    writes: Vec<String>,
 }
 
 fn case(text: String, dialect: Dialect) -> Option<Case> {
@@ -133,7 +136,14 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
         return None;
     }
     let left_out = argv.is_empty() || nameless && dialect == Dialect::Zsh;
-    (!left_out).then_some(Case { text, argv, all_run })
+    let written = redirections().filter_map(|one| match one.target() {
+        RedirectionTarget::Write(word)
+        | RedirectionTarget::Append(word)
+        | RedirectionTarget::WriteAll(word) => Some(word.text().to_owned()),
+        _ => None,
+    });
+    let writes = written.collect();
+    (!left_out).then_some(Case { text, argv, all_run, writes })
 }
 
 const BASH: &str = r#"
@@ -141,7 +151,7 @@ exec 9>>"$LOG"
 command_not_found_handle() { builtin printf '%s\037' "$@" $'\036' >&9; }
 set -f
 for name in $(compgen -b); do case $name in builtin|printf|eval|enable) ;; *) enable -n "$name";; esac; done
-for text in "$@"; do builtin printf '\035' >&9; ( builtin eval "$text" ) 2>/dev/null </dev/null; done
+for text in "$@"; do builtin printf '\035' >&9; ( builtin eval -- "$text" ) 2>/dev/null </dev/null; done
 "#;
 
 const ZSH: &str = r#"
@@ -237,7 +247,7 @@ fn compare(shell: &str, dialect: Dialect) {
         .find(|path| path.exists())
         .unwrap_or_else(|| panic!("`{shell}` is not installed: run .ci/shells"));
     let mutations: usize =
-        std::env::var("COUNTERSIGN_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+        std::env::var("COUNTERSIGN_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     let folder = tempfile::tempdir().unwrap();
     let mut numbers = Numbers(7);
     let mut cases = Vec::new();
@@ -253,6 +263,7 @@ fn compare(shell: &str, dialect: Dialect) {
     }
     assert!(cases.len() > 1_000, "{}", cases.len());
     let mut differences = Vec::new();
+    let mut written_by_none = Vec::new();
     for batch in cases.chunks(200) {
         for (case, called) in batch.iter().zip(called(&shell, dialect, batch, folder.path())) {
             let mut left = case.argv.clone();
@@ -271,7 +282,13 @@ fn compare(shell: &str, dialect: Dialect) {
                     .push(format!("{:?}: read {:?}, called {called:?}", case.text, case.argv));
             }
         }
+        // No shell writes a file that was not read as a target.
+        let targets: BTreeSet<&String> = batch.iter().flat_map(|case| &case.writes).collect();
+        let files = std::fs::read_dir(folder.path().join("work")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        written_by_none.extend(names.filter(|name| !targets.contains(name)));
     }
+    assert!(written_by_none.is_empty(), "written, and read as no target: {written_by_none:?}");
     assert!(
         differences.is_empty(),
         "{} of {}\n{}",

@@ -33,6 +33,14 @@ async fn pipelines_lists_and_redirections_run_as_a_shell_runs_them() {
         ("cat <<< x", "x\n", 0),
         ("cd sub && echo y > g; cat g", "y\n", 0),
         ("A=1 env | grep -x A=1", "A=1\n", 0),
+        // A shell opens the redirections of `cd` too.
+        ("cd sub > made && pwd | tail -c 4; cd .. ; cat made", "sub\n", 0),
+        ("cd nowhere 2> /dev/null || echo none", "none\n", 0),
+        (
+            "cd sub > no/such/file 2> /dev/null; pwd | grep -c 'sub$'",
+            "cd: No such file or directory (os error 2)\n0\n",
+            1,
+        ),
     ] {
         let told = run(ShellTool::new(folder.path()), command).await;
         assert_eq!(told, json!({"output": output, "status": status}), "{command}");
@@ -62,7 +70,7 @@ async fn what_needs_a_shell_is_refused_before_anything_runs() {
 #[tokio::test]
 async fn output_and_time_are_limited() {
     let folder = tempfile::tempdir().unwrap();
-    let told = run(ShellTool::new(folder.path()).output_limit(10), "seq 1 100000").await;
+    let told = run(ShellTool::new(folder.path()).with_output_limit(10), "seq 1 100000").await;
     assert_eq!(
         (told["output"].as_str().unwrap().len(), told["status"].as_i64()),
         (10, Some(0)),
@@ -70,7 +78,7 @@ async fn output_and_time_are_limited() {
     );
     assert!(told["left_out"].as_u64().unwrap() > 100_000);
     let told = run(
-        ShellTool::new(folder.path()).time_limit(Duration::from_millis(100)),
+        ShellTool::new(folder.path()).with_time_limit(Duration::from_millis(100)),
         "sleep 600; echo x",
     )
     .await;

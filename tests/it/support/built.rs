@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 const FEATURES: &[(&str, bool)] = &[
     ("ai-sdk", cfg!(feature = "ai-sdk")),
     ("genai", cfg!(feature = "genai")),
+    ("inbox", cfg!(feature = "inbox")),
     ("postgres", cfg!(feature = "postgres")),
     ("sqlite", cfg!(feature = "sqlite")),
 ];

@@ -1,9 +1,8 @@
 //! One tool for each outcome of a call, named for it.
 
-use countersign::{
-    ApprovalRequired, CallDeferred, Decision, ModelRetry, ToolDefinition, ToolError, ToolKind,
-    Tools, ToolsExt, decide_fn,
-};
+use countersign::call::ToolKind;
+use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry};
+use countersign::{Decision, ToolDefinition, ToolError, Tools, ToolsExt, decide_fn};
 use serde_json::json;
 
 use super::Recorder;

@@ -10,9 +10,10 @@ mod script;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::outcome::ToolReturn;
 use countersign::{
-    Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, ToolReturn, Toolset,
-    Turn, TurnReport,
+    Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, Toolset, Turn,
+    TurnReport,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use countersign::{
-    BoxError, Message, Model, ModelRequest, ModelResponse, RequestPart, ReturnKind, ToolCall,
-};
+use countersign::message::{RequestPart, ReturnKind};
+use countersign::model::{ModelRequest, ModelResponse};
+use countersign::{BoxError, Message, Model, ToolCall};
 use serde_json::Value;
 
 /// A model with a script. A request beyond its end is an error.

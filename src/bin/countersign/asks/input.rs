@@ -3,8 +3,9 @@
 use std::io::Read as _;
 use std::time::Duration;
 
+use countersign::Args;
+use countersign::decision::Question;
 use countersign::ledger::{Ask, Quorum};
-use countersign::{Args, Question};
 use serde_json::{Map, Value, json};
 
 use crate::output::Failure;

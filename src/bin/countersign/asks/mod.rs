@@ -9,7 +9,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use countersign::ledger::{Answer, Broken, Checkpoint, Entry, Ledger};
+use countersign::deferred::Answer;
+use countersign::ledger::{Broken, Checkpoint, Entry, Ledger, LedgerError};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -165,12 +166,13 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Output, Failure> {
 }
 
 async fn checkpoint(ledger: &Ledger) -> Result<Output, Failure> {
-    Ok(match ledger.checkpoint().await? {
+    Ok(match ledger.checkpoint().await {
         Ok(Checkpoint { entries, head, changed }) => {
             let line = json!({"ok": true, "entries": entries, "head": head, "changed": changed});
             Output::new(0, line)
         }
-        Err(broken) => self::broken(&broken),
+        Err(LedgerError::Broken(broken)) => self::broken(&broken),
+        Err(error) => return Err(error.into()),
     })
 }
 
@@ -183,13 +185,14 @@ async fn verify(
     ledger: &Ledger,
     earlier: &BTreeMap<String, (i64, String)>,
 ) -> Result<Output, Failure> {
-    Ok(match ledger.verify(earlier).await? {
+    Ok(match ledger.verify(earlier).await {
         Ok(verified) if verified.is_empty() => {
             let note = "there is nothing to verify: the ledger is empty";
             Output::new(0, json!({"ok": true, "entries": 0, "note": note}))
         }
         Ok(verified) => Output::new(0, json!({"ok": true, "entries": verified.entries})),
-        Err(broken) => self::broken(&broken),
+        Err(LedgerError::Broken(broken)) => self::broken(&broken),
+        Err(error) => return Err(error.into()),
     })
 }
 

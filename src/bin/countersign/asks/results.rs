@@ -1,8 +1,9 @@
 //! The output and the exit status of each result.
 
-use countersign::Question;
+use countersign::decision::Question;
+use countersign::deferred::Answer;
 use countersign::ledger::{
-    Answer, Cancelled, Claimed, Decided, Record, RefusedRow, Renewed, Settled, Winner,
+    Cancelled, Claimed, Decided, Record, RefusedRow, Renewed, Settled, Winner,
 };
 use serde_json::{Value, json};
 

@@ -1,0 +1,186 @@
+//! The routes: what the page and other programs ask of the inbox.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, Query, RawPathParams, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use futures::{FutureExt as _, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::app::App;
+use super::body::{MOST_BYTES, Sent};
+use super::decide::{decide, decide_many, find, find_id};
+use super::entry::arranged;
+use super::log::{export, verify};
+use super::principal::Principal;
+use super::query::{ListQuery, offered};
+use super::refused::{Refused, Reply};
+use super::view::{self, Looker};
+use crate::ledger::Millis;
+use super::{files, guard, history, numbers, run};
+
+/// How often an event stream says that it is still there.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// About how many asks a client may want to know.
+const MOST_KNOWN: usize = 500;
+
+/// The whole inbox.
+pub(super) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(files::index))
+        .route("/files/{version}/{name}", get(files::file))
+        .route("/api/alive", get(async || StatusCode::NO_CONTENT))
+        .route("/api/me", get(me))
+        .route("/api/asks", get(pending))
+        .route("/api/states", post(states))
+        .route("/api/asks/{id}", get(one))
+        .route("/api/asks/{id}/decision", post(decide))
+        .route("/api/decisions", post(decide_many))
+        .route("/api/history", get(history::history))
+        .route("/api/numbers", get(numbers::numbers))
+        .route("/api/runs/{run}", get(run::run))
+        .route("/api/verify", post(verify))
+        .route("/api/export", get(export))
+        .route("/api/changes", get(changes))
+        .fallback(async || {
+            Refused::new(StatusCode::NOT_FOUND, "not_found", "There is no such page.")
+        })
+        .method_not_allowed_fallback(async || {
+            let problem = "Not with this method.";
+            Refused::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", problem)
+        })
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
+        .with_state(app)
+}
+
+/// Who is logged in, and what the page is configured with.
+async fn me(
+    State(app): State<Arc<App>>,
+    who: Result<Principal, Refused>,
+) -> Result<Json<Value>, Refused> {
+    let settings = &app.settings;
+    let who = match who {
+        Ok(who) => Some(who),
+        Err(refused) if refused.is_unauthenticated() => None,
+        Err(refused) => return Err(refused),
+    };
+    let links: Vec<_> =
+        settings.links.iter().map(|(label, url)| json!({"label": label, "url": url})).collect();
+    Ok(Json(json!({
+        "name": who.as_ref().map(Principal::name),
+        "audits": who.is_some_and(|who| who.audits()),
+        "login": settings.login,
+        "logout": settings.logout,
+        "links": links,
+        "version": files::version(),
+    })))
+}
+
+/// A page of the pending asks, with how many there are; and the rows that cannot be decided, as they were changed outside
+/// of the ledger.
+async fn pending(
+    State(app): State<Arc<App>>,
+    who: Principal,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Reply {
+    let wrong = |_| Refused::bad("bad_request", "The query has another field or value.");
+    let Query(query) = query.map_err(wrong)?;
+    let after = query.after()?;
+    app.hub.begin();
+    let board = app.hub.board().await?;
+    let seen: Vec<_> = board.items.iter().filter(|it| who.sees(&it.record)).cloned().collect();
+    let latest = seen.iter().map(|it| it.record.parked_at).max();
+    let matching = query.matching(&app.ledger, &seen)?;
+    let newer = |since| matching.iter().filter(|it| it.record.parked_at > since).count();
+    let (newer, matches) = (query.since.map_or(0, newer), matching.len());
+    let mut entries = arranged(matching, query.sort, query.by_run());
+    let groups = entries.len();
+    if let Some(after) = &after {
+        entries.retain(|entry| entry.place > *after);
+    }
+    let more = entries.len() > query.limit();
+    entries.truncate(query.limit());
+    let next = entries.last().filter(|_| more).map(|last| last.place.to_string());
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let asks: Vec<_> = entries.iter().map(|entry| looker.entry(entry)).collect();
+    let refused: Vec<_> = board.refused.iter().map(|row| view::refused(row)).collect();
+    Ok(Json(json!({
+        "me": who.name(), "asks": asks, "refused": refused, "next": next, "total": seen.len(),
+        "matches": matches, "entries": groups, "newer": newer, "latest": latest,
+        "now": looker.now(),
+        "filters": after.is_none().then(|| offered(&seen)),
+    })))
+}
+
+/// What a client knows of some asks: when each has changed last, if it knows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    asks: HashMap<String, Option<Millis>>,
+}
+
+/// Those of some asks that are not as the client knows them.
+async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
+    if known.asks.len() > MOST_KNOWN {
+        let problem = format!("A request has at most {MOST_KNOWN} asks.");
+        return Err(Refused::bad("bad_request", problem));
+    }
+    let board = app.hub.board().await?;
+    let pending: HashMap<_, _> =
+        board.items.iter().map(|it| (it.record.ask.id(), it.record.changed_at)).collect();
+    let looker = Looker::new(&app.ledger, &who).await?;
+    let mut changed = Vec::new();
+    for (id, at) in &known.asks {
+        let now = pending.get(id.as_str());
+        if now.is_some_and(|now| at.is_none_or(|at| at == *now)) {
+            continue;
+        }
+        match find_id(&app, &who, id).await {
+            Ok(record) => changed.push(looker.ask(&record)),
+            Err(refused) => {
+                let mut body = refused.body();
+                body["id"] = id.as_str().into();
+                changed.push(body);
+            }
+        }
+    }
+    Ok(Json(json!({"changed": changed})))
+}
+
+async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams) -> Reply {
+    let record = find(&app, &who, &params).await?;
+    Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
+}
+
+/// Says that something has changed, as server-sent events, as long as the client listens.
+async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
+    app.hub.begin();
+    let listeners = (app.hub.listen(), app.hub.stopping());
+    let events = stream::unfold(listeners, async |(mut bell, mut stop)| {
+        // Open connections would keep the server from stopping.
+        if *stop.borrow_and_update() {
+            return None;
+        }
+        let line = futures::select_biased! {
+            stopped = stop.changed().fuse() => { stopped.ok()?; return None; }
+            rung = bell.changed().fuse() => { rung.ok()?; "data: changed\n\n" }
+            () = sleep(ALIVE).fuse() => ":\n\n",
+        };
+        Some((Ok::<_, Infallible>(Bytes::from_static(line.as_bytes())), (bell, stop)))
+    });
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (axum::http::HeaderName::from_static("x-accel-buffering"), "no")];
+    (headers, Body::from_stream(events)).into_response()
+}

@@ -1,0 +1,99 @@
+//! The pending asks, as this process has read them last.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::ledger::{Ledger, Listed, Millis, Record, RefusedRow};
+use crate::show;
+
+/// When an ask without a deadline counts as due: so long after it was made.
+const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
+
+/// All pending asks, newest first.
+#[derive(Default)]
+pub(super) struct Board {
+    pub(super) items: Vec<Arc<Item>>,
+    pub(super) refused: Vec<Arc<RefusedRow>>,
+}
+
+/// One pending ask, with what lists sort and filter by.
+pub(super) struct Item {
+    pub(super) record: Record,
+    /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
+    /// several people have to agree, each call has a key of its own, as each has its own votes.
+    ///
+    /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
+    pub(super) key: String,
+    /// When it expires, or should be decided.
+    pub(super) due: Millis,
+    /// The canonical name of the requester; empty when there is none.
+    pub(super) requester: String,
+}
+
+impl Board {
+    pub(super) fn of(ledger: &Ledger, listed: Listed<Record>) -> Self {
+        let items = listed.records.into_iter().map(|record| Arc::new(Item::of(ledger, record)));
+        Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
+    }
+
+    /// The board with these asks as they are now, and without those of them that are not pending any more.
+    pub(super) fn with(&self, ledger: &Ledger, mut changed: HashMap<String, Option<Record>>) -> Self {
+        let known = self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
+            None => Some(Arc::clone(item)),
+            Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
+        });
+        let known: Vec<_> = known.collect();
+        let mut items: Vec<_> =
+            changed.into_values().flatten().map(|new| Arc::new(Item::of(ledger, new))).collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.record.parked_at));
+        items.extend(known);
+        Self { items, refused: self.refused.clone() }
+    }
+
+    /// Equal as long as nothing has changed that a page shows.
+    pub(super) fn mark(&self) -> Vec<(String, Millis)> {
+        let asks = self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
+        asks.chain(self.refused.iter().map(|row| (row.id.clone(), 0))).collect()
+    }
+}
+
+impl Item {
+    fn of(ledger: &Ledger, record: Record) -> Self {
+        let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
+        let requester = record.ask.principal().map(|name| ledger.canonical_name(name));
+        let key = key(&record, requester.as_deref());
+        Self { key, due, requester: requester.unwrap_or_default(), record }
+    }
+
+    /// The agents that make the call, from the outermost on.
+    pub(super) fn agents(&self) -> &str {
+        self.record.ask.path().rsplit_once('/').unwrap_or_default().0
+    }
+
+    /// Whether each of the words, in lower case, is in what a page shows of the ask.
+    pub(super) fn has(&self, words: &[String]) -> bool {
+        let ask = &self.record.ask;
+        let mut text = format!("{}\n{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run(), self.requester);
+        text += &show::json(ask.args());
+        for question in ask.questions() {
+            text += &format!("\n{}\n{}", question.layer(), question.reason());
+        }
+        let text = text.to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    }
+}
+
+fn key(record: &Record, requester: Option<&str>) -> String {
+    let ask = &record.ask;
+    if ask.quorum().approvals > 1 {
+        return ask.id().to_owned();
+    }
+    let requests = ask.requests();
+    let group = requests.iter().next().and_then(|call| requests.group_key(call.id()));
+    let all = json!([ask.run(), group, requester, ask.quorum().not_the_requester]);
+    let digest = Sha256::digest(all.to_string());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

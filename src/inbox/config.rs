@@ -1,0 +1,155 @@
+//! What an inbox is configured with, and its router.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::request::Parts;
+use futures::future::BoxFuture;
+
+use super::api;
+use super::app::{App, Settings};
+use super::past::Past;
+use super::principal::{Principal, Rejection};
+use super::watch::{Hub, Stop};
+use super::webhook::Webhook;
+use crate::args::Args;
+use crate::ledger::{Ledger, Record};
+
+/// An inbox over a ledger: configured, and then mounted as a router of axum. The [module](super) has the routes and an
+/// example.
+///
+/// Any number of inboxes, in any number of processes, can be over one store: of their decisions about one ask, the first
+/// counts (rule L1), and each shows the decisions of the others within a second.
+#[must_use = "an inbox does nothing until its router is served"]
+pub struct Inbox {
+    ledger: Ledger,
+    webhooks: Vec<Webhook>,
+    stop: Option<BoxFuture<'static, ()>>,
+    settings: Settings,
+}
+
+impl Inbox {
+    /// An inbox over this ledger. `authorize` gets the head of each request, and returns who sent it; no request is
+    /// answered without it, apart from the files of the page.
+    ///
+    /// ```
+    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let router = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann"))).into_router();
+    /// # let _: axum::Router = router;
+    /// ```
+    pub fn new<F, Fut>(ledger: Ledger, authorize: F) -> Self
+    where
+        F: Fn(Parts) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
+    {
+        let settings = Settings {
+            authorize: Arc::new(move |parts| Box::pin(authorize(parts))),
+            hosts: Vec::new(),
+            title: "Approvals".to_owned(),
+            path: None,
+            login: None,
+            logout: None,
+            links: Vec::new(),
+            check: Arc::new(|_, _| Ok(())),
+            told: Arc::new(|_| {}),
+        };
+        Self { ledger, webhooks: Vec::new(), stop: None, settings }
+    }
+
+    /// Sets the names that the page is reached by, as browsers send them in `Host`: `inbox.example`, or
+    /// `127.0.0.1:8080` with a port that is not the default one. Requests to other names are refused, so that a foreign
+    /// page whose name is made to point to this server (DNS rebinding) reads and decides nothing. Needed wherever the
+    /// network is the only protection, as on `localhost`. Without names every `Host` is answered.
+    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.hosts.extend(hosts.into_iter().map(|it| it.into().to_ascii_lowercase()));
+        self
+    }
+
+    /// Sets the title of the page; `Approvals` by default.
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.settings.title = title.into();
+        self
+    }
+
+    /// Sets the path at which browsers find the inbox. Needed only behind a proxy that removes a part of the path:
+    /// otherwise the inbox knows the path from the request, also where its router is nested.
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.settings.path = Some(path.into());
+        self
+    }
+
+    /// Sets the address to which the page sends a person who is not logged in.
+    pub fn with_login(mut self, url: impl Into<String>) -> Self {
+        self.settings.login = Some(url.into());
+        self
+    }
+
+    /// Sets the address of the link "Log out" of the page; without one, there is no such link.
+    pub fn with_logout(mut self, url: impl Into<String>) -> Self {
+        self.settings.logout = Some(url.into());
+        self
+    }
+
+    /// Adds a link to the head of the page, to another page of your application.
+    pub fn with_link(mut self, label: impl Into<String>, url: impl Into<String>) -> Self {
+        self.settings.links.push((label.into(), url.into()));
+        self
+    }
+
+    /// Sets a function that is called with the tool and the edited arguments before an approval of them is recorded; its
+    /// error is shown beside the edit, and nothing is decided. A decision is final, and one with arguments that the tool
+    /// does not take fails when the run resumes: check them here, as with
+    /// [`Toolset::validate`](crate::Toolset::validate).
+    pub fn with_check(
+        mut self,
+        check: impl Fn(&str, &Args) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.check = Arc::new(check);
+        self
+    }
+
+    /// Sets a function that is called after each decision that was made through this inbox, with the ask as it is then.
+    /// Use it to wake the workers of this process; those of other processes look at the store.
+    pub fn with_on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+        self.settings.told = Arc::new(told);
+        self
+    }
+
+    /// Adds a target that is told of new, expiring and decided asks. Where several processes serve an inbox over one
+    /// store, add it in one of them.
+    pub fn with_webhook(mut self, webhook: Webhook) -> Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// Sets a future that completes when the server stops. The event streams of open pages end then; without it they
+    /// keep a graceful shutdown from ending.
+    pub fn with_shutdown(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.stop = Some(Box::pin(stop));
+        self
+    }
+
+    /// The router, to be served or nested at any path. Inside of a Tokio runtime it begins at once to watch the store,
+    /// for pages and webhooks; otherwise with the first request. Watching ends when the router is dropped.
+    pub fn into_router(self) -> Router {
+        let Self { ledger, webhooks, stop, settings } = self;
+        let hub = Hub::new(ledger.clone(), webhooks, Stop::new(stop));
+        hub.begin();
+        api::router(Arc::new(App { ledger, hub, past: Past::default(), settings }))
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("title", &self.settings.title)
+            .field("hosts", &self.settings.hosts)
+            .field("webhooks", &self.webhooks)
+            .finish_non_exhaustive()
+    }
+}

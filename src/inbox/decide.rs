@@ -1,0 +1,207 @@
+//! Decisions: one, or many that are each bound to their own fingerprint.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawPathParams, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::app::App;
+use super::body::Sent;
+use super::principal::Principal;
+use super::refused::{Refused, Reply};
+use crate::args::Args;
+use crate::ledger::{Answer, AskState, Decided, Record};
+use crate::outcome::DeferralKind;
+
+/// How many decisions a request may have.
+const MOST: usize = 500;
+
+/// A decision about what was shown: the fingerprint says what that was. A page says whom it shows as deciding, as
+/// another person may have logged in beside it.
+#[derive(Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Decision {
+    /// Other arguments are a text, so that no digit of a number is lost on the way.
+    Approve { fingerprint: String, args: Option<String>, by: Option<String> },
+    Deny { fingerprint: String, message: String, by: Option<String> },
+}
+
+/// Several decisions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decisions {
+    decisions: Vec<About>,
+    by: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
+enum About {
+    Approve { id: String, fingerprint: String },
+    Deny { id: String, fingerprint: String, message: String },
+}
+
+/// The ask that a request names, if its principal may see it.
+pub(super) async fn find(
+    app: &App,
+    who: &Principal,
+    params: &RawPathParams,
+) -> Result<Record, Refused> {
+    let id = params.iter().find(|(name, _)| *name == "id").map_or("", |(_, id)| id);
+    find_id(app, who, id).await
+}
+
+pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Record, Refused> {
+    // What is no id is not even looked up.
+    if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Refused::unknown_ask());
+    }
+    let record = app.ledger.get(id).await?.filter(|record| who.sees(record));
+    record.ok_or_else(Refused::unknown_ask)
+}
+
+/// Takes one decision. Of several the first counts; the others are told which one it was.
+pub(super) async fn decide(
+    State(app): State<Arc<App>>,
+    who: Principal,
+    params: RawPathParams,
+    Sent(decision): Sent<Decision>,
+) -> Reply {
+    let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
+    is_still(&app, &who, by.as_deref())?;
+    let record = find(&app, &who, &params).await?;
+    let (fingerprint, answer) = match decision {
+        Decision::Approve { fingerprint, args, .. } => {
+            (fingerprint, Answer::Approve { args: may_approve(&app, &record, args.as_deref())? })
+        }
+        Decision::Deny { fingerprint, message, .. } => (fingerprint, Answer::Deny { message }),
+    };
+    let result = take(&app, &who, &record, &fingerprint, answer).await;
+    tell(&app, &[record.ask.id().to_owned()]).await;
+    result.map(Json)
+}
+
+/// Takes many decisions, one after the other. Each has a result of its own: one that is refused keeps no other from being
+/// taken.
+pub(super) async fn decide_many(
+    State(app): State<Arc<App>>,
+    who: Principal,
+    Sent(Decisions { decisions, by }): Sent<Decisions>,
+) -> Reply {
+    is_still(&app, &who, by.as_deref())?;
+    if decisions.len() > MOST {
+        let problem = format!("A request has at most {MOST} decisions.");
+        return Err(Refused::bad("bad_request", problem));
+    }
+    let (mut results, mut ids) = (Vec::new(), Vec::new());
+    for about in decisions {
+        let (id, fingerprint, message) = match about {
+            About::Approve { id, fingerprint } => (id, fingerprint, None),
+            About::Deny { id, fingerprint, message } => (id, fingerprint, Some(message)),
+        };
+        let result = match find_id(&app, &who, &id).await {
+            Ok(record) => match message {
+                Some(message) => {
+                    take(&app, &who, &record, &fingerprint, Answer::Deny { message }).await
+                }
+                None => match may_approve(&app, &record, None) {
+                    Ok(args) => {
+                        take(&app, &who, &record, &fingerprint, Answer::Approve { args }).await
+                    }
+                    Err(refused) => Err(refused),
+                },
+            },
+            Err(refused) => Err(refused),
+        };
+        let mut result = result.unwrap_or_else(|refused| refused.body());
+        result["id"] = id.as_str().into();
+        results.push(result);
+        ids.push(id);
+    }
+    tell(&app, &ids).await;
+    Ok(Json(json!({"results": results})))
+}
+
+/// The page shows this person as the one who decides.
+fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
+    let name = |name: &str| app.ledger.canonical_name(name);
+    if by.is_some_and(|by| name(by) != name(who.name())) {
+        let problem =
+            format!("You are {} by now: another person has logged in beside this page.", who.name());
+        return Err(Refused::forbidden("somebody_else", problem));
+    }
+    Ok(())
+}
+
+async fn take(
+    app: &App,
+    who: &Principal,
+    record: &Record,
+    fingerprint: &str,
+    answer: Answer,
+) -> Result<Value, Refused> {
+    if !who.decides(record) {
+        return Err(Refused::forbidden("not_allowed", "You may see this call, and not decide it."));
+    }
+    let id = record.ask.id();
+    let decided = app.ledger.decide(id, fingerprint, who.name(), answer).await?;
+    let result = match &decided {
+        Decided::Won { .. } | Decided::Recorded { .. } => json!(decided),
+        Decided::Lost(winner) => return Err(Refused::lost(winner)),
+        Decided::Expired => {
+            return Err(Refused::gone("expired", "Too late: its time is over. It does not run."));
+        }
+        Decided::Cancelled => {
+            return Err(Refused::gone("cancelled", "It was withdrawn. It does not run."));
+        }
+        Decided::Mismatch { .. } => {
+            let problem = "The pending call is not what you were shown. Look again.";
+            return Err(Refused::bad("mismatch", problem));
+        }
+        Decided::NotAllowed => {
+            let problem = "The requester may not approve it: others have to.";
+            return Err(Refused::forbidden("not_allowed", problem));
+        }
+        Decided::BlankName => return Err(Refused::forbidden("not_allowed", "A name is needed.")),
+        _ => return Err(Refused::unknown_ask()),
+    };
+    tracing::info!(ask = id, by = who.name(), "decided");
+    Ok(result)
+}
+
+/// What can be known to be wrong before it is decided: afterwards it is too late. Gives the changed arguments.
+fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, Refused> {
+    let requests = record.ask.requests();
+    let Some(call) = requests.iter().next() else { return Err(Refused::unknown_ask()) };
+    if requests.kind(call.id()) != Some(DeferralKind::Approval) {
+        let problem = "It is executed elsewhere, and waits for a result, not for an approval.";
+        return Err(Refused::bad("not_an_approval", problem));
+    }
+    if requests.is_blocked(call.id()) {
+        return Err(Refused::forbidden("blocked", "It must not be approved."));
+    }
+    let Some(args) = args else { return Ok(None) };
+    let args = Args::parse(args).map_err(|error| Refused::bad("bad_args", format!("{error}.")))?;
+    (app.settings.check)(record.ask.tool(), &args).map_err(|problem| {
+        Refused::bad("bad_args", format!("The tool does not take this: {problem}."))
+    })?;
+    Ok(Some(args))
+}
+
+/// Tells the pages and the application what these asks are now.
+async fn tell(app: &App, ids: &[String]) {
+    let mut now = Vec::new();
+    for id in ids {
+        // What cannot be read now is read at the next look.
+        let Ok(Some(record)) = app.ledger.get(id).await else { continue };
+        if record.decision.is_some() {
+            (app.settings.told)(&record);
+        }
+        let pending = record.state == AskState::Pending;
+        now.push((id.clone(), pending.then_some(record)));
+    }
+    app.past.forget();
+    app.hub.changed(now);
+}

@@ -1,0 +1,139 @@
+//! The order in which pending asks are listed, a page at a time: no requester's asks hidden behind another's, and equal
+//! calls of one run as one entry (rule S6).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::board::Item;
+use crate::ledger::Millis;
+
+/// How many entries of one requester come before the rest of theirs comes behind everybody else's, and so on.
+const SHARE: usize = 10;
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Sort {
+    /// The soonest deadline, in rounds: ten entries of each requester before the eleventh of any other.
+    #[default]
+    Due,
+    Oldest,
+    Newest,
+}
+
+/// One ask, or several about equal calls of one run.
+pub(super) struct Entry {
+    pub(super) place: Place,
+    /// The one that comes first.
+    pub(super) item: Arc<Item>,
+    /// The others.
+    pub(super) same: Vec<Arc<Item>>,
+}
+
+/// Where an entry stands in the order, as clients hand it back to get what follows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    round: usize,
+    /// The order of the run, where the entries of a run are kept together.
+    lead: Millis,
+    run: String,
+    at: Millis,
+    id: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}.{}.{}", self.round, self.lead, self.at, self.id, self.run)
+    }
+}
+
+impl FromStr for Place {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "it is no place in the list";
+        let mut parts = text.splitn(5, '.');
+        let mut next = || parts.next().ok_or(wrong);
+        let number = |text: &str| text.parse().map_err(|_| wrong);
+        let round = next()?.parse().map_err(|_| wrong)?;
+        let (lead, at) = (number(next()?)?, number(next()?)?);
+        let (id, run) = (next()?.to_owned(), next()?.to_owned());
+        Ok(Self { round, lead, run, at, id })
+    }
+}
+
+/// All entries, in order.
+pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<Entry> {
+    let mut entries = grouped(items, sort);
+    entries.sort_by(|a, b| a.place.cmp(&b.place));
+    if by_run {
+        lead(&mut entries);
+        entries.sort_by(|a, b| a.place.cmp(&b.place));
+    }
+    if sort == Sort::Due {
+        share(&mut entries, by_run);
+        entries.sort_by(|a, b| a.place.cmp(&b.place));
+    }
+    entries
+}
+
+/// Puts the entries of a run where the first of them is.
+fn lead(entries: &mut [Entry]) {
+    let mut first: HashMap<String, Millis> = HashMap::new();
+    for entry in entries {
+        let run = entry.item.record.ask.run().to_owned();
+        entry.place.lead = *first.entry(run.clone()).or_insert(entry.place.at);
+        entry.place.run = run;
+    }
+}
+
+/// Gives each requester a share of every round: of entries, or of runs where these are kept together.
+fn share(entries: &mut [Entry], by_run: bool) {
+    let mut of: HashMap<String, usize> = HashMap::new();
+    let mut rounds: HashMap<String, usize> = HashMap::new();
+    for entry in entries {
+        let run = entry.item.record.ask.run();
+        if let Some(round) = rounds.get(run).filter(|_| by_run) {
+            entry.place.round = *round;
+            continue;
+        }
+        let before = of.entry(entry.item.requester.clone()).or_default();
+        entry.place.round = *before / SHARE;
+        *before += 1;
+        if by_run {
+            rounds.insert(run.to_owned(), entry.place.round);
+        }
+    }
+}
+
+fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
+    let (mut entries, mut known): (Vec<Entry>, HashMap<String, usize>) = Default::default();
+    for item in items {
+        let place = place(&item, sort);
+        match known.get(&item.key).and_then(|at| entries.get_mut(*at)) {
+            Some(entry) if place < entry.place => {
+                entry.place = place;
+                entry.same.push(std::mem::replace(&mut entry.item, item));
+            }
+            Some(entry) => entry.same.push(item),
+            None => {
+                known.insert(item.key.clone(), entries.len());
+                entries.push(Entry { place, item, same: Vec::new() });
+            }
+        }
+    }
+    entries
+}
+
+fn place(item: &Item, sort: Sort) -> Place {
+    let at = match sort {
+        Sort::Due => item.due,
+        Sort::Oldest => item.record.parked_at,
+        Sort::Newest => item.record.parked_at.saturating_neg(),
+    };
+    Place { round: 0, lead: 0, run: String::new(), at, id: item.record.ask.id().to_owned() }
+}

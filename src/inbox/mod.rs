@@ -1,0 +1,89 @@
+//! The inbox: a page, an API and an event stream for [axum], on which people decide the asks of a ledger.
+//!
+//! ```no_run
+//! use axum::Router;
+//! use countersign::inbox::{Inbox, Principal, Rejection};
+//! use countersign::ledger::Ledger;
+//!
+//! # async fn example(ledger: Ledger) -> std::io::Result<()> {
+//! let inbox = Inbox::new(ledger, async |parts| {
+//!     // Whatever your application knows about a request: a session, a token, a header that a proxy sets.
+//!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+//!     name.map(Principal::new).ok_or_else(|| Rejection::unauthorized("log in first"))
+//! });
+//! let app = Router::new().nest("/inbox", inbox.into_router());
+//! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
+//! # }
+//! ```
+//!
+//! # Routes
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /` | the page |
+//! | `GET /api/asks?limit=&after=&since=&q=&agent=&tool=&run=&requester=&sort=&group=` | the pending asks that the principal may see, a page of `limit` entries behind the place `after`. `sort` is `due` (the default: the soonest deadline first, ten entries of each requester before the eleventh of any other), `oldest` or `newest`; `group=run` keeps the entries of a run together. Equal calls of a run are one entry (`same`). With the `total`, the number that `match`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer; and the rows that are `refused`, as they were changed outside of the ledger |
+//! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out |
+//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
+//! | `POST /api/states` | `{"asks": {id: changed_at}}`: those of at most 500 asks that have changed since |
+//! | `POST /api/decisions` | `{"decisions": [{"id", "verdict", …}], "by"?}`: at most 500 decisions, each bound to its own fingerprint; the answer has a `result` for each |
+//! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: what was decided, by whom, why it was asked, and what came of it |
+//! | `GET /api/runs/{run}` | the conversation of a run, if the ledger stores it, and its asks |
+//! | `GET /api/numbers?days=` | how many are pending, how long decisions took (p50, p95), how many were denials |
+//! | `POST /api/verify`, `GET /api/export` | verifies the log; the log as lines of JSON. For principals that may [audit](Principal::with_audit) |
+//! | `GET /api/changes` | server-sent events: something has changed, look again |
+//! | `GET /api/me` | the principal's name, and what the page is configured with |
+//! | `GET /api/alive` | nothing: `204`, as long as the server answers |
+//!
+//! An error is `{"error": word, "message": sentence}`:
+//!
+//! | status | words |
+//! |---|---|
+//! | `400` | `bad_json`, `unreadable` |
+//! | `401`, `403`, … | `unauthenticated`, `forbidden`: as [`Rejection`] says |
+//! | `403` | `wrong_host`, `wrong_origin`, `somebody_else` (is logged in than the page shows), `not_allowed` (the requester may not approve the call, or the principal may not decide it), `blocked` |
+//! | `404` | `unknown_ask`, `unknown_run`, `not_found` |
+//! | `405` | `wrong_method` |
+//! | `409` | `already_decided`, with the `winner`: who, what and when |
+//! | `410` | `expired`, `cancelled` |
+//! | `412` | `other_version`: the page is of another version than the server |
+//! | `413`, `415` | `too_large`, `not_json` |
+//! | `422` | `mismatch` (the fingerprint is of something else), `bad_args`, `bad_request`, `not_an_approval`, `cannot_be_kept` |
+//! | `500`, `503` | `changed`, `store` |
+//!
+//! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another
+//! process, resumes the run. Of several clicks the first counts, and everybody else is told which it was.
+//!
+//! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::with_hosts`]
+//! refuses requests to other names. The page loads nothing from elsewhere and has no inline script
+//! (`Content-Security-Policy`), and every text of a call is put into text nodes.
+//!
+//! [`docs::inbox`](crate::docs::inbox) says how it is deployed: behind a proxy that logs people in, with sessions, with
+//! TLS, and with several instances over PostgreSQL.
+//!
+//! [axum]: https://docs.rs/axum
+
+mod api;
+mod app;
+mod board;
+mod body;
+mod config;
+mod decide;
+mod entry;
+mod files;
+mod guard;
+mod history;
+mod log;
+mod notice;
+mod numbers;
+mod past;
+mod principal;
+mod query;
+mod refused;
+mod run;
+mod view;
+mod watch;
+mod webhook;
+
+pub use config::Inbox;
+pub use principal::{Principal, Rejection};
+pub use webhook::{Webhook, WebhookError};

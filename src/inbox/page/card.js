@@ -1,0 +1,283 @@
+// One request, or several about equal calls: what will run, who asks, who has agreed, and the buttons.
+
+import { ago, el, names, time } from "./element.js";
+import { conversation } from "./run.js";
+
+const text = (value) => el("span", { class: "text", dir: "ltr" }, value);
+const part = (title, ...children) => el("div", { class: "part" }, el("h4", {}, title), children);
+
+/** Named values. */
+function fields(list) {
+  return el("dl", { class: "fields" }, list.map((field) => [
+    el("dt", {}, field.name),
+    el("dd", {}, field.note ? el("span", { class: "note" }, field.note) : null, field.lines.map(text)),
+  ]));
+}
+
+function args(view) {
+  const none = view.args.length === 0 ? el("span", { class: "soft" }, "without arguments") : fields(view.args);
+  const more = view.args_left_out > 0 && el("p", { class: "soft" }, `${view.args_left_out} more arguments are not shown.`);
+  return [none, more];
+}
+
+function question(it) {
+  const pins = it.pins.map((pin) => el("span", { class: "pins" }, `asks again if ${pin.name} changes (now ${pin.lines.join(" ")})`));
+  return el("li", { class: "ask" }, el("span", { class: "who" }, it.asked_by), text(it.reason), pins);
+}
+
+/** What to press where a text is too long to be shown at first. Until it is shown, its call cannot be approved. */
+function opener(show) {
+  return el("p", { class: "cut" }, el("span", {}, "Some of the text is left out: open it before you approve."),
+    el("button", { type: "button", on: { click: show } }, "Show everything"));
+}
+
+/** The call, why it is asked about, and what others wrote about it. */
+function call(ask, host, show) {
+  const { view } = ask;
+  const exact = el("pre", {});
+  const json = el("details", { on: { toggle: async () => {
+    if (!json.open || exact.firstChild) return;
+    const whole = await host.whole(ask.id);
+    if (whole) exact.replaceChildren(text(whole.args));
+  } } }, el("summary", {}, "As JSON, with nothing masked or left out"), exact);
+  const before = view.denied_before;
+  return [
+    before && el("div", { class: "part changed", role: "note" }, text(`${before[0].toUpperCase()}${before.slice(1)}`)),
+    view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
+    part("What will run", el("div", { class: "runs" }, args(view), show && opener(show), json)),
+    view.questions.length > 0 && part("Why you are asked", el("ul", {}, view.questions.map(question))),
+    view.notes.length > 0 && part("Written by others, not checked", el("div", { class: "notes" }, view.notes.map((note) =>
+      el("p", {}, `${note.author} says, ${note.field.name}: `, note.field.lines.map(text))))),
+  ].filter(Boolean);
+}
+
+/** How many have agreed, on what. `show` opens what is left out of the proposals. */
+function agreed(ask, host, approve, show) {
+  const { needed, may_approve: may } = ask.quorum;
+  if (!ask.quorum.may_decide) return [el("p", { class: "soft" }, "You may see this call, and not decide it.")];
+  if (needed < 2) return may ? [] : [el("p", { class: "soft" }, "You asked for this: another person has to approve it.")];
+  const most = Math.max(0, ...ask.proposals.map((it) => it.by.length));
+  const dots = el("span", { class: "dots", "aria-hidden": "true" }, Array.from({ length: needed }, (_, n) => el("i", { class: n < most ? "on" : "" })));
+  const list = ask.proposals.map((it) => {
+    const line = `${names(it.by)} ${it.past} (${time(it.at)})`;
+    const edited = it.view && [
+      el("div", { class: "runs" }, args(it.view), it.left_out && opener(show)),
+      may && !it.own && el("button", { type: "button", disabled: it.left_out, on: { click: () => approve(it.args) } }, "Approve these arguments too"),
+    ];
+    return el("div", { class: "proposal" }, line, edited);
+  });
+  const own = !may && el("p", { class: "soft" }, "You asked for this: others have to approve it.");
+  const said = ask.quorum.voted && el("p", { class: "soft" }, "You have approved. Others have to agree.");
+  return [part("Who has to agree", el("p", { class: "quorum" }, dots, `${most} of ${needed} approvals`), list, own, said)];
+}
+
+/**
+ * A card: `root` to put into the page, `update` when the server says something new, `tick` once a second. `members` are the
+ * requests that it decides about, each with its own fingerprint: the ones that it was made for, or fewer.
+ */
+export function card(first, host) {
+  let ask = first;
+  let members = [first, ...(first.same ?? [])].map(({ id, fingerprint }) => ({ id, fingerprint }));
+  /** What is left out of the view has been opened. */
+  let opened = !first.left_out;
+  /** Proposals with everything, once they have been opened; the server's until then. */
+  let proposals = null;
+  const { id, key, view } = first;
+  const isSeen = () => !ask.left_out || members.every((member) => host.opened.has(member.fingerprint));
+  opened = isSeen();
+  /** Of a row, only one line is shown until it is opened. */
+  let unfolded = !host.rows || host.drafts().get(key) !== null;
+  const fold = el("button", { type: "button", class: "fold", "aria-expanded": String(unfolded), on: { click: () => unfold(!unfolded) } }, view.tool);
+  const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, host.rows ? fold : view.tool);
+  const choice = el("input", { type: "checkbox", class: "choice", "aria-label": `Select ${view.headline}`, on: { change: () => host.chose() } });
+  const line = el("p", { class: "line text", hidden: !host.rows }, view.headline.slice(view.tool.length));
+  const chip = el("span", { class: "chip", hidden: true });
+  const apart = el("button", { type: "button", class: "quiet", on: { click: () => host.split(it) } }, "Show one by one");
+  const many = el("p", { class: "many", hidden: true }, "…", apart);
+  const body = el("div", {});
+  const votes = el("div", { class: "votes" });
+  const more = el("div", { class: "more", hidden: true });
+  const problem = el("p", { class: "problem", role: "alert", id: `problem-${id}` });
+
+  const send = async (verdict) => {
+    // Not by disabling buttons: the one that was pressed would lose the focus.
+    if (root.hasAttribute("aria-busy")) return;
+    root.setAttribute("aria-busy", "true");
+    problem.textContent = (await host.decide(it, verdict)) ?? "";
+    root.removeAttribute("aria-busy");
+  };
+  // Arguments travel as the text that was typed, so that no digit of a number is lost on the way.
+  const approve = (args) => send({ verdict: "approve", ...(args === undefined ? {} : { args }) });
+
+  const close = (focus) => {
+    host.drafts().drop(key);
+    more.hidden = true;
+    more.replaceChildren();
+    root.append(problem);
+    problem.textContent = "";
+    update(ask);
+    focus?.focus();
+  };
+  /** A form in place of the buttons: while it is open, there is no other way to answer. */
+  const open = (kind, label, button, field, act) => {
+    const back = el("button", { type: "button", on: { click: () => close(button) } }, "Back");
+    field.addEventListener("input", () => host.drafts().put(key, { id, tool: view.tool, kind, text: field.value }));
+    more.replaceChildren(el("label", { for: field.id }, label), field, problem, el("div", { class: "row" }, act, back));
+    more.hidden = false;
+    update(ask);
+  };
+  const openEdit = (value) => {
+    const field = el("textarea", { id: `edit-${id}`, class: "code", rows: "6", spellcheck: "false", "aria-describedby": problem.id });
+    field.value = value;
+    const act = el("button", { type: "button", class: "primary", on: { click: () => approve(field.value) } }, "Approve these arguments");
+    const check = () => {
+      problem.textContent = unfit(field.value);
+      field.setAttribute("aria-invalid", String(problem.textContent !== ""));
+      act.disabled = problem.textContent !== "";
+    };
+    field.addEventListener("input", check);
+    open("edit", members.length > 1 ? "What will run instead, for each of them, as JSON" : "What will run instead, as JSON", edit, field, act);
+    check();
+    return field;
+  };
+  const openDeny = (value) => {
+    const field = el("textarea", { id: `deny-${id}`, rows: "2", maxlength: "4000", placeholder: "Not today: we still need it." });
+    field.value = value;
+    const act = el("button", { type: "button", class: "danger", on: { click: () => send({ verdict: "deny", message: field.value }) } }, "Deny");
+    open("deny", "What the agent is told, word for word", no, field, act);
+    return field;
+  };
+
+  const yes = el("button", { type: "button", class: "primary", on: { click: () => approve() } }, "Approve");
+  const edit = el("button", { type: "button", on: { click: async () => {
+    const whole = await host.whole(id);
+    problem.textContent = whole ? "" : "The arguments cannot be loaded.";
+    if (whole && more.hidden) openEdit(readable(whole.args)).focus();
+  } } }, "Change …");
+  const no = el("button", { type: "button", class: "danger", on: { click: () => openDeny("").focus() } }, "Deny …");
+  const actions = el("div", { class: "row actions" }, yes, edit, no);
+  const meta = el("p", { class: "meta" }, `Agent ${ask.agent} · ${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `,
+    el("time", { title: time(ask.parked_at) }));
+  const talk = el("div", {});
+  const around = el("details", { class: "around", on: { toggle: async () => {
+    if (!around.open || talk.firstChild) return;
+    const { status, body: told } = await host.api(`/api/runs/${encodeURIComponent(ask.run)}`);
+    talk.replaceChildren(status === 200 ? conversation(told.conversation) : el("p", { class: "problem" }, told?.message ?? "The server cannot be reached."));
+  } } }, el("summary", {}, "The conversation around it"), talk);
+  const inside = el("div", { class: "inside-card", hidden: !unfolded }, many, body, votes, actions, more, problem, around);
+  const root = el("article", { class: host.rows ? "card row-card" : "card", "aria-labelledby": title.id, "data-ask": id },
+    el("header", {}, choice, title, line, chip), meta, inside);
+
+  /** What a row has inside is made when it is opened. */
+  function unfold(open) {
+    unfolded = open;
+    if (open && !body.firstChild) body.replaceChildren(...call(ask, host, opened ? null : showAll));
+    inside.hidden = !open;
+    fold.setAttribute("aria-expanded", String(open));
+    root.classList.toggle("unfolded", open);
+  }
+
+  /** Shows what was left out: of the call, and of what others have proposed. */
+  const showAll = async () => {
+    const whole = await host.whole(id);
+    problem.textContent = whole ? "" : "The text cannot be loaded.";
+    if (!whole) return;
+    opened = true;
+    for (const member of members) host.opened.add(member.fingerprint);
+    proposals = whole.proposals;
+    body.replaceChildren(...call(whole, host));
+    update(ask);
+    title.focus({ preventScroll: true });
+  };
+
+  let before = "";
+  function update(now) {
+    ask = now;
+    const open = new Set([now.id, ...(now.same ?? []).map((other) => other.id)]);
+    const left = members.filter((member) => open.has(member.id));
+    if (left.length > 0) members = left;
+    // What was opened stays open, as long as it is about the same proposals.
+    const about = (list) => JSON.stringify(list.map((proposal) => [proposal.by, proposal.at, proposal.own]));
+    const known = proposals && about(proposals) === about(ask.proposals) ? proposals : ask.proposals;
+    const said = JSON.stringify([ask.quorum, known, host.me()]);
+    if (said !== before) votes.replaceChildren(...agreed({ ...ask, proposals: known }, host, approve, showAll));
+    before = said;
+    const all = members.length > 1 ? ` all ${members.length}` : "";
+    many.hidden = members.length < 2;
+    many.firstChild.textContent = `${members.length} equal calls of this run are answered together. `;
+    apart.hidden = !more.hidden;
+    for (const [button, word, rest] of [[yes, "Approve", ""], [edit, "Change", " …"], [no, "Deny", " …"]]) {
+      button.textContent = `${word}${all}${rest}`;
+      button.setAttribute("aria-label", `${word}${all} ${view.headline}`);
+    }
+    const { may_approve: may, voted } = ask.quorum;
+    edit.disabled = !may || view.blocked || view.kind !== "approval";
+    no.disabled = !ask.quorum.may_decide;
+    yes.disabled = edit.disabled || voted || !opened;
+    actions.hidden = !more.hidden;
+    votes.toggleAttribute("inert", !more.hidden);
+    tick();
+  }
+  function tick() {
+    chip.hidden = !ask.expires_at && !view.blocked;
+    const left = Math.ceil((ask.expires_at - host.now()) / 1000);
+    chip.className = view.blocked || left < 60 ? "chip bad" : "chip warn";
+    if (view.blocked) chip.textContent = "must not be approved";
+    else if (left <= 0) chip.textContent = "time is over";
+    else if (left > 3600) chip.textContent = `until ${time(ask.expires_at)}`;
+    else chip.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
+    root.querySelector("time").textContent = ago(host.now() - ask.parked_at);
+  }
+  const it = {
+    close: () => !more.hidden && close(),
+    key, root, title, update, tick,
+    name: view.tool,
+    line: () => view.headline,
+    changedAt: (of) => (of === ask.id ? ask.changed_at : null),
+    choose: (is) => {
+      choice.checked = is;
+    },
+    isChosen: () => choice.checked,
+    /** Whether it may be approved as it is, together with others. */
+    canApprove: () => !yes.disabled && more.hidden,
+    /** Whether it only has to be opened first. */
+    isUnseen: () => !opened && !edit.disabled && !ask.quorum.voted,
+    /** Presses a button, as a key does: a row is opened first. */
+    press(name) {
+      if (!unfolded) return void unfold(true);
+      ({ yes, edit, no })[name].click();
+    },
+    ask: () => ask,
+    members: () => members,
+    /** One of them is decided; tells whether that was the last. */
+    without(gone) {
+      members = members.filter((member) => member.id !== gone);
+      return members.length === 0;
+    },
+    isBusy: () => root.hasAttribute("aria-busy"),
+    isOpen: () => !more.hidden,
+    isUsed: () => !more.hidden || (unfolded && root.contains(document.activeElement)),
+  };
+  if (unfolded) unfold(true);
+  const draft = host.drafts().get(key);
+  if (draft?.kind === "deny") openDeny(draft.text);
+  if (draft?.kind === "edit") openEdit(draft.text);
+  update(first);
+  return it;
+}
+
+/** JSON with a line for each argument, if no digit of a number is lost by it. */
+function readable(json) {
+  const exact = JSON.stringify(JSON.parse(json)) === json;
+  return exact ? JSON.stringify(JSON.parse(json), null, 2) : json;
+}
+
+/** Why a text is not the arguments of a call; empty when it is. The tool has its own say, when it is sent. */
+function unfit(json) {
+  try {
+    const value = JSON.parse(json);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? "" : "Arguments are an object: { … }";
+  } catch (error) {
+    return `This is not JSON yet: ${error.message}`;
+  }
+}

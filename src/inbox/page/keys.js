@@ -1,0 +1,35 @@
+// The keyboard: `j k a e d x n / ?`. A key presses the button of the same name, so that what does not count for a hand does
+// not count for a key.
+
+const typing = (it) => it instanceof HTMLElement && it.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+
+/** @param host `current`, `move`, `press`, `toggle`, `drop`, `bulk`, `search`, `fresh` */
+export function keys(host) {
+  const dialog = document.getElementById("keys");
+  document.getElementById("help").addEventListener("click", () => dialog.showModal());
+  const does = {
+    j: () => host.move(1),
+    k: () => host.move(-1),
+    a: () => (host.chosen() ? host.bulk.askYes() : host.press("yes")),
+    d: () => (host.chosen() ? host.bulk.askNo() : host.press("no")),
+    e: () => host.press("edit"),
+    x: host.toggle,
+    n: host.fresh,
+    "/": host.search,
+    "?": () => dialog.showModal(),
+  };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") {
+      if (typing(event.target)) event.target.blur();
+      else if (host.bulk.isOpen()) host.bulk.back();
+      else host.drop();
+      return;
+    }
+    const act = typing(event.target) ? undefined : does[event.key];
+    if (!act) return;
+    event.preventDefault();
+    // A key that is held down moves on, and decides nothing.
+    if (!event.repeat || "jk".includes(event.key)) act();
+  });
+}

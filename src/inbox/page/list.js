@@ -1,0 +1,396 @@
+// The cards on the screen. Each stays where it is until it is decided, or until the person at the page wants to see what is
+// new: what comes meanwhile is counted, and nothing is put between (rule S3).
+
+import { bulk } from "./bulk.js";
+import { card } from "./card.js";
+import { el, names, time } from "./element.js";
+
+/** How many entries are shown at first, and how many more at a time. */
+const PAGE = 50;
+/** How many entries the server gives at most. */
+const MOST = 500;
+/** From so many entries on they are shown as rows, unless the person at the page has said otherwise. */
+const ROWS = 25;
+/** The fields by which the list is narrowed. */
+const FILTERS = ["tool", "agent", "requester", "run"];
+const ALL = { tool: "All tools", agent: "All agents", requester: "All requesters", run: "All runs" };
+
+/** @param host what cards need, and `api`, `say`, `unsettle` */
+export function list(host) {
+  const $ = (id) => document.getElementById(id);
+  const root = $("cards");
+  const cards = new Map();
+  /** Requests that are known to be decided, however old the next answer of the server is. */
+  const gone = new Set();
+  /** The groups that are shown one by one. */
+  const apart = new Set();
+  let total = 0;
+  let matches = 0;
+  let newer = 0;
+  let latest = null;
+  let next = null;
+
+  /** The search, filters and order of the page, for the server. */
+  function wanted() {
+    const query = new URLSearchParams();
+    if ($("q").value.trim()) query.set("q", $("q").value.trim());
+    for (const name of FILTERS) if ($(name).value !== "*" && $(name).value !== "") query.set(name, $(name).value.slice(1));
+    if ($("sort").value !== "due") query.set("sort", $("sort").value);
+    if ($("by-run").checked) query.set("group", "run");
+    return query;
+  }
+
+  async function page(limit, more = {}) {
+    const query = wanted();
+    query.set("limit", Math.min(limit, MOST));
+    for (const [name, value] of Object.entries(more)) if (value !== null) query.set(name, value);
+    const reply = await host.api(`/api/asks?${query}`);
+    if (reply.status === 200) offer(reply.body.filters);
+    return reply;
+  }
+
+  /** The values that the filters can have. A value that is chosen stays, also when it has no call any more. */
+  function offer(filters) {
+    for (const name of filters ? FILTERS : []) {
+      const select = $(name);
+      if (select === document.activeElement) continue;
+      const chosen = select.value;
+      const { values } = filters[name];
+      const options = values.map(({ value, label, count: many }) => el("option", { value: `=${value}` }, `${label || "(unknown)"} (${many})`));
+      if (chosen && chosen !== "*" && !values.some(({ value }) => `=${value}` === chosen)) options.push(el("option", { value: chosen }, `${chosen.slice(1)} (0)`));
+      select.replaceChildren(el("option", { value: "*" }, ALL[name]), ...options);
+      select.value = chosen || "*";
+      select.hidden = values.length < 2 && select.value === "*";
+    }
+  }
+
+  /** Whether calls are shown as rows, which open on demand. */
+  const isCompact = () => $("compact").checked;
+  /** What the person has chosen, here or before. */
+  const density = {
+    get: () => { try { return localStorage.getItem("inbox-compact"); } catch { return null; } },
+    put: (value) => { try { localStorage.setItem("inbox-compact", value); } catch { /* It is chosen again next time. */ } },
+  };
+  /** The fingerprints of calls whose whole text was opened. */
+  const opened = new Set();
+
+  /** The entries of an answer, without what is decided since. */
+  function entries(body) {
+    return body.asks.flatMap((ask) => {
+      const open = [{ id: ask.id, fingerprint: ask.fingerprint }, ...ask.same].filter((one) => !gone.has(one.id));
+      if (apart.has(ask.key)) return open.map((one) => ({ ...ask, ...one, key: one.id, group: ask.key, same: [] }));
+      return open.length > 0 ? [{ ...ask, ...open[0], same: open.slice(1) }] : [];
+    });
+  }
+
+  /** What nobody can decide, below the cards: nothing that can be pressed moves when one is found. */
+  function refuse(found) {
+    const ids = found.map(({ id }) => id).join();
+    if ($("refused").dataset.ids === ids) return;
+    $("refused").dataset.ids = ids;
+    $("refused").replaceChildren(...found.map(({ id, why }) =>
+      el("div", { class: "notice bad" }, el("p", {}, el("strong", {}, `Request ${id} cannot be decided. `), why))));
+    $("refused").hidden = found.length === 0;
+  }
+
+  const shown = (which = () => true) => [...cards.values()].filter(which).reduce((sum, it) => sum + it.members().length, 0);
+
+  function count() {
+    const fresh = Math.max(0, newer - shown((it) => latest !== null && it.ask().parked_at > latest));
+    const rest = Math.max(0, matches - shown() - fresh);
+    $("count").textContent = total || "";
+    document.title = total ? `(${total}) Approvals` : "Approvals";
+    $("empty").hidden = cards.size > 0 || total > 0 || !$("refused").hidden;
+    const narrowed = [...wanted().keys()].some((name) => !["sort", "group"].includes(name));
+    $("reset").hidden = !narrowed;
+    $("matches").hidden = !narrowed;
+    $("matches").textContent = `${matches} of ${total} pending calls match.`;
+    $("new").hidden = fresh === 0;
+    $("new").textContent = `${fresh} new: show`;
+    $("more").hidden = rest === 0;
+    $("more").textContent = `Show more (${rest} not shown)`;
+  }
+
+  function add(ask) {
+    const it = card(ask, { ...host, split, opened, chose, rows: isCompact() });
+    cards.set(ask.key, it);
+    root.append(it.root);
+    return it;
+  }
+
+  /** Takes what decided cards have left in their places. */
+  function tidy() {
+    for (const place of root.querySelectorAll(".gone")) place.remove();
+  }
+
+  /** Shows everything anew in the order of the server, because it was asked for or because nothing was shown. */
+  async function layOut() {
+    const reply = await page(Math.max(PAGE, cards.size));
+    if (reply.status !== 200) return reply;
+    if (density.get() === null) $("compact").checked = reply.body.entries > ROWS;
+    tidy();
+    const found = entries(reply.body);
+    const first = [];
+    for (const ask of found) {
+      let it = cards.get(ask.key);
+      if (it && !it.isUsed() && ask.same.length + 1 > it.members().length) {
+        it.root.remove();
+        it = null;
+      }
+      if (it) it.update(ask);
+      else first.push((it = add(ask)));
+      root.append(it.root);
+    }
+    // What is further behind stays behind.
+    for (const it of cards.values()) if (!found.some((ask) => ask.key === it.key)) root.append(it.root);
+    ({ total, matches, latest, next } = reply.body);
+    newer = 0;
+    headings();
+    refuse(reply.body.refused);
+    count();
+    host.unsettle();
+    return { ...reply, first };
+  }
+
+  async function showNew() {
+    const { first } = await layOut();
+    (first?.[0]?.title ?? $("waiting")).focus();
+    host.unsettle();
+  }
+
+  async function showMore() {
+    const reply = await page(2 * PAGE, { after: next });
+    if (reply.status !== 200) return;
+    next = reply.body.next;
+    const first = entries(reply.body).filter((ask) => !cards.has(ask.key)).map(add);
+    headings();
+    count();
+    first[0]?.title.focus({ preventScroll: true });
+  }
+
+  /** Looks at everything anew: what is shown is brought up to date where it stands. */
+  async function look() {
+    if (cards.size === 0) return layOut();
+    const reply = await page(1, { since: latest });
+    if (reply.status !== 200) return reply;
+    ({ total, matches, newer } = reply.body);
+    refuse(reply.body.refused);
+    // What is just being decided here says itself what came of it.
+    const still = [...cards.values()].filter((it) => !it.isBusy());
+    const known = still.flatMap((it) => it.members().map(({ id }) => [id, it.changedAt(id)]));
+    for (let at = 0; at < known.length; at += MOST) {
+      const part = known.slice(at, at + MOST);
+      const { status, body } = await host.api("/api/states", { asks: Object.fromEntries(part) });
+      if (status !== 200) break;
+      for (const ask of body.changed) changed(ask);
+    }
+    count();
+    return cards.size === 0 && total > 0 ? layOut() : reply;
+  }
+
+  /** An ask is not as it was: voted about, decided, or changed outside of the ledger. */
+  function changed(ask) {
+    const it = [...cards.values()].find((it) => !it.isBusy() && it.members().some(({ id }) => id === ask.id));
+    if (!it) return;
+    if (ask.state === "pending") return void it.update({ ...ask, key: it.key, same: it.members().slice(1) });
+    const refused = ask.error === "changed";
+    if (!refused) gone.add(ask.id);
+    const wasUsed = it.isUsed();
+    if (!it.without(ask.id)) return void it.update(it.ask());
+    const why = refused ? "it was changed outside of the ledger, and cannot be decided" : decided(ask);
+    if (wasUsed) host.kept(it.key, it.name, `${why}, while you were looking at it.`);
+    bury(it, why);
+  }
+
+  /** In the place of a card that others have decided something else would slide under the pointer: the place stays. */
+  function bury(it, why) {
+    const { top, height } = it.root.getBoundingClientRect();
+    const focused = it.root.contains(document.activeElement);
+    cards.delete(it.key);
+    if (top >= window.innerHeight) return void it.root.remove();
+    const clear = el("button", { type: "button", class: "quiet", on: { click: () => {
+      tidy();
+      $("waiting").focus();
+    } } }, "Clear");
+    const place = el("div", { class: "gone", tabindex: "-1" }, el("p", {}, el("strong", {}, it.name), `: ${why}.`), clear);
+    it.root.replaceWith(place);
+    place.style.minHeight = `${height}px`;
+    if (focused) place.focus({ preventScroll: true });
+    chose();
+  }
+
+  /** Takes away a card that was decided here, and the focus to the next one. */
+  function remove(it) {
+    const focused = it.root.contains(document.activeElement);
+    tidy();
+    const next = beside(it.root, 1) ?? beside(it.root, -1);
+    cards.delete(it.key);
+    it.root.remove();
+    headings();
+    if (focused) (next?.querySelector("h3 button, h3") ?? $("waiting")).focus();
+    host.unsettle();
+    chose();
+    count();
+  }
+
+  /** One request of a card is decided here. */
+  function settled(it, id, isQuiet = false) {
+    if (isQuiet) host.drafts().drop(it.key);
+    gone.add(id);
+    total = Math.max(0, total - 1);
+    if (it.without(id)) remove(it);
+    else it.update(it.ask());
+    count();
+  }
+
+  /** Shows equal calls one by one, each at once behind the one before. */
+  function split(it) {
+    apart.add(it.key);
+    let place = it.root;
+    const ask = it.ask();
+    cards.delete(it.key);
+    for (const one of it.members()) {
+      const made = add({ ...ask, ...one, key: one.id, same: [] });
+      place.after(made.root);
+      place = made.root;
+    }
+    const next = beside(it.root, 1);
+    it.root.remove();
+    next?.querySelector("h3")?.focus({ preventScroll: true });
+    count();
+  }
+
+  function clear() {
+    for (const it of cards.values()) it.root.remove();
+    cards.clear();
+    tidy();
+    [total, matches, newer, latest, next] = [0, 0, 0, null, null];
+    refuse([]);
+    count();
+  }
+
+  /** The next card, or the one before. */
+  function beside(from, step) {
+    let at = from;
+    do at = step > 0 ? at.nextElementSibling : at.previousElementSibling;
+    while (at && at.tagName !== "ARTICLE");
+    return at;
+  }
+
+  /** A line above the calls of each run, where they are kept together. */
+  function headings() {
+    for (const old of root.querySelectorAll(".of-run")) old.remove();
+    if (!$("by-run").checked) return;
+    let run = null;
+    const all = [...root.querySelectorAll("article")].map((article) => cardOf(article)).filter(Boolean);
+    for (const it of all) {
+      const of = it.ask();
+      if (of.run === run) continue;
+      run = of.run;
+      const mine = all.filter((other) => other.ask().run === of.run);
+      const choose = el("button", { type: "button", class: "quiet", on: { click: () => {
+        for (const other of mine) other.choose(true);
+        chose();
+      } } }, `Select ${mine.length}`);
+      it.root.before(el("h3", { class: "of-run" }, el("span", {}, `Run ${of.run}`), el("span", { class: "soft" }, of.wanted_by ? `wanted by ${of.wanted_by}` : ""), choose));
+    }
+  }
+
+  const cardOf = (article) => [...cards.values()].find((it) => it.root === article);
+
+  // Many at once.
+  const many = bulk({
+    api: host.api,
+    me: host.me,
+    chosen: () => [...cards.values()].filter((it) => it.isChosen()),
+    drop: () => {
+      for (const it of cards.values()) it.choose(false);
+      chose();
+    },
+    done(results, word, problem) {
+      if (!results) {
+        host.say("bad", problem ?? "The server cannot be reached. It is not known which of them were decided: look again when it is back.");
+        return;
+      }
+      const counts = new Map();
+      const also = (what) => counts.set(what, (counts.get(what) ?? 0) + 1);
+      for (const { it, id, result, error, message, winner } of results) {
+        if (result === "won" || error === "already_decided" || error === "expired" || error === "cancelled") {
+          also(result ? `${word}` : winner ? `already decided by ${names(winner.by)}` : message);
+          if (it) settled(it, id, true);
+        } else {
+          also(result === "recorded" ? "recorded, others have to agree" : message);
+        }
+      }
+      for (const [what, how] of counts) host.say(what === word || what.startsWith("recorded") ? "good" : "warn", `${how} ${what.replace(/\.$/, "")}.`);
+      look();
+    },
+  });
+  const chose = () => many.show();
+
+  /** The call that keys are for. */
+  let current = null;
+  root.addEventListener("focusin", (event) => {
+    current = event.target.closest?.("article") ?? current;
+  });
+
+  const keys = {
+    bulk: many,
+    chosen: () => [...cards.values()].some((it) => it.isChosen()),
+    drop: () => {
+      for (const it of cards.values()) it.choose(false);
+      chose();
+    },
+    move(step) {
+      const at = current?.isConnected ? beside(current, step) : root.querySelector("article");
+      if (!at) return;
+      current = at;
+      at.querySelector("h3 button, h3").focus({ preventScroll: true });
+      at.scrollIntoView({ block: "nearest" });
+    },
+    press: (name) => current?.isConnected && cardOf(current)?.press(name),
+    toggle() {
+      const it = current?.isConnected && cardOf(current);
+      if (!it) return;
+      it.choose(!it.isChosen());
+      chose();
+    },
+    fresh: () => $("new").hidden || showNew(),
+  };
+
+  /** Other calls are wanted. Those that are open or chosen stay as they are, those behind them go. */
+  async function narrow() {
+    for (const it of [...cards.values()]) {
+      if (it.isOpen()) continue;
+      cards.delete(it.key);
+      it.root.remove();
+    }
+    chose();
+    await layOut();
+  }
+  let timer;
+  $("tools").addEventListener("submit", (event) => event.preventDefault());
+  $("tools").addEventListener("input", (event) => {
+    if (event.target === $("compact")) density.put(String(isCompact()));
+    clearTimeout(timer);
+    timer = setTimeout(narrow, event.target === $("q") ? 200 : 0);
+  });
+  $("reset").addEventListener("click", () => {
+    $("q").value = "";
+    for (const name of FILTERS) $(name).value = "*";
+    narrow();
+  });
+  if (density.get() !== null) $("compact").checked = density.get() === "true";
+
+  $("new").addEventListener("click", showNew);
+  $("more").addEventListener("click", showMore);
+  new IntersectionObserver((seen) => {
+    if (isCompact() && seen.some((it) => it.isIntersecting) && !$("more").hidden) showMore();
+  }, { rootMargin: "600px" }).observe($("more"));
+  return { look, settled, clear, chose, keys, has: (key) => cards.has(key), tick: () => cards.forEach((it) => it.tick()) };
+}
+
+/** How a request was decided, in words. */
+export function decided({ decision, state }) {
+  return decision ? `decided by ${names(decision.by)}: ${decision.past}, ${time(decision.at)}` : `it is ${state ?? "gone"}`;
+}

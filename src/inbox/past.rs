@@ -1,0 +1,64 @@
+//! The asks that are settled, as this process has read them last.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::ledger::{AskState, Ledger, LedgerError, Record};
+
+/// How many of the newest asks are looked through. Older ones are in the export of the log.
+pub(super) const LOOK_THROUGH: u32 = 10_000;
+/// What was read is used for so many times as long as the reading took, and at most for [`OLDEST`].
+const WORTH: u32 = 4;
+const OLDEST: Duration = Duration::from_secs(5);
+
+/// The settled ones among the newest asks, the latest change first.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub(super) records: Vec<Arc<Record>>,
+    /// There are older asks, which were not looked through.
+    pub(super) older: bool,
+}
+
+/// Reads settled asks, once for all requests that want them at the same time.
+#[derive(Default)]
+pub(super) struct Past {
+    reading: tokio::sync::Mutex<()>,
+    read: Mutex<Option<(Arc<Settled>, Instant)>>,
+}
+
+impl Past {
+    /// What was read is not to be used any more.
+    pub(super) fn forget(&self) {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn at_hand(&self) -> Option<Arc<Settled>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(it, _)| Arc::clone(it))
+    }
+
+    pub(super) async fn settled(&self, ledger: &Ledger) -> Result<Arc<Settled>, LedgerError> {
+        if let Some(settled) = self.at_hand() {
+            return Ok(settled);
+        }
+        let _one = self.reading.lock().await;
+        if let Some(settled) = self.at_hand() {
+            return Ok(settled);
+        }
+        let begun = Instant::now();
+        let listed = ledger.list(None, LOOK_THROUGH).await?;
+        let older = listed.records.len() + listed.refused.len() >= LOOK_THROUGH as usize;
+        let settled = listed.records.into_iter().filter(|it| it.state != AskState::Pending);
+        let mut records: Vec<_> = settled.map(Arc::new).collect();
+        records.sort_by(|a, b| order(b).cmp(&order(a)));
+        let settled = Arc::new(Settled { records, older });
+        let until = Instant::now() + (begun.elapsed() * WORTH).min(OLDEST);
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(&settled), until));
+        Ok(settled)
+    }
+}
+
+/// Where a settled ask stands.
+pub(super) fn order(record: &Record) -> (i64, &str) {
+    (record.changed_at, record.ask.id())
+}

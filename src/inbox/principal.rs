@@ -1,0 +1,138 @@
+//! Who sends a request, and what they may see and decide.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ledger::Record;
+
+type Rule = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
+
+/// The person who sends a request, and which asks this person may see and decide.
+///
+/// The name is what the ledger records with a decision, and compares with the requester and with other approvers
+/// (rule L1). It has to come from a login, never from what the client says about itself.
+///
+/// ```
+/// use countersign::inbox::Principal;
+///
+/// // The on-call team sees the asks of its own agent, and decides about everything but money.
+/// let ann = Principal::new("ann@example.com")
+///     .with_sees(|record| record.ask.path().starts_with("ops/"))
+///     .with_decides(|record| record.ask.tool() != "transfer");
+/// assert_eq!(ann.name(), "ann@example.com");
+/// ```
+#[derive(Clone)]
+pub struct Principal {
+    name: Arc<str>,
+    sees: Option<Rule>,
+    decides: Option<Rule>,
+    audits: bool,
+}
+
+impl Principal {
+    /// A person with this name who may see and decide every ask, and may verify and export the log.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into().into(), sees: None, decides: None, audits: true }
+    }
+
+    /// Limits what this person sees to the asks for which the function returns `true`; others are unknown to them, in
+    /// lists, in the history and by their ids. As the log is of all asks, this also takes away the right to audit:
+    /// [`with_audit`](Self::with_audit) gives it back.
+    #[must_use]
+    pub fn with_sees(mut self, sees: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
+        self.sees = Some(Arc::new(sees));
+        self.audits = false;
+        self
+    }
+
+    /// Limits what this person decides to the asks for which the function returns `true`. The others are shown without
+    /// buttons, and a decision about one is refused with `403`.
+    #[must_use]
+    pub fn with_decides(
+        mut self,
+        decides: impl Fn(&Record) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.decides = Some(Arc::new(decides));
+        self
+    }
+
+    /// Sets whether this person may verify and export the log of the whole ledger.
+    #[must_use]
+    pub fn with_audit(mut self, audits: bool) -> Self {
+        self.audits = audits;
+        self
+    }
+
+    /// The name of this person, as it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn sees(&self, record: &Record) -> bool {
+        self.sees.as_ref().is_none_or(|sees| sees(record))
+    }
+
+    pub(super) fn decides(&self, record: &Record) -> bool {
+        self.sees(record) && self.decides.as_ref().is_none_or(|decides| decides(record))
+    }
+
+    pub(super) fn audits(&self) -> bool {
+        self.audits
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Principal").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Why a request is refused before the inbox looks at it: the answer of the `authorize` hook of
+/// [`Inbox::new`](super::Inbox::new).
+///
+/// ```
+/// use countersign::inbox::Rejection;
+/// assert_eq!(Rejection::unauthorized("log in first").status(), 401);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    status: u16,
+    message: String,
+}
+
+impl Rejection {
+    /// A rejection with a status from 400 to 599; any other one becomes 500.
+    #[must_use]
+    pub fn new(status: u16, message: impl Into<String>) -> Self {
+        let status = if (400..=599).contains(&status) { status } else { 500 };
+        Self { status, message: message.into() }
+    }
+
+    /// The person is not logged in: `401`. The page shows the way to the login ([`Inbox::with_login`]).
+    ///
+    /// [`Inbox::with_login`]: super::Inbox::with_login
+    #[must_use]
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(401, message)
+    }
+
+    /// The person is known, and may not use the inbox: `403`.
+    #[must_use]
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, message)
+    }
+
+    /// The HTTP status of the answer.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The sentence that the client is sent.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}

@@ -1,0 +1,125 @@
+//! What a list is to contain: the query of a request, read strictly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::board::Item;
+use super::entry::{Place, Sort};
+use super::refused::Refused;
+use crate::ledger::Ledger;
+use crate::show;
+
+/// How many entries a page has, when the request does not say.
+const PAGE: usize = 50;
+/// How many entries a page has at most.
+const MOST: usize = 500;
+/// How many values of a filter are offered.
+const OFFERED: usize = 200;
+/// The longest search, in bytes.
+const LONGEST: usize = 512;
+
+/// Which part of the pending asks.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ListQuery {
+    /// So many entries.
+    limit: Option<usize>,
+    /// Behind this place, the `next` of an earlier answer.
+    after: Option<String>,
+    /// The `latest` of an earlier answer: how many asks are newer?
+    pub(super) since: Option<i64>,
+    /// Words that all have to be in the text of an ask.
+    q: String,
+    agent: Option<String>,
+    tool: Option<String>,
+    run: Option<String>,
+    requester: Option<String>,
+    pub(super) sort: Sort,
+    group: Option<Group>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Group {
+    None,
+    Run,
+}
+
+/// A number of entries, as it was asked for, or the usual one.
+pub(super) fn limit(asked: Option<usize>) -> usize {
+    asked.unwrap_or(PAGE).clamp(1, MOST)
+}
+
+/// The words of a search, in lower case.
+///
+/// # Errors
+/// A search that is too long to be one.
+pub(super) fn words(search: &str) -> Result<Vec<String>, Refused> {
+    if search.len() > LONGEST {
+        let problem = format!("A search has at most {LONGEST} bytes.");
+        return Err(Refused::bad("bad_request", problem));
+    }
+    Ok(search.split_whitespace().map(str::to_lowercase).collect())
+}
+
+impl ListQuery {
+    pub(super) fn limit(&self) -> usize {
+        limit(self.limit)
+    }
+
+    pub(super) fn by_run(&self) -> bool {
+        self.group == Some(Group::Run)
+    }
+
+    pub(super) fn after(&self) -> Result<Option<Place>, Refused> {
+        let wrong = |problem: &str| Refused::bad("bad_request", format!("`after`: {problem}."));
+        self.after.as_ref().map(|place| place.parse().map_err(wrong)).transpose()
+    }
+
+    /// The asks that match.
+    pub(super) fn matching(
+        &self,
+        ledger: &Ledger,
+        items: &[Arc<Item>],
+    ) -> Result<Vec<Arc<Item>>, Refused> {
+        let words = words(&self.q)?;
+        let requester = self.requester.as_ref().map(|name| ledger.canonical_name(name));
+        let is = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|asked| asked == is);
+        let fits = |item: &&Arc<Item>| {
+            let ask = &item.record.ask;
+            is(&self.tool, ask.tool())
+                && is(&self.run, ask.run())
+                && is(&self.agent, item.agents())
+                && is(&requester, &item.requester)
+                && (words.is_empty() || item.has(&words))
+        };
+        Ok(items.iter().filter(fits).cloned().collect())
+    }
+}
+
+/// The values that each filter can have, with the number of their asks, the most frequent first.
+pub(super) fn offered(items: &[Arc<Item>]) -> Value {
+    let most = |of: fn(&Item) -> &str| {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for item in items {
+            *counts.entry(of(item)).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, many)| std::cmp::Reverse(*many));
+        let all = counts.len();
+        let shown = counts.into_iter().take(OFFERED);
+        let shown: Vec<_> = shown
+            .map(|(value, many)| json!({"value": value, "label": show::escape_name(value), "count": many}))
+            .collect();
+        json!({"values": shown, "more": all.saturating_sub(OFFERED)})
+    };
+    json!({
+        "agent": most(|it| it.agents()),
+        "tool": most(|it| it.record.ask.tool()),
+        "run": most(|it| it.record.ask.run()),
+        "requester": most(|it| &it.requester),
+    })
+}

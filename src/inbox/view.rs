@@ -1,0 +1,193 @@
+//! Asks as the API gives them. What people read is made by [`show`], so that it is safe to print as it is (rule S1).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::entry::Entry;
+use super::principal::Principal;
+use crate::call::ToolCall;
+use crate::ledger::{
+    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
+};
+use crate::outcome::Outcome;
+use crate::show::{self, CallView, Limits};
+
+/// How much of a text is shown that is not about what will run.
+const MOST: usize = 600;
+
+/// An ask that cannot be decided, and why.
+pub(super) fn refused(row: &RefusedRow) -> Value {
+    let why = match &row.error {
+        LedgerError::Changed { .. } => {
+            "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
+             restored."
+        }
+        _ => "It cannot be read: another version of this service has written it.",
+    };
+    json!({"id": show::escape_name(&row.id), "why": why})
+}
+
+/// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
+pub(super) struct Looker<'a> {
+    ledger: &'a Ledger,
+    who: &'a Principal,
+    now: Millis,
+}
+
+impl<'a> Looker<'a> {
+    pub(super) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+        Ok(Self { ledger, who, now: ledger.now().await? })
+    }
+
+    /// The store's time.
+    pub(super) fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// An entry of the list: an ask, and those about equal calls.
+    pub(super) fn entry(&self, entry: &Entry) -> Value {
+        let mut value = self.ask(&entry.item.record);
+        let same = entry.same.iter().map(|it| &it.record);
+        let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
+        value["key"] = entry.item.key.as_str().into();
+        value["due"] = entry.item.due.into();
+        value["same"] = same.collect();
+        value
+    }
+
+    /// An ask, for people to look at.
+    pub(super) fn ask(&self, record: &Record) -> Value {
+        self.shown(record, Limits::default())
+    }
+
+    /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
+    pub(super) fn whole(&self, record: &Record) -> Value {
+        let mut value = self.shown(record, Limits::none());
+        value["args"] = show::json(record.ask.args()).into();
+        value
+    }
+
+    fn shown(&self, record: &Record, limits: Limits) -> Value {
+        let ask = &record.ask;
+        let requests = ask.requests();
+        let view = CallView::all(&requests, limits).into_iter().next();
+        let (agents, _) = ask.path().rsplit_once('/').unwrap_or_default();
+        json!({
+            "id": ask.id(),
+            "run": ask.run(),
+            "fingerprint": record.fingerprint,
+            "state": record.state,
+            "agent": show::escape_name(agents),
+            "wanted_by": ask.principal().map(show::escape_name),
+            "parked_at": record.parked_at,
+            "changed_at": record.changed_at,
+            "expires_at": record.expires_at,
+            "view": view,
+            "left_out": view.as_ref().is_some_and(|view| view.left_out),
+            "quorum": self.quorum(record),
+            "proposals": self.proposals(record, limits),
+            "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.answer, it.at)),
+            "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
+            "ran": ran(record),
+            "outcome": outcome(record),
+            "worker": record.claim.as_ref().map(|claim| show::escape_name(&claim.worker)),
+        })
+    }
+
+    /// How many must agree, and whether this one may.
+    fn quorum(&self, record: &Record) -> Value {
+        let mut votes = record.counting_votes(self.now);
+        json!({
+            "needed": record.ask.quorum().approvals,
+            "may_approve": self.ledger.may_approve(record, self.who.name()) && self.who.decides(record),
+            "may_decide": self.who.decides(record),
+            "voted": votes.any(|vote| self.is_own(vote) && vote.fingerprint == record.fingerprint),
+        })
+    }
+
+    fn is_own(&self, vote: &Vote) -> bool {
+        self.ledger.canonical_name(&vote.by) == self.ledger.canonical_name(self.who.name())
+    }
+
+    /// What several have said so far, by what would run: an edit is a proposal of its own. Only what counts (rule A8).
+    fn proposals(&self, record: &Record, limits: Limits) -> Vec<Value> {
+        let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
+        for vote in record.counting_votes(self.now) {
+            by.entry(&vote.fingerprint).or_default().push(vote);
+        }
+        let mut out = Vec::new();
+        for votes in by.values() {
+            let Some(first) = votes.first() else { continue };
+            let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
+            let mut it = decision(&people, &first.answer, first.at);
+            it["own"] = votes.iter().any(|vote| self.is_own(vote)).into();
+            if let Answer::Approve { args: Some(args) } = &first.answer {
+                let call = ToolCall::new("", record.ask.tool(), args.to_value());
+                let view = CallView::of_call(&call, limits);
+                it["left_out"] = view.left_out.into();
+                it["view"] = json!(view);
+                it["args"] = show::json(args).into();
+            }
+            out.push(it);
+        }
+        out
+    }
+}
+
+/// Who said what, and when.
+pub(super) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
+    let message = match answer {
+        Answer::Deny { message } => Some(short(message)),
+        _ => None,
+    };
+    json!({
+        "by": by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>(),
+        "verdict": answer.word(),
+        "past": past(answer),
+        "message": message,
+        "at": at,
+    })
+}
+
+/// The arguments that ran, where a person has changed them.
+fn ran(record: &Record) -> Option<Value> {
+    let edited = record.args_to_run() != record.ask.args();
+    let call = ToolCall::new("", record.ask.tool(), record.args_to_run().to_value());
+    edited.then(|| json!(CallView::of_call(&call, Limits::default())))
+}
+
+/// What came of it, as the model was told.
+fn outcome(record: &Record) -> Option<Value> {
+    let outcome = match record.state {
+        AskState::Released => return None,
+        _ => Outcome::deserialize(record.outcome.as_ref()?).ok()?,
+    };
+    Some(json!({"word": outcome.word(), "text": short(&outcome.text().unwrap_or_default())}))
+}
+
+/// What was done to the ask, in one word.
+pub(super) fn past(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Approve { args: None } => "approved",
+        Answer::Approve { args: Some(_) } => "approved with changes",
+        Answer::Deny { .. } => "denied",
+        _ => "answered",
+    }
+}
+
+/// Names of people, to read.
+pub(super) fn names(by: &[String]) -> String {
+    by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>().join(" and ")
+}
+
+/// A text that somebody wrote, safe to print, and not without end.
+fn short(text: &str) -> String {
+    let (all, mut shown) = (text.chars().count(), text.chars().take(MOST).collect::<String>());
+    shown = show::escape(&shown);
+    if all > MOST {
+        shown += &format!(r" \{{{} characters left out}}", all - MOST);
+    }
+    shown
+}

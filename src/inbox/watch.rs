@@ -1,0 +1,338 @@
+//! Watches the store, and keeps the pending asks at hand: pages are told when something has changed, whichever process
+//! changed it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+use super::board::Board;
+use super::notice::Notices;
+use super::webhook::Webhook;
+use crate::ledger::{AskState, Ledger, LedgerError, Record, RefusedRow};
+
+/// How often to look whether there is a new ask, while a page is open.
+const GLANCE: Duration = Duration::from_millis(150);
+/// How often to look at everything, to let time take effect and to see what other processes have changed.
+const LOOK: Duration = Duration::from_secs(1);
+/// The part of the time that is spent on reading: a tenth.
+const REST: u32 = 10;
+/// A board that is read faster than this is read for each request.
+const QUICK: Duration = Duration::from_millis(25);
+/// How many open runs are waited for at once, the newest; changes of the others are seen at the next look.
+const RUNS: u32 = 100;
+/// How many of the newest asks a glance reads.
+const NEWEST: u32 = 32;
+
+/// When the server stops.
+pub(super) struct Stop {
+    told: watch::Sender<bool>,
+    wait: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl Stop {
+    pub(super) fn new(wait: Option<BoxFuture<'static, ()>>) -> Self {
+        Self { told: watch::channel(false).0, wait: Mutex::new(wait) }
+    }
+}
+
+/// The board of the pending asks, the bell that rings when it has changed, and the task that keeps both true. The task
+/// ends with the hub.
+pub(super) struct Hub {
+    inner: Arc<Inner>,
+    task: Mutex<Option<AbortHandle>>,
+    begun: AtomicBool,
+}
+
+struct Inner {
+    ledger: Ledger,
+    kept: RwLock<Kept>,
+    /// One reads at a time.
+    reading: tokio::sync::Mutex<()>,
+    bell: watch::Sender<u64>,
+    stop: Stop,
+    webhooks: Vec<Webhook>,
+}
+
+#[derive(Default)]
+struct Kept {
+    board: Arc<Board>,
+    /// When it was read, and how long that took; `None` when it is not to be used.
+    read: Option<(Instant, Duration)>,
+    /// What was changed here: the asks of each epoch, so that an older reading does not bring them back.
+    changed: Vec<(u64, String, Option<Record>)>,
+    epoch: u64,
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Hub {
+    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Stop) -> Self {
+        let inner = Inner {
+            ledger,
+            kept: RwLock::default(),
+            reading: tokio::sync::Mutex::default(),
+            bell: watch::channel(0).0,
+            stop,
+            webhooks,
+        };
+        Self { inner: Arc::new(inner), task: Mutex::default(), begun: AtomicBool::new(false) }
+    }
+
+    /// Begins to watch, once, where there is a runtime.
+    pub(super) fn begin(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.begun.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let task = runtime.spawn(watch(Arc::clone(&self.inner))).abort_handle();
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// The pending asks; as they are now, where they can be read at once.
+    pub(super) async fn board(&self) -> Result<Arc<Board>, LedgerError> {
+        if let Some(board) = self.inner.at_hand() {
+            return Ok(board);
+        }
+        self.inner.read().await
+    }
+
+    /// These asks were changed by this process: what they are now, if they are still pending.
+    pub(super) fn changed(&self, asks: Vec<(String, Option<Record>)>) {
+        self.inner.changed(asks);
+    }
+
+    /// Rings when something has changed.
+    pub(super) fn listen(&self) -> watch::Receiver<u64> {
+        self.inner.bell.subscribe()
+    }
+
+    /// Becomes true when the server stops.
+    pub(super) fn stopping(&self) -> watch::Receiver<bool> {
+        self.inner.stop.told.subscribe()
+    }
+}
+
+impl Inner {
+    fn ring(&self) {
+        self.bell.send_modify(|rung| *rung = rung.wrapping_add(1));
+    }
+
+    /// These asks are now so; the others are as they were.
+    fn changed(&self, asks: Vec<(String, Option<Record>)>) {
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        kept.epoch += 1;
+        let epoch = kept.epoch;
+        kept.board = Arc::new(kept.board.with(&self.ledger, asks.iter().cloned().collect()));
+        kept.changed.extend(asks.into_iter().map(|(id, now)| (epoch, id, now)));
+        drop(kept);
+        self.ring();
+    }
+
+    /// The board, unless it should be read anew.
+    fn at_hand(&self) -> Option<Arc<Board>> {
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        let (at, took) = kept.read?;
+        (took > QUICK || at.elapsed() < took).then(|| Arc::clone(&kept.board))
+    }
+
+    async fn read(&self) -> Result<Arc<Board>, LedgerError> {
+        let asked = Instant::now();
+        let _one = self.reading.lock().await;
+        let epoch = {
+            let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+            // Read by another request, since this one came.
+            if kept.read.is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked)) {
+                return Ok(Arc::clone(&kept.board));
+            }
+            kept.epoch
+        };
+        let begun = Instant::now();
+        let listed = self.ledger.list(Some(AskState::Pending), u32::MAX).await;
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let listed = listed.inspect_err(|_| kept.read = None)?;
+        let mut board = Board::of(&self.ledger, listed);
+        kept.changed.retain(|(at, ..)| *at > epoch);
+        if !kept.changed.is_empty() {
+            let since = kept.changed.iter().map(|(_, id, now)| (id.clone(), now.clone())).collect();
+            board = board.with(&self.ledger, since);
+        }
+        let is_new = board.mark() != kept.board.mark();
+        kept.board = Arc::new(board);
+        kept.read = Some((Instant::now(), begun.elapsed()));
+        let board = Arc::clone(&kept.board);
+        drop(kept);
+        if is_new {
+            self.ring();
+        }
+        Ok(board)
+    }
+
+    /// Takes up what is newer than the board.
+    async fn glance(&self) -> Result<(), LedgerError> {
+        let newest = self.ledger.list(Some(AskState::Pending), NEWEST).await?.records;
+        let board = self.kept();
+        let known: HashSet<_> = board.items.iter().take(4 * NEWEST as usize).map(|it| it.record.ask.id()).collect();
+        let mut new: Vec<_> = newest.into_iter().filter(|it| !known.contains(it.ask.id())).collect();
+        if new.len() == NEWEST as usize {
+            self.read().await?;
+        } else if !new.is_empty() {
+            self.changed(new.drain(..).map(|record| (record.ask.id().to_owned(), Some(record))).collect());
+        }
+        Ok(())
+    }
+
+    /// Takes up what has become of the asks of a run.
+    async fn glance_at(&self, run: &str) -> Result<(), LedgerError> {
+        let records = self.ledger.list_run(run, u32::MAX).await?.records;
+        let now = records.into_iter().map(|record| {
+            let pending = record.state == AskState::Pending;
+            (record.ask.id().to_owned(), pending.then_some(record))
+        });
+        self.changed(now.collect());
+        Ok(())
+    }
+
+    fn kept(&self) -> Arc<Board> {
+        Arc::clone(&self.kept.read().unwrap_or_else(PoisonError::into_inner).board)
+    }
+}
+
+/// Looks at the store until the hub is dropped.
+async fn watch(inner: Arc<Inner>) {
+    let wait = inner.stop.wait.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut stop = wait.unwrap_or_else(|| Box::pin(std::future::pending())).fuse();
+    let mut runs = Runs::default();
+    let mut notices = Notices::new(inner.webhooks.clone(), inner.ledger.clone());
+    let mut told = HashSet::new();
+    let mut looked: Option<(Instant, Duration)> = None;
+    loop {
+        let rest = looked.map_or(Duration::ZERO, |(at, took)| {
+            LOOK.max(took * REST).saturating_sub(at.elapsed())
+        });
+        if rest.is_zero() {
+            let begun = Instant::now();
+            match look(&inner, &mut runs).await {
+                Ok(refused) => {
+                    refused.iter().for_each(|row| tell(&mut told, row));
+                    notices.look(&inner.kept()).await;
+                }
+                Err(error) => warn(&error),
+            }
+            looked = Some((Instant::now(), begun.elapsed()));
+            continue;
+        }
+        let pages = inner.bell.receiver_count() > 0 || !inner.webhooks.is_empty();
+        let pause = if pages { GLANCE.min(rest) } else { rest };
+        futures::select_biased! {
+            () = stop => {
+                inner.stop.told.send_replace(true);
+                stop = std::future::pending().boxed().fuse();
+            }
+            run = runs.next().fuse() => match run {
+                Some(run) => warn_of(inner.glance_at(&run).await),
+                None => {}
+            },
+            () = sleep(pause).fuse() => warn_of(inner.glance().await),
+        }
+    }
+}
+
+fn warn_of(result: Result<(), LedgerError>) {
+    if let Err(error) = result {
+        warn(&error);
+    }
+}
+
+/// Looks at everything; gives the rows that are refused.
+async fn look(inner: &Inner, runs: &mut Runs) -> Result<Vec<Arc<RefusedRow>>, LedgerError> {
+    let mut refused = inner.ledger.expire().await?.refused;
+    let board = inner.read().await?;
+    let waiting = inner.ledger.waiting_runs(RUNS).await?;
+    refused.extend(waiting.refused);
+    let mut refused: Vec<_> = refused.into_iter().map(Arc::new).collect();
+    refused.extend(board.refused.iter().cloned());
+    let newest = board.items.iter().take(RUNS as usize).map(|it| it.record.ask.run().to_owned());
+    let open = newest.chain(waiting.records.into_iter().map(|run| run.run)).collect();
+    if runs.follow(&inner.ledger, open) {
+        inner.ring();
+    }
+    Ok(refused)
+}
+
+fn warn(error: &LedgerError) {
+    tracing::warn!(error = error as &dyn std::error::Error, "the store cannot be looked at");
+}
+
+/// Says once of each row that it is refused, in the log of the service.
+fn tell(told: &mut HashSet<String>, row: &RefusedRow) {
+    if told.insert(row.id.clone()) {
+        let error = &row.error as &dyn std::error::Error;
+        tracing::error!(row = row.id, error, "a row of the store is refused: restore a backup");
+    }
+}
+
+/// The runs of which something is to be expected.
+#[derive(Default)]
+struct Runs {
+    open: HashSet<String>,
+    watched: HashMap<String, AbortHandle>,
+    waiting: JoinSet<(Ledger, String, Result<i64, LedgerError>)>,
+}
+
+impl Runs {
+    /// Waits for these runs, and for no others; tells whether they are others than before.
+    fn follow(&mut self, ledger: &Ledger, open: HashSet<String>) -> bool {
+        self.watched.retain(|run, waits| {
+            let stays = open.contains(run);
+            if !stays {
+                waits.abort();
+            }
+            stays
+        });
+        for run in &open {
+            if !self.watched.contains_key(run) {
+                // The beginning of a log is behind us at once, so that a new run is told of.
+                self.wait(ledger.clone(), run.clone(), -1);
+            }
+        }
+        let differs = open != self.open;
+        self.open = open;
+        differs
+    }
+
+    fn wait(&mut self, ledger: Ledger, run: String, after: i64) {
+        let name = run.clone();
+        let waits = self.waiting.spawn(async move {
+            let place = ledger.changed(&name, after).await;
+            (ledger, name, place)
+        });
+        self.watched.insert(run, waits);
+    }
+
+    /// The next one that has changed; `None` when a wait was given up. Pending while there is none.
+    async fn next(&mut self) -> Option<String> {
+        match self.waiting.join_next().await {
+            Some(Ok((ledger, run, place))) => {
+                self.watched.remove(&run);
+                self.wait(ledger, run.clone(), place.ok()?);
+                Some(run)
+            }
+            Some(Err(_)) => None,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! An outgoing webhook: tells a chat or a service of asks, and never decides one (rule S10).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::error::BoxError;
+use crate::ledger::{Answer, AskState, Millis, Record};
+use crate::show;
+
+/// The header that carries the signature.
+const SIGNATURE: &str = "countersign-signature";
+/// The header that carries the id of a message, the same for each attempt to deliver it.
+const DELIVERY: &str = "countersign-delivery";
+/// How long events are collected before a message is sent.
+const COLLECT: Duration = Duration::from_secs(2);
+/// How long a target may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How often a message is sent before it is given up.
+const ATTEMPTS: u32 = 10;
+/// How many asks of each kind a message names; the others are counted.
+const NAMED: usize = 20;
+/// How long before its deadline an ask is announced as expiring, by default.
+const LEAD: Duration = Duration::from_secs(600);
+/// The fewest bytes of a secret.
+const SECRET: usize = 16;
+/// The longest name in a message, in characters.
+const LONGEST_NAME: usize = 120;
+
+/// A target that is told of new, expiring and settled asks, in JSON that Slack accepts.
+///
+/// A message is the body `{"text", "blocks", "metadata"}`: `text` and `blocks` are for people, `metadata` has the same as
+/// data. It names tools, agents, requesters and deciders; never an argument, as arguments may hold secrets, and no link in
+/// it decides anything. All asks of two seconds are one message.
+///
+/// The header `countersign-signature` is `t=SECONDS,v1=HEX`: HMAC-SHA256 under the secret, over the decimal `SECONDS`, a
+/// dot and the body. [`verify`](Self::verify) checks it. A message that the target does not accept with a status from 200
+/// to 299 within ten seconds is sent again, with the same `countersign-delivery`, after pauses from one second to five
+/// minutes, ten times in all. Redirects are not followed. A target that hangs or fails delays nothing but its own
+/// messages.
+///
+/// ```
+/// use countersign::inbox::Webhook;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let webhook = Webhook::new("https://hooks.slack.example/services/T0/B0/x", b"a secret of 16 bytes")?
+///     .with_link("https://inbox.example/");
+/// assert!(!format!("{webhook:?}").contains("services"), "the address of a webhook is a secret, too");
+/// # Ok::<(), countersign::inbox::WebhookError>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Webhook {
+    url: Url,
+    mac: Hmac<Sha256>,
+    link: Option<String>,
+    lead: Duration,
+    client: Client,
+    queue: Arc<Queue>,
+}
+
+/// Why a webhook cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebhookError {
+    /// The address cannot be read, or is not of `http` or `https`.
+    #[error("the address of the webhook is not an `http` or `https` URL")]
+    Url,
+    /// The secret is shorter than 16 bytes.
+    #[error("the secret of the webhook has fewer than 16 bytes: generate one of 32 random bytes")]
+    Secret,
+    /// The HTTP client could not be made, for example because there are no root certificates.
+    #[error("no HTTP client for the webhook")]
+    Client(#[source] BoxError),
+}
+
+impl Webhook {
+    /// A webhook that posts to this address, and signs with this secret.
+    ///
+    /// # Errors
+    /// [`WebhookError`]; it never contains the address.
+    pub fn new(url: &str, secret: &[u8]) -> Result<Self, WebhookError> {
+        let url = Url::parse(url).map_err(|_| WebhookError::Url)?;
+        if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
+            return Err(WebhookError::Url);
+        }
+        if secret.len() < SECRET {
+            return Err(WebhookError::Secret);
+        }
+        let mac = Hmac::new_from_slice(secret).map_err(|_| WebhookError::Secret)?;
+        let client = Client::builder().redirect(Policy::none()).timeout(PATIENCE).build();
+        let client = client.map_err(|error| WebhookError::Client(error.without_url().into()))?;
+        Ok(Self { url, mac, link: None, lead: LEAD, client, queue: Arc::default() })
+    }
+
+    /// Sets the address of the inbox, which each message links to.
+    #[must_use]
+    pub fn with_link(mut self, url: impl Into<String>) -> Self {
+        self.link = Some(url.into());
+        self
+    }
+
+    /// Sets how long before its deadline an ask is announced as expiring; ten minutes by default.
+    #[must_use]
+    pub fn with_expiring_before(mut self, lead: Duration) -> Self {
+        self.lead = lead;
+        self
+    }
+
+    /// Whether a message comes from the holder of the secret: `signature` is its header `countersign-signature`, `body`
+    /// its body as it was received, and `now` the time in seconds since 1970. A message that is more than five minutes
+    /// off is refused, so that an old one cannot be sent again.
+    ///
+    /// ```
+    /// use countersign::inbox::Webhook;
+    /// assert!(!Webhook::verify(b"a secret of 16 bytes", "t=1700000000,v1=00", b"{}", 1_700_000_000));
+    /// ```
+    #[must_use]
+    pub fn verify(secret: &[u8], signature: &str, body: &[u8], now: u64) -> bool {
+        let parts = signature.split_once(',');
+        let parts = parts.and_then(|(t, v1)| Some((t.strip_prefix("t=")?, v1.strip_prefix("v1=")?)));
+        let Some((at, hex)) = parts else { return false };
+        let fresh = at.parse().is_ok_and(|at: u64| now.abs_diff(at) <= 300);
+        let (Some(sent), Ok(mac)) = (bytes(hex), Hmac::<Sha256>::new_from_slice(secret)) else {
+            return false;
+        };
+        fresh && over(mac, at, body).verify_slice(&sent).is_ok()
+    }
+
+    pub(super) fn lead(&self) -> Millis {
+        Millis::try_from(self.lead.as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    /// Adds an event to the next message. It takes the place of an earlier one about the same ask.
+    pub(super) fn tell(&self, id: &str, told: Told) {
+        self.queue.add(id, told);
+    }
+
+    /// Sends messages until it is dropped.
+    pub(super) async fn send(self) {
+        loop {
+            self.queue.filled.notified().await;
+            sleep(COLLECT).await;
+            let Some(events) = self.queue.take() else { continue };
+            self.deliver(&events).await;
+        }
+    }
+
+    async fn deliver(&self, events: &Events) {
+        let id = uuid::Uuid::now_v7().to_string();
+        let body = events.message(&id, self.link.as_deref()).to_string();
+        let mut pause = Duration::from_secs(1);
+        for attempt in 1..=ATTEMPTS {
+            let problem = match self.post(&id, &body).await {
+                Ok(status) if status.is_success() => return,
+                Ok(status) => status.to_string(),
+                Err(error) => error.without_url().to_string(),
+            };
+            let host = self.url.host_str().unwrap_or_default();
+            if attempt == ATTEMPTS {
+                tracing::error!(host, problem, asks = events.len(), "a webhook message is given up");
+                return;
+            }
+            tracing::warn!(host, problem, attempt, ?pause, "a webhook message is sent again");
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn post(&self, id: &str, body: &str) -> Result<reqwest::StatusCode, reqwest::Error> {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+        let mac = over(self.mac.clone(), &at, body.as_bytes()).finalize().into_bytes();
+        let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        let request = self.client.post(self.url.clone()).body(body.to_owned());
+        let request = request.header(CONTENT_TYPE, "application/json").header(DELIVERY, id);
+        let reply = request.header(SIGNATURE, format!("t={at},v1={hex}")).send().await?;
+        Ok(reply.status())
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("host", &self.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+fn over(mut mac: Hmac<Sha256>, at: &str, body: &[u8]) -> Hmac<Sha256> {
+    mac.update(at.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    mac
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if hex.len() % 2 != 0 || !hex.is_ascii() {
+        return None;
+    }
+    let at = |n| hex.get(n..n + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    (0..hex.len()).step_by(2).map(at).collect()
+}
+
+/// What is told of one ask: names, no values.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    what: &'static str,
+    line: String,
+    data: Value,
+}
+
+impl Told {
+    pub(super) fn of(record: &Record, what: &'static str) -> Self {
+        let ask = &record.ask;
+        let agent = ask.path().rsplit_once('/').map_or("", |(agent, _)| agent);
+        let (tool, agent) = (name(ask.tool()), name(agent));
+        let requester = ask.principal().map(name);
+        let by = record.decision.as_ref().map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
+        let came = match (&record.decision, record.state) {
+            (_, AskState::Pending) => None,
+            (Some(decision), _) => Some(match decision.answer {
+                Answer::Approve { args: None } => "approved",
+                Answer::Approve { args: Some(_) } => "approved with changes",
+                Answer::Deny { .. } => "denied",
+                _ => "answered",
+            }),
+            (None, state) => Some(state.as_str()),
+        };
+        let mut line = format!("{tool} (agent {agent}");
+        if let Some(requester) = &requester {
+            line += &format!(", wanted by {requester}");
+        }
+        line.push(')');
+        if let Some(came) = came {
+            line += &format!(": {came}");
+        }
+        if let Some(by) = &by {
+            line += &format!(" by {}", by.join(" and "));
+        }
+        let data = json!({
+            "id": ask.id(), "run": name(ask.run()), "tool": tool, "agent": agent, "requester": requester,
+            "parked_at": record.parked_at, "expires_at": record.expires_at, "answer": came, "by": by,
+        });
+        Self { what, line, data }
+    }
+}
+
+/// A name as it is shown, and not without end.
+fn name(text: &str) -> String {
+    let mut shown: String = text.chars().take(LONGEST_NAME).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    show::escape_name(&shown)
+}
+
+/// The events that were not sent yet. It does not grow without end while a target is away.
+#[derive(Default)]
+struct Queue {
+    events: Mutex<Events>,
+    filled: Notify,
+}
+
+impl Queue {
+    fn add(&self, id: &str, told: Told) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.add(id, told);
+        drop(events);
+        self.filled.notify_one();
+    }
+
+    fn take(&self) -> Option<Events> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        (events.len() > 0).then(|| std::mem::take(&mut *events))
+    }
+}
+
+/// The kinds of events, in the order in which a message has them.
+const KINDS: [&str; 3] = ["expiring", "new", "decided"];
+
+#[derive(Default)]
+struct Events([Kind; KINDS.len()]);
+
+/// The events of one kind: the latest by name, and how many there are.
+#[derive(Default)]
+struct Kind {
+    count: usize,
+    named: VecDeque<(String, Told)>,
+}
+
+impl Events {
+    fn add(&mut self, id: &str, told: Told) {
+        for kind in &mut self.0 {
+            let before = kind.named.len();
+            kind.named.retain(|(known, _)| known != id);
+            kind.count -= before - kind.named.len();
+        }
+        let kinds = KINDS.iter().zip(&mut self.0);
+        for (_, kind) in kinds.filter(|(what, _)| **what == told.what) {
+            kind.count += 1;
+            kind.named.push_back((id.to_owned(), told.clone()));
+            if kind.named.len() > NAMED {
+                kind.named.pop_front();
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|kind| kind.count).sum()
+    }
+
+    fn message(&self, id: &str, link: Option<&str>) -> Value {
+        let kinds = || KINDS.iter().zip(&self.0).filter(|(_, kind)| kind.count > 0);
+        let counts: Vec<_> = kinds().map(|(what, kind)| format!("{} {what}", kind.count)).collect();
+        let title = format!("Approvals: {}", counts.join(", "));
+        let mut blocks = vec![plain(&title)];
+        let mut data = json!({"delivery": id});
+        for (what, kind) in kinds() {
+            let mut lines: Vec<_> = kind.named.iter().map(|(_, told)| format!("• {}", told.line)).collect();
+            if kind.count > kind.named.len() {
+                lines.push(format!("and {} more", kind.count - kind.named.len()));
+            }
+            blocks.push(plain(&format!("{what}:\n{}", lines.join("\n"))));
+            let asks: Vec<_> = kind.named.iter().map(|(_, told)| &told.data).collect();
+            data[*what] = json!({"count": kind.count, "asks": asks});
+        }
+        let mut text = escaped(&title);
+        if let Some(link) = link {
+            let link = escaped(link);
+            let markup = format!("<{}|Open the inbox>", link.replace('|', "%7C"));
+            blocks.push(json!({"type": "section", "text": {"type": "mrkdwn", "text": markup}}));
+            text += &format!(" {link}");
+        }
+        json!({
+            "text": text,
+            "blocks": blocks,
+            "metadata": {"event_type": "countersign_asks", "event_payload": data},
+        })
+    }
+}
+
+/// A block of text in which Slack reads no markup.
+fn plain(text: &str) -> Value {
+    // A block has at most 3 000 characters.
+    let text: String = text.chars().take(2_990).collect();
+    json!({"type": "section", "text": {"type": "plain_text", "text": text, "emoji": false}})
+}
+
+/// The three characters that are markup everywhere in Slack.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,236 @@
+//! The handle on a ledger, and its settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ask::{Ask, Millis};
+use super::names::Names;
+use super::record::Record;
+use super::store::{Linker, Store};
+use crate::call::RunContext;
+
+/// The default lease of a turn's claims: how long a claim lasts after its worker has died.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// How long an approval is valid by default.
+const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// A handle on the asks and runs in a store. Cheap to clone; all handles over one store, in all processes, are one
+/// ledger.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").with_args(countersign::Args::new().with("path", "a"))).await?;
+///
+/// let yes = Answer::Approve { args: None };
+/// let first = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes.clone()).await?;
+/// assert_eq!(first, Decided::Won { again: false });
+/// let second = ledger.decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await?;
+/// assert!(matches!(second, Decided::Lost(winner) if winner.by == ["ann"]));
+///
+/// let lease = std::time::Duration::from_secs(30);
+/// let Claimed::Claimed { token } = ledger.claim(ask.ask.id(), "worker-1", lease).await? else { panic!() };
+/// ledger.settle(ask.ask.id(), token, json!("deleted")).await?;
+/// let again = ledger.claim(ask.ask.id(), "worker-2", lease).await?;
+/// assert_eq!(again, Claimed::Settled { outcome: json!("deleted") });
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Ledger {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) linker: Linker,
+    pub(super) worker: Arc<str>,
+    pub(super) lease: Duration,
+    pub(super) policy: Arc<Policy>,
+    pub(super) asks_before_repeating: bool,
+    pub(super) names: Names,
+    pub(super) valid_for: Option<Millis>,
+}
+
+/// Sets the requester, the deadline and the quorum of an ask before it is parked.
+type Policy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
+
+impl Ledger {
+    /// A ledger over this store, with the default settings.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self {
+            store: Arc::new(store),
+            linker: Linker::default(),
+            worker: uuid::Uuid::now_v7().to_string().into(),
+            lease: LEASE,
+            policy: Arc::new(|_, ask| ask),
+            asks_before_repeating: false,
+            names: Names::default(),
+            valid_for: Some(millis(VALID_FOR)),
+        }
+    }
+
+    /// Sets the name of this process in claims, which people are shown; by default a random one for each ledger value.
+    #[must_use]
+    pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.worker = name.into();
+        self
+    }
+
+    /// Sets the lease of a turn's claims, which is how long a claim lasts after its worker has died; 30 seconds by
+    /// default. While a tool body runs, its lease is renewed.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets a function that is called with each ask of a turn before it is parked, to set its principal, deadline and
+    /// quorum.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new())
+    ///     .asks(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
+    /// # let _ = ledger;
+    /// ```
+    #[must_use]
+    pub fn asks(
+        mut self,
+        policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Whether both ledgers write to the same store value.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
+    }
+
+    pub(crate) fn worker_name(&self) -> &str {
+        &self.worker
+    }
+
+    /// The [lease](Self::lease) of claims, runs and chats.
+    #[must_use]
+    pub fn lease_time(&self) -> Duration {
+        self.lease
+    }
+
+    pub(crate) fn with_policy(&self, cx: &RunContext, ask: Ask) -> Ask {
+        (self.policy)(cx, ask)
+    }
+
+    /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
+    /// log that [verifies](Self::verify). All processes over one store need the same key.
+    #[must_use]
+    pub fn audit_key(mut self, key: &[u8]) -> Self {
+        self.linker = Linker::with_key(key);
+        self
+    }
+
+    /// Sets the function that gives the canonical form of a name. Two names with equal forms are of one person, for
+    /// quorums and for [`Quorum::not_the_requester`](super::Quorum) (rule L1). A name with an empty form cannot decide.
+    /// By default names are trimmed, and compared without differences of case or of Unicode composition.
+    ///
+    /// Names are recorded as they were given. All processes over one store need the same function. It is not called to
+    /// accept or refuse the names under which the library itself decides (`policy`), but it is for `unnamed`, the name
+    /// of an answer that does not say whose it is.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// // User ids, in which case matters.
+    /// let ledger = Ledger::new(MemoryStore::new()).canonical_names(|name| name.to_owned());
+    /// # let _ = ledger;
+    /// ```
+    #[must_use]
+    pub fn canonical_names(
+        mut self,
+        canonical: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.names = Names::new(canonical);
+        self
+    }
+
+    /// The canonical form of a name: two names are of one person when their forms are equal
+    /// ([`canonical_names`](Self::canonical_names), rule L1). A surface that shows who has voted, or counts by
+    /// requester, has to compare these forms and not the names as they are written.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert_eq!(ledger.canonical_name("ann"), ledger.canonical_name(" Ann "));
+    /// assert_ne!(ledger.canonical_name("ann"), ledger.canonical_name("anna"));
+    /// ```
+    #[must_use]
+    pub fn canonical_name(&self, name: &str) -> String {
+        self.names.canonical(name)
+    }
+
+    /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
+    /// approval with [`Decided::NotAllowed`] or [`Decided::BlankName`] (rule L1).
+    #[must_use]
+    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
+        let (ask, names) = (&record.ask, &self.names);
+        !names.is_blank(who) && !ask.quorum.refuses(ask.principal(), who, names)
+    }
+
+    /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an
+    /// [`Ask::with_valid_for`](super::Ask::with_valid_for); 24 hours by default, and `None` means for ever. An older approval is
+    /// not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of its
+    /// response run (rule A8). The time is fixed when an ask is parked, and compared with the store's clock.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new()).approvals_valid_for(Duration::from_secs(15 * 60));
+    /// # let _ = ledger;
+    /// ```
+    #[must_use]
+    pub fn approvals_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.valid_for = time.into().map(millis);
+        self
+    }
+
+    /// Has people asked before a call is run again whose execution has an unknown end. The question says that the call
+    /// may have run, when it was claimed and by which worker, and no earlier approval covers it (rule A1). An approved
+    /// call runs once more; for a denied one the model gets the result that the call may have run and was not run
+    /// again. Without this setting the model gets that result at once.
+    ///
+    /// Calls of idempotent tools run again without a question.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new()).ask_before_repeating();
+    /// # let _ = ledger;
+    /// ```
+    #[must_use]
+    pub fn ask_before_repeating(mut self) -> Self {
+        self.asks_before_repeating = true;
+        self
+    }
+
+    pub(crate) fn asks_before_repeating(&self) -> bool {
+        self.asks_before_repeating
+    }
+}
+
+/// A time in milliseconds, at most the largest number.
+pub(super) fn millis(time: Duration) -> Millis {
+    Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX)
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger").field("linker", &self.linker).finish_non_exhaustive()
+    }
+}

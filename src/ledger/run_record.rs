@@ -1,0 +1,164 @@
+//! The record of a run or a chat, and its row.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ask::Millis;
+use super::codec::{DIFFERS, VERSION, Writing, as_logged, digest, document, keepable, value};
+use super::error::LedgerError;
+use super::log::DROPPED;
+use super::record::ClaimRecord;
+use super::store::{Found, Linker, Row, RowKind};
+
+/// The JSON pointer to the claim in the document of a run.
+const CLAIM: &str = "/claim";
+
+/// A run as the ledger stores it: its snapshot or its result, and the claim of the worker that resumes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunRecord {
+    version: u64,
+    /// The id of the run.
+    pub run: String,
+    /// How often the run was saved.
+    pub saved: u64,
+    /// The snapshot of the run, a [`SuspendedRun`](crate::SuspendedRun) as JSON, or its result once it is over.
+    pub state: Value,
+    /// Whether the run has ended.
+    pub over: bool,
+    /// Whether the row is a chat: `waiting_runs` does not list it, and it is never dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) chat: bool,
+    /// Whether the asks and the log of the run were dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dropped: bool,
+    /// The claim of the worker that resumes the run, or did last; `None` when no worker has taken the run since its
+    /// last save.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimRecord>,
+    /// The token of the latest claim; 0 before the first.
+    pub token: u64,
+    /// When the run was first saved, by the store's clock.
+    pub saved_at: Millis,
+}
+
+impl RunRecord {
+    pub(super) fn new(run: &str, chat: bool, now: Millis) -> Self {
+        Self {
+            version: VERSION,
+            run: run.to_owned(),
+            saved: 0,
+            state: Value::Null,
+            over: false,
+            chat,
+            dropped: false,
+            claim: None,
+            token: 0,
+            saved_at: now,
+        }
+    }
+
+    /// Whether the asks and the log of this run were dropped after it had ended.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.dropped
+    }
+
+    /// Whether the record is of this run, is no chat, and has ended.
+    pub(super) fn is_over_as(&self, run: &str) -> bool {
+        self.over && !self.chat && self.run == run
+    }
+}
+
+/// The id of the row of a run.
+pub(super) fn row_id(run: &str) -> String {
+    format!("run:{run}")
+}
+
+/// The state column of a run's row, which lists filter by.
+fn standing(record: &RunRecord) -> &'static str {
+    match record {
+        RunRecord { chat: true, .. } => "chat",
+        RunRecord { over: true, .. } => "over",
+        _ => "waiting",
+    }
+}
+
+fn row_of(record: &RunRecord, linker: &Linker) -> Row {
+    let id = row_id(&record.run);
+    Row {
+        kind: RowKind::Run,
+        run: record.run.clone(),
+        state: standing(record).to_owned(),
+        created_at: record.saved_at,
+        due_at: None,
+        requester: String::new(),
+        doc: document(json!(record), CLAIM, (&id, record.token), linker),
+        id,
+    }
+}
+
+/// Reads a run from its row, after the row was compared with the last log entry about it (rule L8).
+pub(super) fn read(found: &Found) -> Result<RunRecord, LedgerError> {
+    let row = &found.row;
+    let earlier = as_logged(found)?;
+    let record: RunRecord = serde_json::from_value(value(row, CLAIM)?)
+        .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
+    if row_id(&record.run) != row.id || row.due_at.is_some() || !row.requester.is_empty() {
+        return Err(LedgerError::changed(&row.id, "it holds another run"));
+    }
+    let Some(body) = earlier else { return Ok(record) };
+    // The first version logged no digest of a chat that was created and not saved yet.
+    let is_empty_chat = record.chat && record.saved == 0 && record.state.is_null();
+    let beside = (&*row.run, &*row.state, row.created_at);
+    let within = (&*record.run, standing(&record), record.saved_at);
+    match body.get("state").and_then(Value::as_str) {
+        None if is_empty_chat => Ok(record),
+        None => Err(LedgerError::changed(&row.id, "it is not in the log")),
+        Some(said)
+            if said == crate::args::digest(&record.state)
+                && body.get("saved").and_then(Value::as_u64) == Some(record.saved)
+                && beside == within =>
+        {
+            Ok(record)
+        }
+        Some(_) => Err(LedgerError::changed(&row.id, DIFFERS)),
+    }
+}
+
+/// Writes the row of a run, and a log entry for the event. A renewed lease has no event, and is written without an
+/// entry.
+pub(super) fn note(
+    writing: &mut Writing<'_>,
+    mut record: RunRecord,
+    event: Option<&str>,
+    worker: &str,
+) -> Result<(), LedgerError> {
+    record.version = VERSION;
+    let row = keepable(row_of(&record, writing.linker()))?;
+    let Some(event) = event else {
+        writing.replace(row);
+        return Ok(());
+    };
+    let body = json!({
+        "at": writing.now,
+        "event": event,
+        "row": digest(&row),
+        "saved": record.saved,
+        "token": record.token,
+        "worker": worker,
+    });
+    writing.append(row, body);
+    Ok(())
+}
+
+/// Marks a run as over and dropped: its row stays, and the entry of this event is the first of what is left of its log.
+pub(super) fn note_dropped(
+    writing: &mut Writing<'_>,
+    run: &str,
+    record: Option<RunRecord>,
+    worker: &str,
+) -> Result<(), LedgerError> {
+    let mut record = record.unwrap_or_else(|| RunRecord::new(run, false, writing.now));
+    (record.over, record.dropped) = (true, true);
+    note(writing, record, Some(DROPPED), worker)
+}

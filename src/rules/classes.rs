@@ -1,0 +1,54 @@
+//! Classes of commands, by their effects.
+
+use crate::shell::Effect;
+
+/// A set of classes of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Classes(u8);
+
+/// The classes by the names that files of rules use.
+pub(super) const CLASSES: &[(&str, Classes)] = &[
+    ("read-only", Classes(1)),
+    ("project-build", Classes(2)),
+    ("writes", Classes(4)),
+    ("network", Classes(8)),
+    ("runs-code", Classes(16)),
+    ("environment", Classes(32)),
+    ("unknown", Classes(64)),
+    ("destructive", Classes(128)),
+];
+
+impl Classes {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        CLASSES.iter().find(|(known, _)| *known == name).map(|(_, class)| *class)
+    }
+
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_part_of(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+}
+
+pub(super) const DESTRUCTIVE: Classes = Classes(128);
+pub(super) const READ_ONLY: Classes = Classes(1);
+pub(super) const UNKNOWN: Classes = Classes(64);
+
+/// The class of one effect.
+pub(super) fn class(effect: &Effect) -> Classes {
+    Classes(match effect {
+        Effect::Reads(_) | Effect::Lists(_) | Effect::Wraps(_) | Effect::ChangesDirectory(_) => 1,
+        Effect::RunsWorkspace => 2,
+        Effect::Writes(_) => 4,
+        Effect::Sends(_) => 8,
+        Effect::Runs(_) => 16,
+        Effect::RevealsEnvironment => 32,
+        _ => 64,
+    })
+}

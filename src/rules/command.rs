@@ -1,0 +1,362 @@
+//! The commands of a shell text, as rules see them: each of them is judged by itself.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::answer::{Answer, Reading};
+use super::classes::{Classes, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
+use super::engine::Engine;
+use super::glob::Glob;
+use crate::shell::{
+    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Verdict,
+};
+
+/// One shell text with the judgement of its commands.
+#[derive(Debug)]
+pub(super) struct CommandView {
+    pub(super) text: String,
+    judgement: Judgement,
+    commands: Commands,
+    /// Why the text, or the rest of it, cannot be analysed.
+    pub(super) refused: Option<String>,
+    /// Where the text begins in the judged text.
+    offset: usize,
+}
+
+impl CommandView {
+    pub(super) fn new(engine: &Engine, text: &str, directory: Option<&str>) -> Self {
+        let dialect = engine.dialect;
+        let (commands, refused) = match Commands::parse(text, dialect) {
+            Ok(commands) => (commands, None),
+            Err(refused) => (refused.read().clone(), Some(refused.to_string())),
+        };
+        // The directory that a call names is judged like a `cd` in front of the text.
+        let prefixed = directory.map(|directory| (format!("cd {} && (", quoted(directory)), text));
+        match prefixed {
+            Some((prefix, text)) if refused.is_none() => {
+                let whole = format!("{prefix}{text}\n)");
+                match Commands::parse(&whole, dialect) {
+                    Ok(all) => {
+                        let judgement = engine.classifier.classify(&all);
+                        let offset = prefix.len();
+                        Self { text: whole, judgement, commands: all, refused: None, offset }
+                    }
+                    Err(error) => Self {
+                        text: text.to_owned(),
+                        judgement: engine.classifier.classify(&commands),
+                        commands,
+                        refused: Some(error.why().to_owned()),
+                        offset: 0,
+                    },
+                }
+            }
+            Some(_) | None => {
+                let refused = refused.or_else(|| {
+                    let _ = directory?;
+                    Some("works in another directory".to_owned())
+                });
+                let judgement = engine.classifier.classify(&commands);
+                Self { text: text.to_owned(), judgement, commands, refused, offset: 0 }
+            }
+        }
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        self.judgement.parts()
+    }
+
+    /// The commands that rules have to cover: without those that only run another one or change the directory, unless
+    /// there is nothing else.
+    pub(super) fn units(&self) -> Vec<usize> {
+        let all = 0..self.parts().len();
+        let units: Vec<usize> =
+            all.clone().filter(|at| !self.parts().get(*at).is_some_and(is_transparent)).collect();
+        if units.is_empty() { all.collect() } else { units }
+    }
+
+    /// The text of one command, for people.
+    pub(super) fn text_of(&self, part: usize) -> String {
+        let Some(part) = self.parts().get(part) else { return self.text.clone() };
+        let written = self.text.get(part.span()).filter(|text| !text.is_empty());
+        let is_inner = part.wrapped_by().is_none() && part.span().start < self.offset;
+        match written {
+            Some(text) if !is_inner => text.to_owned(),
+            _ => part.argv().join(" "),
+        }
+    }
+
+    /// What the table of programs says about the commands, which questions are bound to.
+    pub(super) fn judged(&self) -> String {
+        let parts = self.parts().iter().map(|part| {
+            let reasons: Vec<&str> = part.reasons().iter().map(|reason| reason.text()).collect();
+            format!("{:?} {:?} {reasons:?}", part.argv(), part.effects())
+        });
+        parts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The simple command that a part belongs to.
+    fn command_of(&self, part: &Part) -> Option<&SimpleCommand> {
+        let inside = |outer: &Range<usize>, inner: &Range<usize>| {
+            outer.start <= inner.start && inner.end <= outer.end
+        };
+        let around = self.commands.simple_commands().filter(|it| inside(&it.span(), &part.span()));
+        around.min_by_key(|command| command.span().len())
+    }
+
+    /// Whether a command is in one of these classes (strict), or in no other class and harmless (allowing).
+    pub(super) fn is(&self, part: usize, classes: Classes, reading: Reading) -> Answer {
+        let Some(part) = self.parts().get(part) else { return Answer::No };
+        let mut found = part.effects().iter().map(class).fold(Classes::default(), Classes::with);
+        if part.verdict() == Verdict::Deny {
+            found = found.with(DESTRUCTIVE);
+        }
+        if found == Classes::default() {
+            found = if part.reasons().is_empty() { READ_ONLY } else { UNKNOWN };
+        }
+        match reading {
+            Reading::Allowing => {
+                Answer::of(part.verdict() == Verdict::Allow && found.is_part_of(classes))
+            }
+            Reading::Strict if found.has(classes) => Answer::Yes,
+            Reading::Strict if found.has(UNKNOWN) && !part.reasons().is_empty() => {
+                Answer::Unknown("has effects that are not known")
+            }
+            Reading::Strict => Answer::No,
+        }
+    }
+
+    /// Whether the words of a command, joined by spaces, match one of these patterns.
+    pub(super) fn words(&self, part: usize, globs: &[Glob], reading: Reading) -> Answer {
+        let Some(part) = self.parts().get(part) else { return Answer::No };
+        let text = part.argv().join(" ");
+        Answer::of(globs.iter().any(|glob| match reading {
+            Reading::Allowing => glob.matches(&text),
+            Reading::Strict => glob.matches_folded(&text),
+        }))
+    }
+
+    /// Whether a command runs a program with these first words.
+    pub(super) fn runs(
+        &self,
+        part: usize,
+        pattern: &[String],
+        engine: &Engine,
+        reading: Reading,
+    ) -> Answer {
+        let Some(part) = self.parts().get(part) else { return Answer::No };
+        match reading {
+            Reading::Allowing => self.allows_to_run(part, pattern, engine),
+            Reading::Strict => {
+                let mut answer = strictly_runs(part.argv(), pattern);
+                if answer == Answer::No && !part.reasons().is_empty() {
+                    // A program that is not known may run the words after its own name.
+                    let later = (1..part.argv().len()).filter_map(|at| part.argv().get(at..));
+                    answer = Answer::any(later.map(|argv| match strictly_runs(argv, pattern) {
+                        Answer::Unknown(_) => Answer::No,
+                        certain => certain,
+                    }));
+                }
+                answer
+            }
+        }
+    }
+
+    fn allows_to_run(&self, part: &Part, pattern: &[String], engine: &Engine) -> Answer {
+        let argv = part.argv();
+        if argv.len() < pattern.len()
+            || argv.iter().zip(pattern).any(|(word, wanted)| word != wanted)
+        {
+            return Answer::No;
+        }
+        if part.verdict() == Verdict::Deny {
+            return Answer::No;
+        }
+        let Some(program) = pattern.first() else { return Answer::No };
+        if !engine.is_installed(program) {
+            return Answer::Unknown("is a program in a place that tools may write to");
+        }
+        match self.command_of(part) {
+            Some(command) if part.wrapped_by().is_none() => self.surroundings(command, engine),
+            Some(_) | None if part.wrapped_by().is_some() => Answer::Yes,
+            _ => Answer::Unknown("is in a text inside of another command"),
+        }
+    }
+
+    /// Whether the assignments and redirections of a command are harmless: a rule about a program allows only its
+    /// words.
+    fn surroundings(&self, command: &SimpleCommand, engine: &Engine) -> Answer {
+        let mut probe = String::new();
+        for assignment in command.assignments() {
+            let value = self.text.get(assignment.value().span()).unwrap_or("$");
+            probe.push_str(&format!("{}={value} ", assignment.name()));
+        }
+        probe.push_str("true");
+        for redirection in command.redirections() {
+            let target = |word: &crate::shell::Word| {
+                self.text
+                    .get(word.span())
+                    .filter(|text| !text.is_empty())
+                    .unwrap_or("$x")
+                    .to_owned()
+            };
+            match redirection.target() {
+                RedirectionTarget::Read(word) => probe.push_str(&format!(" < {}", target(word))),
+                RedirectionTarget::Write(word)
+                | RedirectionTarget::Append(word)
+                | RedirectionTarget::WriteAll(word) => {
+                    probe.push_str(&format!(" > {}", target(word)))
+                }
+                RedirectionTarget::Duplicate(_)
+                | RedirectionTarget::HereDocument(_)
+                | RedirectionTarget::HereString(_) => {}
+            }
+        }
+        if probe == "true" {
+            return Answer::Yes;
+        }
+        match engine.classifier.judge(&probe, Dialect::Bash).verdict() {
+            Verdict::Allow => Answer::Yes,
+            Verdict::Ask | Verdict::Deny => {
+                Answer::Unknown("has a redirection or an assignment that has to be approved")
+            }
+        }
+    }
+
+    /// The operands of all commands, with the directories that they are relative to.
+    pub(super) fn operands(&self) -> Vec<(Cow<'_, str>, PathBuf)> {
+        let mut found: Vec<(Cow<'_, str>, PathBuf)> = Vec::new();
+        let mut directories: Vec<&Path> = Vec::new();
+        for part in self.parts() {
+            if !directories.contains(&part.directory()) {
+                directories.push(part.directory());
+            }
+            for word in part.argv() {
+                for form in operand_forms(word) {
+                    found.push((form, part.directory().to_owned()));
+                }
+            }
+            for effect in part.effects() {
+                if let Effect::Reads(path) | Effect::Lists(path) | Effect::Writes(path) = effect {
+                    found.push((
+                        Cow::Owned(path.display().to_string()),
+                        part.directory().to_owned(),
+                    ));
+                }
+            }
+        }
+        for command in self.commands.simple_commands() {
+            let targets = command.redirections().iter().filter_map(|it| it.target().word());
+            let values = command.assignments().iter().map(|assignment| assignment.value());
+            for word in targets.chain(values) {
+                for directory in &directories {
+                    found.push((Cow::Borrowed(word.text()), (*directory).to_owned()));
+                }
+            }
+        }
+        found
+    }
+
+    /// The words of a text that could not be analysed, read as generously as possible.
+    pub(super) fn raw_words(&self) -> Vec<String> {
+        if self.refused.is_none() {
+            return Vec::new();
+        }
+        let breaks = |c: char| c.is_whitespace() || ";&|<>()`\"'=,{}".contains(c);
+        let mut words: Vec<String> =
+            self.text.split(breaks).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        words.truncate(20_000);
+        words
+    }
+}
+
+/// Whether a command only runs another one, which is judged by itself, or only changes the directory.
+fn is_transparent(part: &Part) -> bool {
+    let passes = |effect: &Effect| matches!(effect, Effect::Wraps(_) | Effect::ChangesDirectory(_));
+    part.verdict() == Verdict::Allow
+        && !part.effects().is_empty()
+        && part.effects().iter().all(passes)
+}
+
+/// What a word may stand for as a path: itself, the value of an option, a file after `@` or `:`.
+fn operand_forms(word: &str) -> Vec<Cow<'_, str>> {
+    let mut forms = vec![Cow::Borrowed(word)];
+    if let Some((_, value)) = word.split_once('=') {
+        forms.push(Cow::Borrowed(value));
+    }
+    if let Some((_, value)) = word.split_once(':') {
+        forms.push(Cow::Borrowed(value));
+    }
+    if let Some((_, value)) = word.split_once('@') {
+        forms.push(Cow::Borrowed(value));
+    }
+    if word.starts_with('-')
+        && !word.starts_with("--")
+        && let Some(value) = word.char_indices().nth(2).and_then(|(at, _)| word.get(at..))
+    {
+        forms.push(Cow::Borrowed(value));
+    }
+    for home in ["$HOME", "${HOME}"] {
+        if let Some(rest) = word.strip_prefix(home) {
+            forms.push(Cow::Owned(format!("~{rest}")));
+        }
+    }
+    forms.retain(|form| !form.is_empty());
+    forms
+}
+
+/// Whether words begin with those of a pattern: by the name of the program without its folder and without regard to
+/// case, and with options between the words.
+fn strictly_runs(argv: &[String], pattern: &[String]) -> Answer {
+    let Some((program, mut rest)) = argv.split_first() else { return Answer::No };
+    let Some((wanted, wanted_rest)) = pattern.split_first() else { return Answer::No };
+    if may_expand(program) {
+        return Answer::Unknown("runs a program that is known only when it does");
+    }
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let wanted_name = wanted.rsplit('/').next().unwrap_or(wanted);
+    if !name.eq_ignore_ascii_case(wanted_name) {
+        return Answer::No;
+    }
+    for wanted in wanted_rest {
+        match find_word(rest, wanted) {
+            Ok(after) => rest = after,
+            Err(answer) => return answer,
+        }
+    }
+    Answer::Yes
+}
+
+/// Finds the next word of a pattern. Options before it are passed over, each with or without a value.
+fn find_word<'w>(mut rest: &'w [String], wanted: &str) -> Result<&'w [String], Answer> {
+    let mut after_option = false;
+    while let Some((word, tail)) = rest.split_first() {
+        if word == wanted
+            || (word.starts_with('-')
+                && word.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('=')))
+        {
+            return Ok(tail);
+        }
+        if may_expand(word) {
+            return Err(Answer::Unknown("has words that are known only when it runs"));
+        }
+        let is_option = word.starts_with('-');
+        // A pattern about an option looks at all words.
+        if !is_option && !after_option && !wanted.starts_with('-') {
+            return Err(Answer::No);
+        }
+        after_option = is_option;
+        rest = tail;
+    }
+    Err(Answer::No)
+}
+
+fn may_expand(word: &str) -> bool {
+    word.contains(['$', '`', '*', '?', '['])
+}
+
+/// A word that a shell reads as exactly this text.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,251 @@
+//! Conditions of rules, and how they are evaluated.
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Number, Value};
+
+use super::answer::{Answer, Reading};
+use super::classes::Classes;
+use super::command::CommandView;
+use super::glob::{Glob, MAX_TEXT, PathGlob};
+use super::host::HostPattern;
+use super::seen::Seen;
+
+/// One condition: a test of one field.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Condition {
+    pub(super) field: Field,
+    pub(super) test: Test,
+    /// As it is written, for explanations.
+    pub(super) text: String,
+}
+
+/// The part of the arguments that a condition is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The path of a field, from the outermost name inward.
+    Named(Vec<String>),
+    /// Every string at any depth, and every operand of a command.
+    AnyPath,
+}
+
+/// What a condition requires of its field.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Test {
+    OneOf(Vec<Value>),
+    Text(Vec<Glob>),
+    Range(Range),
+    Exists(bool),
+    Within(Vec<String>),
+    Outside(Vec<String>),
+    Path(Vec<PathGlob>),
+    Host(Vec<HostPattern>),
+    /// Conditions about each command of a shell text.
+    Runs(Vec<Vec<String>>),
+    Is(Classes),
+    Words(Vec<Glob>),
+}
+
+impl Test {
+    /// Whether the test is about each command of a shell text.
+    pub(super) fn is_of_commands(&self) -> bool {
+        matches!(self, Self::Runs(_) | Self::Is(_) | Self::Words(_))
+    }
+}
+
+/// Bounds of a number.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Range {
+    /// The bound, and whether it is included.
+    pub(super) low: Option<(Number, bool)>,
+    pub(super) high: Option<(Number, bool)>,
+}
+
+impl Range {
+    fn contains(&self, number: &Number) -> bool {
+        let low = self.low.as_ref().is_none_or(|(bound, included)| match compare(number, bound) {
+            Some(Ordering::Greater) => true,
+            Some(Ordering::Equal) => *included,
+            _ => false,
+        });
+        let high =
+            self.high.as_ref().is_none_or(|(bound, included)| match compare(number, bound) {
+                Some(Ordering::Less) => true,
+                Some(Ordering::Equal) => *included,
+                _ => false,
+            });
+        low && high
+    }
+}
+
+/// Compares two numbers; integers exactly.
+pub(super) fn compare(one: &Number, other: &Number) -> Option<Ordering> {
+    let integer = |number: &Number| {
+        number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+    };
+    match (integer(one), integer(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+    }
+}
+
+impl Condition {
+    /// Whether the condition is about each command of a shell text, and so is evaluated for each of them.
+    pub(super) fn is_of_commands(&self) -> bool {
+        self.test.is_of_commands()
+    }
+
+    /// Whether the condition holds for a call.
+    pub(super) fn holds(&self, seen: &Seen<'_>, reading: Reading) -> Answer {
+        let path = match &self.field {
+            Field::AnyPath => return self.any_path(seen, reading),
+            Field::Named(path) => path,
+        };
+        let value = seen.field(path).filter(|value| !value.is_null());
+        match (&self.test, value) {
+            (Test::Exists(wanted), value) => Answer::of(value.is_some() == *wanted),
+            (_, None) => Answer::Unknown("is missing"),
+            (test, Some(Value::Array(items))) => {
+                if items.is_empty() {
+                    return Answer::Unknown("is an empty list");
+                }
+                reading.over(items.iter().map(|item| one(test, item, seen, reading)))
+            }
+            (test, Some(value)) => one(test, value, seen, reading),
+        }
+    }
+
+    /// Whether the condition holds for one command of a shell text.
+    pub(super) fn holds_for(
+        &self,
+        view: &CommandView,
+        part: usize,
+        seen: &Seen<'_>,
+        reading: Reading,
+    ) -> Answer {
+        match &self.test {
+            Test::Runs(patterns) => Answer::any(
+                patterns.iter().map(|words| view.runs(part, words, seen.engine, reading)),
+            ),
+            Test::Is(classes) => view.is(part, *classes, reading),
+            Test::Words(globs) => view.words(part, globs, reading),
+            _ => Answer::Unknown("is no condition about commands"),
+        }
+    }
+
+    fn any_path(&self, seen: &Seen<'_>, reading: Reading) -> Answer {
+        let all = seen.any_paths();
+        if all.is_empty() {
+            return match reading {
+                Reading::Allowing => Answer::Unknown("there is no text in the arguments"),
+                Reading::Strict => Answer::No,
+            };
+        }
+        reading.over(all.iter().map(|(places, is_glob)| {
+            match places {
+                Ok(places) => reading.over(
+                    places.iter().map(|place| at(&self.test, place, seen, reading, *is_glob)),
+                ),
+                Err(why) => Answer::Unknown(why),
+            }
+        }))
+    }
+}
+
+fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Answer {
+    match test {
+        Test::OneOf(wanted) => equal(wanted, value),
+        Test::Range(range) => match value {
+            Value::Number(number) => Answer::of(range.contains(number)),
+            _ => Answer::Unknown("is no number"),
+        },
+        Test::Exists(_) => Answer::Yes,
+        _ => match value.as_str() {
+            None => Answer::Unknown("is no text"),
+            Some(text) => in_text(test, text, seen, reading),
+        },
+    }
+}
+
+fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Answer {
+    if text.len() > MAX_TEXT {
+        return Answer::Unknown("is too long");
+    }
+    match test {
+        Test::Text(globs) => Answer::of(globs.iter().any(|glob| glob.matches(text))),
+        Test::Host(hosts) => {
+            Answer::any(hosts.iter().map(|host| host.matches(text, reading.allows())))
+        }
+        _ => match seen.places_of(text) {
+            Ok(places) => {
+                reading.over(places.iter().map(|place| at(test, place, seen, reading, false)))
+            }
+            Err(why) => Answer::Unknown(why),
+        },
+    }
+}
+
+/// Tests one place that a path may stand for.
+fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Answer {
+    let inside = |targets: &[String]| {
+        let mut known = true;
+        let found = targets.iter().any(|target| {
+            let target = seen.target(target);
+            known &= target.is_some();
+            target.is_some_and(|target| is_below(place, &target, reading))
+        });
+        if found || known {
+            Answer::of(found)
+        } else {
+            Answer::Unknown("is compared with a home directory that is not known")
+        }
+    };
+    match test {
+        Test::Within(targets) => inside(targets),
+        Test::Outside(targets) => match inside(targets) {
+            Answer::Yes => Answer::No,
+            Answer::No => Answer::Yes,
+            unknown @ Answer::Unknown(_) => unknown,
+        },
+        Test::Path(globs) => Answer::any(globs.iter().map(|glob| {
+            let folded = !reading.allows();
+            match glob.matches(place, seen.places(), folded, is_glob) {
+                Some(holds) => Answer::of(holds),
+                None => Answer::Unknown("may match, depending on the files there"),
+            }
+        })),
+        _ => Answer::Unknown("is no condition about paths"),
+    }
+}
+
+fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bool {
+    // The root is given as it is written and as it is resolved: a place is in both, or in one of them.
+    let below = target.iter().any(|target| place.starts_with(target));
+    below
+        || (!reading.allows()
+            && target.iter().any(|target| {
+                let fold = |path: &Path| PathBuf::from(path.to_string_lossy().to_lowercase());
+                fold(place).starts_with(fold(target))
+            }))
+}
+
+fn equal(wanted: &[Value], value: &Value) -> Answer {
+    let mut comparable = false;
+    for wanted in wanted {
+        match (wanted, value) {
+            (Value::String(one), Value::String(other)) if one == other => return Answer::Yes,
+            (Value::Bool(one), Value::Bool(other)) if one == other => return Answer::Yes,
+            (Value::Number(one), Value::Number(other))
+                if compare(one, other) == Some(Ordering::Equal) =>
+            {
+                return Answer::Yes;
+            }
+            (Value::String(_), Value::String(_))
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Number(_), Value::Number(_)) => comparable = true,
+            _ => {}
+        }
+    }
+    if comparable { Answer::No } else { Answer::Unknown("has another type than the rule's value") }
+}

@@ -1,0 +1,84 @@
+//! Counts the calls of rules with `at_most`.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use futures::future::BoxFuture;
+
+use crate::error::BoxError;
+
+/// One call that a rule with `at_most` counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Count {
+    /// The rule, with the layer that it comes from.
+    pub rule: String,
+    /// The principal for whom the call is made.
+    pub principal: String,
+    /// The call: the same for each pass and in each process.
+    pub call: String,
+    /// Whether the call has passed the rules before, so that it was counted then.
+    pub is_repeat: bool,
+    /// The most calls within the span of time.
+    pub calls: u32,
+    /// The span of time that is looked at.
+    pub within: Duration,
+}
+
+/// Where calls are counted: in memory, or in a store that all processes share.
+///
+/// One implementation counts a call once for each principal and rule, and says whether it is within the limit; the
+/// check and the count are one step, so that two calls never take the same last place. An error makes the rule's
+/// `else` apply.
+pub trait CallCounts: Send + Sync + 'static {
+    /// Counts a call, unless it was counted before. `false` if it is beyond the limit; such a call is not counted.
+    fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>>;
+}
+
+/// Counts in the memory of this process.
+///
+/// ```
+/// use countersign::rules::{MemoryCounts, Rules};
+///
+/// let rules = Rules::builder().counts(MemoryCounts::default());
+/// # let _ = rules;
+/// ```
+#[derive(Default)]
+pub struct MemoryCounts {
+    /// The calls of each rule and principal, oldest first.
+    calls: Mutex<HashMap<(String, String), VecDeque<(SystemTime, String)>>>,
+}
+
+impl fmt::Debug for MemoryCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryCounts").finish_non_exhaustive()
+    }
+}
+
+impl MemoryCounts {
+    fn counted(&self, count: &Count, now: SystemTime) -> bool {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = calls.entry((count.rule.clone(), count.principal.clone())).or_default();
+        let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= count.within);
+        while counted.front().is_some_and(|(at, _)| is_old(*at)) {
+            counted.pop_front();
+        }
+        if counted.iter().any(|(_, call)| *call == count.call) || count.is_repeat {
+            return true;
+        }
+        let room = counted.len() < usize::try_from(count.calls).unwrap_or(usize::MAX);
+        if room {
+            counted.push_back((now, count.call.clone()));
+        }
+        room
+    }
+}
+
+impl CallCounts for MemoryCounts {
+    fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>> {
+        let counted = self.counted(count, SystemTime::now());
+        Box::pin(std::future::ready(Ok(counted)))
+    }
+}

@@ -1,0 +1,86 @@
+//! The difference between two forms of a file of rules, rule by rule.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::builder::test_engine;
+use super::engine::Engine;
+use super::error::RulesError;
+use super::rule::Rule;
+use super::rule_file::RuleFile;
+use super::ruling::Layer;
+use crate::decision::ToolDecision;
+
+/// One rule that was added, removed or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RuleDifference {
+    /// The id of the rule.
+    pub rule: String,
+    /// The text of the rule before; `None` if it was added.
+    pub before: Option<String>,
+    /// The text of the rule after; `None` if it was removed.
+    pub after: Option<String>,
+    /// Whether the change may allow more than before: a rule that allows was added or changed, or one that asks or
+    /// denies was removed or changed.
+    pub may_widen: bool,
+}
+
+/// The rules that differ between two texts, by their ids. Comments, order and reasons are no difference.
+///
+/// ```
+/// let old = "version = 1\n[[rule]]\nid = 'pay'\nask = 'pay'";
+/// let new = "version = 1\n[[rule]]\nid = 'pay'\nallow = 'pay'";
+/// let found = countersign::rules::difference(old, new)?;
+/// assert_eq!((found.len(), found[0].may_widen), (1, true));
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
+///
+/// # Errors
+/// [`RulesError`] if one of the texts is no file of rules.
+pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesError> {
+    let engine = test_engine(&Engine::known_shells(), None);
+    let (old, _) = RuleFile::read("old", old, Layer::User, &engine)?;
+    let (new, _) = RuleFile::read("new", new, Layer::User, &engine)?;
+    let mut rules: BTreeMap<&str, [Option<&Rule>; 2]> = BTreeMap::new();
+    for rule in &old.rules {
+        rules.entry(&rule.id).or_default()[0] = Some(rule);
+    }
+    for rule in &new.rules {
+        rules.entry(&rule.id).or_default()[1] = Some(rule);
+    }
+    let mut found = Vec::new();
+    for (id, [before, after]) in rules {
+        if before.map(|rule| &rule.digest) == after.map(|rule| &rule.digest) {
+            continue;
+        }
+        let allows = after.is_some_and(|rule| rule.effect == ToolDecision::Allow);
+        let forbade = before.is_some_and(|rule| rule.effect != ToolDecision::Allow);
+        found.push(RuleDifference {
+            rule: id.to_owned(),
+            before: before.map(|rule| text_of(&old, rule)),
+            after: after.map(|rule| text_of(&new, rule)),
+            may_widen: allows || forbade,
+        });
+    }
+    if old.default_allow != new.default_allow {
+        let text = |set: bool| Some(format!("danger_default_allow = {set}"));
+        found.push(RuleDifference {
+            rule: "default".into(),
+            before: text(old.default_allow),
+            after: text(new.default_allow),
+            may_widen: new.default_allow,
+        });
+    }
+    Ok(found)
+}
+
+/// The lines of a rule: from its header to the next one.
+fn text_of(file: &RuleFile, rule: &Rule) -> String {
+    let from = file.text.get(rule.span.start..).unwrap_or_default();
+    let mut lines = from.lines();
+    let first = lines.next().into_iter();
+    let rest = lines.take_while(|line| !line.trim_start().starts_with('['));
+    first.chain(rest).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}

@@ -1,0 +1,90 @@
+//! What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+
+use std::path::{Path, PathBuf};
+
+use super::call::RuleCall;
+use super::paths::{Places, normal};
+use super::tool_pattern::ToolPattern;
+use crate::shell::{Classifier, Dialect};
+
+/// What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    pub(super) places: Places,
+    pub(super) classifier: Classifier,
+    pub(super) dialect: Dialect,
+    pub(super) shells: Vec<ShellField>,
+    /// Files and folders that the floor protects, besides those with known names.
+    pub(super) protected: Vec<PathBuf>,
+}
+
+/// A field that holds a shell text.
+#[derive(Debug, Clone)]
+pub(super) struct ShellField {
+    pub(super) tool: ToolPattern,
+    pub(super) field: String,
+}
+
+/// Tools that are known to run the text of a field in a shell.
+const SHELLS: &[(&str, &str)] = &[
+    ("shell", "command"),
+    ("bash", "command"),
+    ("sh", "command"),
+    ("run_command", "command"),
+    ("run_shell_command", "command"),
+    ("execute_command", "command"),
+    ("run_terminal_cmd", "command"),
+    ("run_in_terminal", "command"),
+];
+
+impl Engine {
+    pub(super) fn known_shells() -> Vec<ShellField> {
+        let known = SHELLS.iter().filter_map(|(tool, field)| {
+            Some(ShellField { tool: ToolPattern::parse(tool).ok()?, field: (*field).to_owned() })
+        });
+        known.collect()
+    }
+
+    /// The field with a shell text, if the tool of a call is a shell.
+    pub(super) fn shell_field(&self, call: &RuleCall<'_>) -> Option<&str> {
+        let found = self.shells.iter().find(|shell| shell.tool.matches(call, false));
+        found.map(|shell| shell.field.as_str())
+    }
+
+    pub(super) fn is_installed(&self, program: &str) -> bool {
+        !self.places.looks() || !is_in_writable_place(program, self.places.root())
+    }
+}
+
+/// Whether a program would be found in a place that tools may write to, or in the working directory.
+fn is_in_writable_place(program: &str, root: &Path) -> bool {
+    if program.contains('/') {
+        let place = normal(Path::new(program));
+        let system =
+            ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
+        return !place
+            .parent()
+            .is_some_and(|folder| system.iter().any(|known| folder == Path::new(known)));
+    }
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    let writable = |path: &Path| {
+        path.starts_with(root)
+            || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place))
+    };
+    for folder in std::env::split_paths(&path) {
+        if !folder.is_absolute() || writable(&normal(&folder)) {
+            return true;
+        }
+        if let Ok(found) = std::fs::canonicalize(folder.join(program))
+            && found.is_file()
+        {
+            return writable(&found);
+        }
+    }
+    false
+}
+
+/// Whether a tool of this name is known to be a shell.
+pub(super) fn is_known_shell(name: &str) -> bool {
+    SHELLS.iter().any(|(tool, _)| tool.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,480 @@
+//! Evaluates all rules about one call. The one path for decisions, tests, explanations and replays.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::answer::{Answer, Reading};
+use super::call::RuleCall;
+use super::command::CommandView;
+use super::condition::{Condition, Field};
+use super::engine::Engine;
+use super::floor;
+use super::reason;
+use super::rule::Rule;
+use super::rule_file::RuleFile;
+use super::rule_set::RuleSet;
+use super::ruling::{Charge, Layer, NearMiss, Ruling, Spoke};
+use super::seen::Seen;
+use crate::decision::ToolDecision;
+
+/// Something that has to be allowed by itself: the whole call, or one command of a shell text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Whole,
+    /// A command of a view, by the numbers of both.
+    Command(usize, usize),
+    /// The rest of a text that could not be analysed.
+    Rest(usize),
+}
+
+/// One evaluation.
+pub(super) struct Evaluation<'a> {
+    set: &'a RuleSet,
+    seen: Seen<'a>,
+    views: Vec<(Vec<String>, Rc<CommandView>)>,
+    units: Vec<Unit>,
+    covered: Vec<bool>,
+    ruling: Ruling,
+    /// Only collected for explanations.
+    near: Option<Vec<NearMiss>>,
+}
+
+/// Decides about a call, and collects the near misses if they are wanted.
+pub(super) fn evaluate(
+    set: &RuleSet,
+    engine: &Engine,
+    call: RuleCall<'_>,
+    explains: bool,
+) -> (Ruling, Vec<NearMiss>) {
+    let ruling = Ruling {
+        decision: ToolDecision::Ask,
+        spoke: Vec::new(),
+        pins: Vec::new(),
+        charges: Vec::new(),
+    };
+    let mut evaluation = Evaluation {
+        set,
+        seen: Seen::new(engine, call.clone()),
+        views: Vec::new(),
+        units: Vec::new(),
+        covered: Vec::new(),
+        ruling,
+        near: explains.then(Vec::new),
+    };
+    evaluation.look();
+    let set = evaluation.set;
+    set.candidates(&call, |file, rule| evaluation.rule(file, rule));
+    floor::speak(&evaluation.seen, &evaluation.views, set, &mut evaluation.ruling.spoke);
+    evaluation.decide();
+    (evaluation.ruling, evaluation.near.unwrap_or_default())
+}
+
+impl Evaluation<'_> {
+    /// Finds the commands that have to be allowed by themselves.
+    fn look(&mut self) {
+        let mut fields: Vec<Vec<String>> = Vec::new();
+        if let Some(field) = self.seen.engine.shell_field(&self.seen.call) {
+            fields.push(vec![field.to_owned()]);
+        }
+        self.set.candidates(&self.seen.call, |_, rule| {
+            let of_exceptions = rule.exceptions.iter().flatten().filter(|it| it.is_of_commands());
+            for condition in rule.commands.iter().chain(of_exceptions) {
+                if let Field::Named(path) = &condition.field
+                    && !fields.contains(path)
+                {
+                    fields.push(path.clone());
+                }
+            }
+        });
+        for field in fields {
+            let Some(view) = self.seen.view(&field) else { continue };
+            let number = self.views.len();
+            self.units.extend(view.units().into_iter().map(|part| Unit::Command(number, part)));
+            if view.refused.is_some() {
+                self.units.push(Unit::Rest(number));
+            }
+            self.views.push((field, view));
+        }
+        if self.units.is_empty() {
+            self.units.push(Unit::Whole);
+        }
+        self.covered = vec![false; self.units.len()];
+    }
+
+    fn rule(&mut self, file: &RuleFile, rule: &Rule) {
+        if rule.effect == ToolDecision::Allow {
+            self.allows(file, rule)
+        } else {
+            self.strict(file, rule)
+        }
+    }
+
+    fn whole(&self, rule: &Rule, reading: Reading) -> (Answer, Option<usize>) {
+        let mut sum = (Answer::Yes, None);
+        for (at, condition) in rule.whole.iter().enumerate() {
+            match condition.holds(&self.seen, reading) {
+                Answer::Yes => {}
+                Answer::No => return (Answer::No, Some(at)),
+                unknown @ Answer::Unknown(_) => {
+                    if sum.1.is_none() {
+                        sum = (unknown, Some(at));
+                    }
+                }
+            }
+        }
+        sum
+    }
+
+    fn allows(&mut self, file: &RuleFile, rule: &Rule) {
+        if !file.widens {
+            return self.missed(file, rule, None, || {
+                "the project's file was not approved in its present form, so that it allows nothing".into()
+            });
+        }
+        let (answer, at) = self.whole(rule, Reading::Allowing);
+        if answer != Answer::Yes {
+            let condition = at.and_then(|at| rule.whole.get(at));
+            return self.missed(file, rule, None, || failed(condition, answer));
+        }
+        let mut spoke = false;
+        for (number, unit) in self.units.clone().into_iter().enumerate() {
+            match self.covers(rule, unit) {
+                Ok(()) => {
+                    spoke = true;
+                    self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+                    let said = self.spoke(file, rule, rule.effect, unit, "");
+                    self.ruling.spoke.push(said);
+                }
+                Err(why) => {
+                    let part = self.part(unit);
+                    self.missed(file, rule, part, || why());
+                }
+            }
+        }
+        if spoke {
+            self.charge(file, rule);
+        }
+    }
+
+    /// Whether a rule that allows covers one unit. The error says which condition fails.
+    fn covers<'r>(
+        &self,
+        rule: &'r Rule,
+        unit: Unit,
+    ) -> Result<(), Box<dyn FnOnce() -> String + 'r>> {
+        if let Some(field) = rule.command_field() {
+            // A text without commands, such as an empty one, has nothing that could fail.
+            let Some((number, part)) = self.command(field, unit) else {
+                return Err(Box::new(|| {
+                    "the text is not analysed, or is no command of this field".to_owned()
+                }));
+            };
+            let Some((_, view)) = self.views.get(number) else {
+                return Err(Box::new(|| "the command is missing".to_owned()));
+            };
+            for condition in &rule.commands {
+                let answer = condition.holds_for(view, part, &self.seen, Reading::Allowing);
+                if answer != Answer::Yes {
+                    return Err(Box::new(move || failed(Some(condition), answer)));
+                }
+            }
+        }
+        for exception in &rule.exceptions {
+            let answer = self.exception(exception, unit, Reading::Strict);
+            if answer != Answer::No {
+                let first = exception.first();
+                return Err(Box::new(move || {
+                    format!("the exception {} applies", first.map_or("", |it| &it.text))
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// The view and the part of a unit, if the unit is a command of this field.
+    fn command(&self, field: &[String], unit: Unit) -> Option<(usize, usize)> {
+        match unit {
+            Unit::Command(number, part)
+                if self.views.get(number).is_some_and(|(name, _)| name == field) =>
+            {
+                Some((number, part))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether all conditions of an exception hold for a unit. Its reading is that of the opposite effect: an exception
+    /// of a rule that allows is strict, and one of a strict rule has to be certain.
+    fn exception(&self, conditions: &[Condition], unit: Unit, reading: Reading) -> Answer {
+        Answer::all(conditions.iter().map(|condition| {
+            if !condition.is_of_commands() {
+                return condition.holds(&self.seen, reading);
+            }
+            let Field::Named(field) = &condition.field else {
+                return Answer::Unknown("is no command");
+            };
+            match (unit, self.command(field, unit)) {
+                (_, Some((number, part))) => match self.views.get(number) {
+                    Some((_, view)) => condition.holds_for(view, part, &self.seen, reading),
+                    None => Answer::Unknown("is missing"),
+                },
+                (Unit::Command(..), None) => Answer::No,
+                (Unit::Rest(_) | Unit::Whole, None) => Answer::Unknown("is not analysed"),
+            }
+        }))
+    }
+
+    fn strict(&mut self, file: &RuleFile, rule: &Rule) {
+        let (whole, at) = self.whole(rule, Reading::Strict);
+        if whole == Answer::No {
+            let condition = at.and_then(|at| rule.whole.get(at));
+            return self.missed(file, rule, None, || failed(condition, whole));
+        }
+        let before = self.ruling.spoke.len();
+        match rule.command_field() {
+            None => self.strict_whole(file, rule, whole),
+            Some(field) => match self.views.iter().position(|(name, _)| name == field) {
+                None => self.speak(file, rule, Answer::Unknown("is missing"), Unit::Whole),
+                Some(number) => self.strict_commands(file, rule, whole, number),
+            },
+        }
+        if self.ruling.spoke.len() > before {
+            self.charge(file, rule);
+        }
+    }
+
+    /// A rule about whole calls: an exception about commands has to hold for each of them.
+    fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Answer) {
+        let excepted = rule.exceptions.iter().find(|exception| {
+            let of_commands = exception.iter().any(Condition::is_of_commands);
+            let units = if of_commands { self.units.clone() } else { vec![Unit::Whole] };
+            units
+                .into_iter()
+                .all(|unit| self.exception(exception, unit, Reading::Allowing) == Answer::Yes)
+        });
+        match excepted {
+            Some(exception) => {
+                let text = exception.first().map_or("", |it| it.text.as_str()).to_owned();
+                self.missed(file, rule, None, || format!("the exception {text} applies"));
+            }
+            None => self.speak(file, rule, whole, Unit::Whole),
+        }
+    }
+
+    fn strict_commands(&mut self, file: &RuleFile, rule: &Rule, whole: Answer, number: usize) {
+        let Some((_, view)) = self.views.get(number).map(|(name, view)| (name, Rc::clone(view)))
+        else {
+            return;
+        };
+        for part in 0..view.parts().len() {
+            let unit = Unit::Command(number, part);
+            let answers = rule
+                .commands
+                .iter()
+                .map(|it| it.holds_for(&view, part, &self.seen, Reading::Strict));
+            let answer = Answer::all(answers.chain([whole]));
+            if answer == Answer::No {
+                let first = rule.commands.iter().find(|it| {
+                    it.holds_for(&view, part, &self.seen, Reading::Strict) == Answer::No
+                });
+                let text = self.near.is_some().then(|| self.part(unit)).flatten();
+                self.missed(file, rule, text, || failed(first, answer));
+                continue;
+            }
+            let excepted = rule
+                .exceptions
+                .iter()
+                .any(|it| self.exception(it, unit, Reading::Allowing) == Answer::Yes);
+            if excepted {
+                let text = self.part(unit);
+                self.missed(file, rule, text, || "an exception applies".to_owned());
+            } else {
+                self.speak(file, rule, answer, unit);
+            }
+        }
+        if view.refused.is_some() {
+            self.speak(
+                file,
+                rule,
+                Answer::Unknown("the rest of the text is not analysed"),
+                Unit::Rest(number),
+            );
+        }
+    }
+
+    /// A strict rule speaks: what could not be evaluated is asked about.
+    fn speak(&mut self, file: &RuleFile, rule: &Rule, answer: Answer, unit: Unit) {
+        let (effect, why) = match answer {
+            Answer::Unknown(why) => (ToolDecision::Ask, why),
+            Answer::Yes | Answer::No => (rule.effect, ""),
+        };
+        let said = self.spoke(file, rule, effect, unit, why);
+        if !self.ruling.spoke.contains(&said) {
+            self.ruling.spoke.push(said);
+        }
+    }
+
+    fn spoke(
+        &self,
+        file: &RuleFile,
+        rule: &Rule,
+        decision: ToolDecision,
+        unit: Unit,
+        unknown: &str,
+    ) -> Spoke {
+        let part = self.part(unit);
+        let mut reason = reason::filled(rule, &self.seen, part.as_deref());
+        if !unknown.is_empty() {
+            reason = format!("{reason} (it could not be ruled out: a value {unknown})");
+        }
+        Spoke {
+            rule: rule.id.as_str().into(),
+            file: Some(Arc::clone(&file.name)),
+            line: Some(rule.line),
+            layer: file.layer,
+            decision,
+            reason,
+            part,
+            every_time: rule.every_time,
+            grantable: !rule.every_time
+                && (unknown.is_empty() || rule.effect != ToolDecision::Deny),
+            digest: rule.digest.as_str().into(),
+        }
+    }
+
+    fn charge(&mut self, file: &RuleFile, rule: &Rule) {
+        let Some(limit) = &rule.at_most else { return };
+        let mut beyond = self.spoke(file, rule, limit.otherwise, Unit::Whole, "");
+        beyond.reason =
+            format!("{}: at most {} calls in {:?}", beyond.reason, limit.calls, limit.within);
+        let rule = format!("{:?}/{}", file.layer, rule.id).to_lowercase().into();
+        self.ruling.charges.push(Charge { rule, calls: limit.calls, within: limit.within, beyond });
+    }
+
+    fn part(&self, unit: Unit) -> Option<String> {
+        match unit {
+            Unit::Whole => None,
+            Unit::Command(number, part) => {
+                self.views.get(number).map(|(_, view)| view.text_of(part))
+            }
+            Unit::Rest(number) => self.views.get(number).map(|(_, view)| view.text.clone()),
+        }
+    }
+
+    fn missed(
+        &mut self,
+        file: &RuleFile,
+        rule: &Rule,
+        part: Option<String>,
+        why: impl FnOnce() -> String,
+    ) {
+        if let Some(near) = &mut self.near {
+            near.push(NearMiss {
+                rule: rule.id.as_str().into(),
+                file: Some(Arc::clone(&file.name)),
+                line: Some(rule.line),
+                decision: rule.effect,
+                reason: why(),
+                part,
+            });
+        }
+    }
+
+    /// The strictest of what was said. What no rule allows is asked about.
+    fn decide(&mut self) {
+        let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
+        let uncovered: Vec<Unit> = self
+            .units
+            .iter()
+            .zip(&self.covered)
+            .filter(|(_, covered)| !**covered && !self.set.default_allow())
+            .map(|(unit, _)| *unit)
+            .collect();
+        let default = if uncovered.is_empty() { ToolDecision::Allow } else { ToolDecision::Ask };
+        self.ruling.decision = strictest.unwrap_or(ToolDecision::Allow).max(default);
+        let names_all =
+            self.near.is_some() || !self.ruling.spoke.is_empty() || !self.views.is_empty();
+        if self.ruling.decision == ToolDecision::Ask && names_all {
+            for unit in uncovered {
+                let said = self.default(unit);
+                self.ruling.spoke.push(said);
+            }
+        }
+        if self.near.is_some()
+            && self.ruling.decision == ToolDecision::Allow
+            && self.ruling.spoke.is_empty()
+        {
+            let mut said = self.default(Unit::Whole);
+            (said.decision, said.reason) =
+                (ToolDecision::Allow, "no rule speaks, and `danger_default_allow` is set".into());
+            self.ruling.spoke.push(said);
+        }
+        if self.ruling.decision == ToolDecision::Ask {
+            self.pins();
+        }
+        self.ruling.sort();
+    }
+
+    fn default(&self, unit: Unit) -> Spoke {
+        let part = self.part(unit);
+        let mut reason = match &part {
+            Some(part) => format!("no rule allows `{}`", crate::show::escape(part)),
+            None => format!("no rule allows `{}`", crate::show::escape(self.seen.call.tool)),
+        };
+        if let Unit::Rest(number) = unit
+            && let Some(why) = self.views.get(number).and_then(|(_, view)| view.refused.as_deref())
+        {
+            reason = format!("the command is not analysed: {why}");
+        }
+        if let Unit::Command(number, at) = unit
+            && let Some(part) = self.views.get(number).and_then(|(_, view)| view.parts().get(at))
+            && let Some(why) = part.reasons().first()
+        {
+            reason = format!("{reason}: {}", why.text());
+        }
+        Spoke {
+            rule: "default".into(),
+            file: None,
+            line: None,
+            layer: Layer::Default,
+            decision: ToolDecision::Ask,
+            reason,
+            part,
+            every_time: false,
+            grantable: true,
+            digest: "".into(),
+        }
+    }
+
+    /// Binds the questions to the resolved paths of the arguments, and to what the table says about commands.
+    fn pins(&mut self) {
+        for (field, view) in &self.views {
+            let digest = super::rule::hex_digest(view.judged().as_bytes());
+            self.ruling.pins.push((format!("commands of {}", field.join(".")), digest));
+        }
+        if !self.seen.engine.places.looks() {
+            return;
+        }
+        for (name, value) in self.seen.call.args {
+            let Value::String(text) = value else { continue };
+            let plain = text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
+            if plain
+                && self.views.iter().all(|(field, _)| field.first() != Some(name))
+                && let Ok(places) = self.seen.places_of(text)
+                && let Some(place) = places.get(1)
+            {
+                self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+            }
+        }
+    }
+}
+
+fn failed(condition: Option<&Condition>, answer: Answer) -> String {
+    let text = condition.map_or("", |it| it.text.as_str());
+    match answer {
+        Answer::Unknown(why) => format!("`{text}` cannot be evaluated: the value {why}"),
+        Answer::Yes | Answer::No => format!("`{text}` does not hold"),
+    }
+}

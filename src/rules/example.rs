@@ -1,0 +1,184 @@
+//! The tests in a file of rules: calls, and what has to be decided about them.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use toml::de::DeValue;
+
+use super::call::RuleCall;
+use super::document::{Item, entries, object, string, table};
+use super::engine::Engine;
+use super::source::Source;
+use crate::decision::ToolDecision;
+
+/// One test of a file: a call, and the decision that the file has to make about it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Example {
+    pub(super) wanted: ToolDecision,
+    pub(super) tool: String,
+    pub(super) server: Option<String>,
+    pub(super) toolset: Option<String>,
+    pub(super) args: Map<String, Value>,
+    pub(super) text: String,
+    pub(super) span: Range<usize>,
+}
+
+impl Example {
+    pub(super) fn call(&self) -> RuleCall<'_> {
+        let call = RuleCall::new(&self.tool, &self.args);
+        match (&self.server, &self.toolset) {
+            (Some(server), _) => call.server(server),
+            (None, Some(toolset)) => call.toolset(toolset),
+            (None, None) => call,
+        }
+    }
+
+    /// Reads the table `test`.
+    pub(super) fn read(source: &mut Source, item: &Item<'_>, engine: &Engine) -> Vec<Self> {
+        let Some(found) = table(source, "`test`", item) else { return Vec::new() };
+        let mut all = Vec::new();
+        for (key, span, item) in entries(found) {
+            let wanted = match key {
+                "allow" => ToolDecision::Allow,
+                "ask" => ToolDecision::Ask,
+                "deny" => ToolDecision::Deny,
+                _ => {
+                    source.problem(
+                        &span,
+                        format!("`test` has `allow`, `ask` and `deny`, and no `{key}`"),
+                    );
+                    continue;
+                }
+            };
+            match item.get_ref() {
+                DeValue::Array(items) => {
+                    all.extend(
+                        items.iter().filter_map(|item| Self::one(source, item, wanted, engine)),
+                    );
+                }
+                _ => all.extend(Self::one(source, item, wanted, engine)),
+            }
+        }
+        all
+    }
+
+    fn one(
+        source: &mut Source,
+        item: &Item<'_>,
+        wanted: ToolDecision,
+        engine: &Engine,
+    ) -> Option<Self> {
+        let span = item.span();
+        if item.get_ref().is_table() {
+            return Self::of_table(source, item, wanted);
+        }
+        let text = string(source, "a test", item)?;
+        let (tool, rest) = text
+            .split_once(": ")
+            .or_else(|| text.strip_suffix(':').map(|tool| (tool, "")))
+            .unwrap_or((text, ""));
+        let mut example = Self::of_tool(tool.trim(), wanted, text, span.clone());
+        let rest = rest.trim();
+        let shell = engine.shell_field(&example.call()).map(str::to_owned);
+        if let Some(field) = shell.filter(|_| !rest.starts_with('{')) {
+            example.args.insert(field, Value::String(rest.to_owned()));
+        } else if !rest.is_empty() {
+            match arguments(rest) {
+                Some(args) => example.args = args,
+                None => {
+                    source
+                        .problem(&span, "a test is `tool: {name: value, …}`, or `shell: command`");
+                    return None;
+                }
+            }
+        }
+        Some(example)
+    }
+
+    fn of_tool(tool: &str, wanted: ToolDecision, text: &str, span: Range<usize>) -> Self {
+        let split = |kind: &str| tool.strip_prefix(kind).and_then(|rest| rest.split_once('/'));
+        let (server, toolset, name) = match (split("mcp:"), split("set:")) {
+            (Some((server, name)), _) => (Some(server.to_owned()), None, name),
+            (None, Some((set, name))) => (None, Some(set.to_owned()), name),
+            (None, None) => (None, None, tool),
+        };
+        let (tool, text) = (name.to_owned(), text.to_owned());
+        Self { wanted, tool, server, toolset, args: Map::new(), text, span }
+    }
+
+    fn of_table(source: &mut Source, item: &Item<'_>, wanted: ToolDecision) -> Option<Self> {
+        let found = table(source, "a test", item)?;
+        let (mut tool, mut args) = (None, Map::new());
+        for (key, span, item) in entries(found) {
+            match key {
+                "tool" => tool = string(source, "`tool`", item),
+                "args" => {
+                    let Some(found) = table(source, "`args`", item).and_then(object) else {
+                        source.problem(
+                            &item.span(),
+                            "`args` has a number that is too large, or none",
+                        );
+                        return None;
+                    };
+                    args = found;
+                }
+                _ => source.problem(&span, format!("a test has `tool` and `args`, and no `{key}`")),
+            }
+        }
+        let Some(tool) = tool else {
+            source.problem(&item.span(), "a test needs a `tool`");
+            return None;
+        };
+        let text = format!("{tool}: {}", Value::Object(args.clone()));
+        Some(Self { args, ..Self::of_tool(tool, wanted, &text, item.span()) })
+    }
+}
+
+/// Reads arguments: JSON, or the same with bare names and texts, such as `{path: src/lib.rs, amount: 501}`.
+pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
+    if let Ok(Value::Object(map)) = serde_json::from_str(text) {
+        return Some(map);
+    }
+    let mut map = Map::new();
+    let mut rest = text.trim().strip_prefix('{')?.trim_start();
+    while !rest.starts_with('}') {
+        let (name, after) = match rest.starts_with('"') {
+            true => quoted(rest)?,
+            false => rest.split_once(':').map(|(name, _)| {
+                (name.trim().to_owned(), rest.get(name.len()..).unwrap_or_default())
+            })?,
+        };
+        rest = after.trim_start().strip_prefix(':')?.trim_start();
+        let (value, after) = value(rest)?;
+        if map.insert(name, value).is_some() {
+            return None;
+        }
+        rest = after.trim_start();
+        rest = match rest.strip_prefix(',') {
+            Some(rest) => rest.trim_start(),
+            None if rest.starts_with('}') => rest,
+            None => return None,
+        };
+    }
+    rest.strip_prefix('}').filter(|rest| rest.trim().is_empty()).map(|_| map)
+}
+
+/// A JSON value at the beginning of a text, or a bare word up to the next comma or brace, and what follows it.
+fn value(text: &str) -> Option<(Value, &str)> {
+    if text.starts_with(['"', '{', '[']) {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        return Some((value, text.get(values.byte_offset()..)?));
+    }
+    let end = text.find([',', '}'])?;
+    let word = text.get(..end)?.trim();
+    let value = serde_json::from_str(word).unwrap_or_else(|_| Value::String(word.to_owned()));
+    Some((value, text.get(end..)?))
+}
+
+fn quoted(text: &str) -> Option<(String, &str)> {
+    match value(text)? {
+        (Value::String(name), rest) => Some((name, rest)),
+        _ => None,
+    }
+}

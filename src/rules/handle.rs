@@ -1,0 +1,286 @@
+//! The rules that are in force, and how they are exchanged while they run.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::json;
+
+use super::call::RuleCall;
+use super::counts::{CallCounts, Count};
+use super::engine::Engine;
+use super::error::{Problem, RulesError};
+use super::evaluation::evaluate;
+use super::explanation::Explanation;
+use super::journal::{DecisionJournal, JournalEntry};
+use super::rule_set::RuleSet;
+use super::ruling::{NearMiss, Ruling, Spoke};
+use super::sources::Sources;
+use crate::call::RunContext;
+use crate::decision::ToolDecision;
+
+/// How many versions of the rules can wait for being accepted.
+const MAX_VERSIONS: usize = 16;
+
+/// The rules that decide: all versions since the last one that was accepted, so that a new one never widens.
+pub(super) struct InForce {
+    pub(super) sets: Vec<Arc<RuleSet>>,
+    /// Why the latest files could not be loaded.
+    problem: Option<RulesError>,
+}
+
+struct Shared {
+    engine: Engine,
+    sources: Sources,
+    in_force: RwLock<Arc<InForce>>,
+    settings: Settings,
+}
+
+/// Says for whom a call is made.
+pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
+
+/// How calls are counted and recorded.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) counts: Arc<dyn CallCounts>,
+    pub(super) principal: Arc<Principal>,
+    pub(super) journal: Option<DecisionJournal>,
+}
+
+/// Permissions from files: a [middleware](crate::ToolMiddleware) that decides about each call by rules.
+///
+/// Cheap to clone; clones share the rules that are in force. Apply it with
+/// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, whatever its file or place, and a call
+/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::rules) describes the format.
+///
+/// ```no_run
+/// use countersign::{FunctionToolset, Rules, ToolMiddlewareExt, ToolsExt};
+///
+/// let rules = Rules::load(["countersign.toml"])?;
+/// let tools = FunctionToolset::new().layered(rules.into_layer());
+/// # let _ = tools;
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
+#[derive(Clone)]
+pub struct Rules {
+    shared: Arc<Shared>,
+}
+
+/// What a reload has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reload {
+    /// Whether the rules mean something else than before. An edited comment changes nothing.
+    pub changed: bool,
+    /// The digest of the rules that were loaded, to [accept](Rules::accept) them by.
+    pub digest: String,
+    /// Whether the stricter of the rules before and the new ones decides until these are accepted.
+    pub needs_accepting: bool,
+}
+
+impl Rules {
+    pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
+        let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
+        let in_force = RwLock::new(Arc::new(in_force));
+        Self { shared: Arc::new(Shared { engine, sources, in_force, settings }) }
+    }
+
+    pub(super) fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.shared.in_force.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn latest(&self) -> Option<Arc<RuleSet>> {
+        self.in_force().sets.last().cloned()
+    }
+
+    /// The root of the workspace, which relative paths start in.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.shared.engine.places.root()
+    }
+
+    /// The digest of what the latest rules mean, which changes with no comment.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        self.latest().map(|set| set.digest()).unwrap_or_default()
+    }
+
+    /// Why the files as they are now could not be loaded, so that the last good rules are still in force.
+    #[must_use]
+    pub fn problem(&self) -> Option<RulesError> {
+        self.in_force().problem.clone()
+    }
+
+    /// Decides about a call. Nothing is counted: a rule with `at_most` speaks as if the call were the first.
+    #[must_use]
+    pub fn decide(&self, call: &RuleCall<'_>) -> Ruling {
+        self.ruled(call, false).0
+    }
+
+    /// Decides about a call by the same code, and says which rules nearly spoke. Nothing is counted.
+    #[must_use]
+    pub fn explain(&self, call: &RuleCall<'_>) -> Explanation {
+        let (ruling, near) = self.ruled(call, true);
+        Explanation::new(call, ruling, near)
+    }
+
+    fn ruled(&self, call: &RuleCall<'_>, explains: bool) -> (Ruling, Vec<NearMiss>) {
+        let in_force = self.in_force();
+        let mut sets = in_force.sets.iter().rev();
+        let Some(latest) = sets.next() else {
+            let empty = RuleSet::default();
+            return evaluate(&empty, &self.shared.engine, call.clone(), explains);
+        };
+        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call.clone(), explains);
+        for earlier in sets {
+            let (before, _) = evaluate(earlier, &self.shared.engine, call.clone(), true);
+            ruling = stricter(ruling, before);
+        }
+        if let Some(problem) = in_force.problem.as_ref().and_then(|it| it.problems().first()) {
+            warn(&mut ruling, problem);
+        }
+        (ruling, near)
+    }
+
+    /// Decides about a call and counts it where a rule has `at_most`: once for each call, principal and rule.
+    pub async fn decide_and_count(
+        &self,
+        call: &RuleCall<'_>,
+        principal: &str,
+        id: &str,
+        is_repeat: bool,
+    ) -> Ruling {
+        let mut ruling = self.decide(call);
+        self.count(&mut ruling, principal, id, is_repeat).await;
+        ruling
+    }
+
+    async fn count(&self, ruling: &mut Ruling, principal: &str, id: &str, is_repeat: bool) {
+        for charge in std::mem::take(&mut ruling.charges) {
+            let count = Count {
+                rule: charge.rule.to_string(),
+                principal: principal.to_owned(),
+                call: id.to_owned(),
+                is_repeat,
+                calls: charge.calls,
+                within: charge.within,
+            };
+            let counted = self.shared.settings.counts.count(&count).await;
+            let beyond = match counted {
+                Ok(true) => continue,
+                Ok(false) => charge.beyond,
+                Err(error) => {
+                    tracing::error!(rule = %charge.rule, %error, "calls could not be counted");
+                    Spoke {
+                        reason: format!("{}: the calls could not be counted", charge.beyond.reason),
+                        ..charge.beyond
+                    }
+                }
+            };
+            ruling.decision = ruling.decision.max(beyond.decision);
+            ruling.spoke.push(beyond);
+            ruling.sort();
+        }
+    }
+
+    pub(super) fn principal(&self, cx: &RunContext) -> String {
+        (self.shared.settings.principal)(cx)
+    }
+
+    pub(super) fn journal(&self) -> Option<&DecisionJournal> {
+        self.shared.settings.journal.as_ref()
+    }
+
+    /// The entry of the decision journal for a decision about a call, made now.
+    #[must_use]
+    pub fn journal_entry(&self, call: &RuleCall<'_>, ruling: &Ruling) -> JournalEntry {
+        JournalEntry::new(call, ruling, self.root(), self.digest())
+    }
+
+    /// Loads the files again. If they mean something else, the stricter of the rules before and the new ones decides,
+    /// until the new ones are [accepted](Self::accept): no reload widens by itself (rule R3).
+    ///
+    /// # Errors
+    /// [`RulesError`] if a file cannot be loaded. The last good rules stay in force, and every ASK says so.
+    pub fn reload(&self) -> Result<Reload, RulesError> {
+        let loaded = self.shared.sources.load(&self.shared.engine);
+        let mut place = self.shared.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = place.sets.clone();
+        let set = match loaded {
+            Ok(set) => set,
+            Err(problem) => {
+                tracing::error!(%problem, "the rules cannot be loaded: the last good ones stay in force");
+                *place = Arc::new(InForce { sets, problem: Some(problem.clone()) });
+                return Err(problem);
+            }
+        };
+        let digest = set.digest();
+        let changed = sets.last().is_none_or(|last| last.digest() != digest);
+        if changed {
+            if sets.len() >= MAX_VERSIONS {
+                let text = "too many versions of the rules wait for being accepted: accept one, or restart";
+                return Err(RulesError::new("rules", text));
+            }
+            sets.push(Arc::new(set));
+        }
+        let needs_accepting = sets.len() > 1;
+        *place = Arc::new(InForce { sets, problem: None });
+        Ok(Reload { changed, digest, needs_accepting })
+    }
+
+    /// Puts the latest rules into force alone. A person decides that, having seen the difference.
+    /// `digest` is that of the rules that the person has seen; `false` if others were loaded since.
+    pub fn accept(&self, digest: &str) -> bool {
+        let mut place = self.shared.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(latest) = place.sets.last().filter(|set| set.digest() == digest).cloned() else {
+            return false;
+        };
+        *place = Arc::new(InForce { sets: vec![latest], problem: place.problem.clone() });
+        true
+    }
+}
+
+/// The stricter of two rulings, with what both say.
+fn stricter(latest: Ruling, before: Ruling) -> Ruling {
+    let decision = latest.decision.max(before.decision);
+    let mut both = latest;
+    if before.decision > both.decision {
+        for mut spoke in before.spoke.into_iter().filter(|spoke| spoke.decision == before.decision)
+        {
+            spoke.reason = format!(
+                "{} (by the rules before a change that was not accepted yet)",
+                spoke.reason
+            );
+            both.spoke.push(spoke);
+        }
+        both.pins.extend(before.pins);
+        both.pins.dedup();
+    }
+    both.charges.extend(before.charges.into_iter().filter(|_| decision != ToolDecision::Deny));
+    both.charges.dedup();
+    both.decision = decision;
+    both.sort();
+    both
+}
+
+/// Says in every ASK that the files cannot be loaded.
+fn warn(ruling: &mut Ruling, problem: &Problem) {
+    for spoke in ruling.spoke.iter_mut().filter(|spoke| spoke.decision == ToolDecision::Ask) {
+        spoke.reason =
+            format!("{} (the rules were changed and cannot be loaded: {problem})", spoke.reason);
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_force = self.in_force();
+        let files: Vec<_> = in_force
+            .sets
+            .last()
+            .map(|set| {
+                set.files().iter().map(|file| json!([file.name, file.rules.len()])).collect()
+            })
+            .unwrap_or_default();
+        f.debug_struct("Rules").field("files", &files).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! Rules as middleware.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::call::RuleCall;
+use super::handle::Rules;
+use super::ruling::{Ruling, Spoke};
+use crate::call::{RunContext, ToolCall};
+use crate::decision::{Decision, ToolDecision};
+use crate::deferred::metadata;
+use crate::middleware::ToolMiddleware;
+
+impl ToolMiddleware for Rules {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("rules")
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        let seen = RuleCall::of(call);
+        let mut ruling = self.decide(&seen);
+        if !ruling.charges.is_empty() {
+            let id = cx.idempotency_key().unwrap_or_else(|| call.id().to_owned());
+            ruling = self.decide_and_count(&seen, &self.principal(cx), &id, cx.is_repeat()).await;
+        }
+        if let Some(journal) = self.journal() {
+            let entry = self.journal_entry(&seen, &ruling).of_call(cx.run_id(), call.id());
+            if let Err(error) = journal.append(&entry) {
+                tracing::error!(file = %journal.path().display(), %error, "a decision is not in the journal");
+            }
+        }
+        ruling.into_decision()
+    }
+}
+
+impl Ruling {
+    /// The decision for a stack. An ASK has one question for each rule that asks: its key is the rule's id, and it is
+    /// bound to the digest of the rule, to resolved paths and to what is known about the commands (rule R6).
+    pub fn into_decision(self) -> Decision {
+        match self.decision {
+            ToolDecision::Allow => Decision::allow(),
+            ToolDecision::Deny => {
+                let mut reasons: Vec<&str> = Vec::new();
+                for spoke in self.winners() {
+                    if !reasons.contains(&spoke.reason.as_str()) {
+                        reasons.push(&spoke.reason);
+                    }
+                }
+                Decision::deny(reasons.join("; "))
+            }
+            ToolDecision::Ask => self.questions(),
+        }
+    }
+
+    fn questions(&self) -> Decision {
+        let mut rules: BTreeMap<(&str, &str), Vec<&Spoke>> = BTreeMap::new();
+        for spoke in self.winners() {
+            rules.entry((&spoke.rule, &spoke.digest)).or_default().push(spoke);
+        }
+        let asked = rules.into_values().filter_map(|spoke| self.question(&spoke));
+        asked.reduce(Decision::and).unwrap_or_else(|| {
+            let asked = Decision::ask("no rule allows this call").with_key("default");
+            self.pinned(asked.with_metadata(metadata::GRANTABLE, true))
+        })
+    }
+
+    fn question(&self, spoke: &[&Spoke]) -> Option<Decision> {
+        let first = spoke.first()?;
+        let mut reasons: Vec<&str> = spoke.iter().map(|it| it.reason.as_str()).collect();
+        reasons.dedup();
+        let rule = json!({"id": &*first.rule, "file": first.file.as_deref(), "line": first.line});
+        let mut asked = Decision::ask(reasons.join("; "))
+            .with_key(&*first.rule)
+            .with_metadata(metadata::RULE, rule);
+        if !first.digest.is_empty() {
+            asked = asked.with_pin("rule", &*first.digest);
+        }
+        if spoke.iter().any(|it| it.every_time) {
+            asked = asked.with_metadata(metadata::EVERY_TIME, Value::Bool(true));
+        }
+        if spoke.iter().all(|it| it.grantable) {
+            asked = asked.with_metadata(metadata::GRANTABLE, Value::Bool(true));
+        }
+        Some(self.pinned(asked))
+    }
+
+    fn pinned(&self, asked: Decision) -> Decision {
+        self.pins.iter().fold(asked, |asked, (what, digest)| asked.with_pin(what, digest))
+    }
+}

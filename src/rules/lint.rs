@@ -1,0 +1,325 @@
+//! Finds rules that do nothing, or more than they seem to.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::classes::Classes;
+use super::condition::{Condition, Field, Test};
+use super::handle::Rules;
+use super::rule::Rule;
+use super::rule_file::RuleFile;
+use super::ruling::Layer;
+use super::tool_pattern::ToolPattern;
+use crate::call::ToolDefinition;
+use crate::decision::ToolDecision;
+
+/// One finding about a rule or a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Lint {
+    /// The file of the finding.
+    pub file: String,
+    /// The line of the rule; 1 for a finding about the file.
+    pub line: usize,
+    /// The id of the rule; empty for a finding about the file.
+    pub rule: String,
+    /// The kind of the finding, such as `dead` or `over-wide`.
+    pub kind: &'static str,
+    /// What was found, and what to do about it.
+    pub text: String,
+}
+
+impl std::fmt::Display for Lint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.file, self.line, self.kind, self.text)
+    }
+}
+
+/// Examines the rules that were loaded. With the definitions of all tools, rules about tools and fields that do not
+/// exist are found, too.
+///
+/// ```
+/// use countersign::rules::{Rules, lint};
+///
+/// let rules = Rules::builder().lexical().text("mine.toml", "version = 1\n[[rule]]\nid = 'all'\nallow = '*'").load()?;
+/// let found = lint(&rules, None);
+/// assert!(found.iter().any(|lint| lint.kind == "over-wide" && lint.rule == "all"));
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
+#[must_use]
+pub fn lint(rules: &Rules, tools: Option<&[ToolDefinition]>) -> Vec<Lint> {
+    let Some(set) = rules.latest() else { return Vec::new() };
+    let mut linting = Linting { files: set.files(), found: Vec::new() };
+    for file in set.files().iter().filter(|file| file.layer != Layer::Preset) {
+        linting.file(file, rules);
+        for rule in &file.rules {
+            linting.wide(file, rule);
+            linting.shadowed(file, rule);
+            linting.conditions(file, rule);
+            if let Some(tools) = tools {
+                linting.dead(file, rule, tools);
+            }
+        }
+    }
+    linting.builds();
+    linting.found
+}
+
+struct Linting<'a> {
+    files: &'a [RuleFile],
+    found: Vec<Lint>,
+}
+
+impl Linting<'_> {
+    fn add(
+        &mut self,
+        file: &RuleFile,
+        rule: Option<&Rule>,
+        kind: &'static str,
+        text: impl Into<String>,
+    ) {
+        let found = Lint {
+            file: file.name.to_string(),
+            line: rule.map_or(1, |rule| rule.line),
+            rule: rule.map(|rule| rule.id.clone()).unwrap_or_default(),
+            kind,
+            text: text.into(),
+        };
+        if !self.found.contains(&found) {
+            self.found.push(found);
+        }
+    }
+
+    fn file(&mut self, file: &RuleFile, rules: &Rules) {
+        if file.default_allow {
+            self.add(file, None, "over-wide", "every call that no rule speaks about is allowed");
+        }
+        if file.examples.is_empty() && !file.rules.is_empty() {
+            self.add(
+                file,
+                None,
+                "untested",
+                "there is no test: add a `[test]` with calls to allow, ask about and deny",
+            );
+        }
+        let inside = |path: &std::path::PathBuf| {
+            std::fs::canonicalize(path).is_ok_and(|path| path.starts_with(rules.root()))
+        };
+        if file.layer == Layer::User && file.path.as_ref().is_some_and(inside) {
+            self.add(file, None, "writable", "the file is in the workspace, where tools may write: move it to the configuration directory");
+        }
+        let own = |rule: &Rule| file.rules.iter().any(|it| it.id == rule.id);
+        let twice: Vec<String> = self
+            .files
+            .iter()
+            .filter(|other| other.name != file.name)
+            .flat_map(|other| &other.rules)
+            .filter(|rule| own(rule))
+            .map(|rule| rule.id.clone())
+            .collect();
+        for id in twice {
+            self.add(
+                file,
+                None,
+                "ambiguous",
+                format!("another file has a rule `{id}`, too: questions of both look alike"),
+            );
+        }
+    }
+
+    fn wide(&mut self, file: &RuleFile, rule: &Rule) {
+        if rule.effect == ToolDecision::Deny && rule.reason.is_none() {
+            self.add(
+                file,
+                Some(rule),
+                "no-reason",
+                "a denial without `reason` does not tell the model what to do instead",
+            );
+        }
+        if rule.effect != ToolDecision::Allow {
+            return;
+        }
+        let conditional = !rule.whole.is_empty() || !rule.commands.is_empty();
+        if rule.tools.iter().any(ToolPattern::is_every_tool) && !conditional {
+            self.add(file, Some(rule), "over-wide", "every tool is allowed with any arguments");
+        }
+        let shell = |pattern: &ToolPattern| {
+            pattern.literal().is_some_and(|name| super::engine::is_known_shell(name))
+        };
+        if rule.tools.iter().any(shell) && rule.commands.is_empty() && rule.whole.is_empty() {
+            self.add(
+                file,
+                Some(rule),
+                "over-wide",
+                "every command is allowed: add `where.command.is` or `where.command.runs`",
+            );
+        }
+        for condition in &rule.commands {
+            if let Test::Runs(programs) = &condition.test {
+                for words in programs {
+                    self.program(file, rule, words);
+                }
+            }
+        }
+    }
+
+    fn program(&mut self, file: &RuleFile, rule: &Rule, words: &[String]) {
+        let Some(program) = words.first() else { return };
+        if super::condition_format::RUNNERS.contains(&program.as_str()) {
+            self.add(
+                file,
+                Some(rule),
+                "over-wide",
+                format!("`{program}` runs what its arguments say"),
+            );
+        } else if words.len() == 1 {
+            self.add(
+                file,
+                Some(rule),
+                "over-wide",
+                format!("every sub-command and option of `{program}` is allowed"),
+            );
+        }
+    }
+
+    /// An allow that is always overruled.
+    fn shadowed(&mut self, file: &RuleFile, rule: &Rule) {
+        if rule.effect != ToolDecision::Allow {
+            return;
+        }
+        let plain = |other: &&Rule| {
+            other.effect != ToolDecision::Allow
+                && other.whole.is_empty()
+                && other.commands.is_empty()
+                && other.exceptions.is_empty()
+                && other.at_most.is_none()
+        };
+        let covers = |other: &Rule| {
+            let one = |tool: &ToolPattern| {
+                other.tools.iter().any(|it| it.is_every_tool() || it.text() == tool.text())
+            };
+            rule.tools.iter().all(one)
+        };
+        let all = self.files.iter().flat_map(|file| &file.rules);
+        if let Some(stricter) = all.filter(plain).find(|other| covers(other)) {
+            let text = format!(
+                "the rule `{}` is always stricter, so that this one never counts",
+                stricter.id
+            );
+            self.add(file, Some(rule), "shadowed", text);
+        }
+    }
+
+    fn conditions(&mut self, file: &RuleFile, rule: &Rule) {
+        let all = rule.whole.iter().chain(rule.exceptions.iter().flatten());
+        let texts: Vec<(&'static str, String)> =
+            all.filter_map(|it| suspicious(it, rule.effect)).collect();
+        for (kind, text) in texts {
+            self.add(file, Some(rule), kind, text);
+        }
+    }
+
+    /// A rule about a tool or a field that does not exist.
+    fn dead(&mut self, file: &RuleFile, rule: &Rule, tools: &[ToolDefinition]) {
+        let named = |tool: &&ToolDefinition| {
+            rule.tools.iter().any(|pattern| {
+                let call_args = serde_json::Map::new();
+                let mut call = super::call::RuleCall::new(tool.name(), &call_args);
+                call.source = tool.source();
+                pattern.matches(&call, rule.effect == ToolDecision::Allow)
+            })
+        };
+        let matching: Vec<&ToolDefinition> = tools.iter().filter(named).collect();
+        if matching.is_empty() {
+            let names: Vec<&str> = rule.tools.iter().map(ToolPattern::text).collect();
+            return self.add(
+                file,
+                Some(rule),
+                "dead",
+                format!("no tool is called {}", names.join(" or ")),
+            );
+        }
+        let conditions: Vec<&Condition> = rule.whole.iter().chain(&rule.commands).collect();
+        for condition in conditions {
+            let Field::Named(path) = &condition.field else { continue };
+            let Some(first) = path.first() else { continue };
+            if !matching.iter().any(|tool| has_field(tool, first)) {
+                self.add(
+                    file,
+                    Some(rule),
+                    "dead",
+                    format!("no matching tool has a field `{first}`"),
+                );
+            }
+        }
+    }
+
+    /// A build that is allowed beside a write: what was written runs.
+    fn builds(&mut self) {
+        let builds = Classes::named("project-build").unwrap_or_default();
+        let rules =
+            || self.files.iter().flat_map(|file| file.rules.iter().map(move |rule| (file, rule)));
+        let is_build = |rule: &Rule| {
+            rule.effect == ToolDecision::Allow
+                && rule
+                    .commands
+                    .iter()
+                    .any(|it| matches!(&it.test, Test::Is(classes) if classes.has(builds)))
+        };
+        let guarded = rules().any(|(_, rule)| rule.id == "build-definitions");
+        let writes = |rule: &Rule| {
+            rule.effect == ToolDecision::Allow
+                && rule.tools.iter().any(|tool| {
+                    ["write", "edit", "patch", "replace", "create"]
+                        .iter()
+                        .any(|word| tool.text().contains(word))
+                })
+        };
+        if guarded || !rules().any(|(_, rule)| is_build(rule)) {
+            return;
+        }
+        let found: Vec<(RuleFile, Rule)> = rules()
+            .filter(|(_, rule)| writes(rule))
+            .map(|(file, rule)| (file.clone(), rule.clone()))
+            .collect();
+        for (file, rule) in found {
+            self.add(&file, Some(&rule), "builds", "builds are allowed, too: what is written here runs unasked. Ask about build definitions");
+        }
+    }
+}
+
+fn suspicious(condition: &Condition, effect: ToolDecision) -> Option<(&'static str, String)> {
+    match &condition.test {
+        Test::Path(globs) => {
+            let glob = globs.iter().find(|glob| glob.text().split('/').any(|part| part == ".."))?;
+            Some((
+                "dead",
+                format!("`{}` matches nothing: paths are compared without `..`", glob.text()),
+            ))
+        }
+        Test::Text(globs) if effect == ToolDecision::Allow => {
+            let glob = globs
+                .iter()
+                .find(|glob| glob.text().starts_with('*') && glob.text().contains('.'))?;
+            Some((
+                "over-wide",
+                format!("`{}` matches any beginning: use `host` or `path`", glob.text()),
+            ))
+        }
+        Test::Host(hosts)
+            if effect == ToolDecision::Allow && hosts.iter().any(|it| it.text() == "*") =>
+        {
+            Some(("over-wide", "every host is allowed".into()))
+        }
+        _ => None,
+    }
+}
+
+fn has_field(tool: &ToolDefinition, name: &str) -> bool {
+    let parameters = tool.parameters();
+    let open = parameters.get("additionalProperties").is_some_and(|it| *it != Value::Bool(false));
+    let composed =
+        ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|key| parameters.get(key).is_some());
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    open || composed || properties.is_none_or(|properties| properties.contains_key(name))
+}

@@ -1,0 +1,101 @@
+//! Permissions as a file: rules in TOML as a layer.
+//!
+//! [`Rules`] are read from files and decide about each call: ALLOW, ASK or DENY. The strictest rule wins over all rules
+//! and files, order never matters, and what no rule speaks about is asked about (rule R2). A file loads as a whole or
+//! not at all, with the tests in it (rule R3). [The file of rules](crate::rules) describes the format.
+//!
+//! ```
+//! use countersign::rules::{RuleCall, Rules};
+//! use countersign::ToolDecision::{Allow, Ask, Deny};
+//! use serde_json::json;
+//!
+//! let rules = Rules::builder().text("mine.toml", r#"
+//!     version = 1
+//!
+//!     [[rule]]
+//!     id = "look"
+//!     allow = ["read_file", "mcp:docs/get_*"]
+//!     where.path.within = "."
+//!
+//!     [[rule]]
+//!     id = "push"
+//!     ask = "shell"
+//!     where.command.runs = "git push"
+//!     except.command.runs = "git push --dry-run"
+//!     every_time = true
+//!
+//!     [[rule]]
+//!     id = "secrets"
+//!     deny = "*"
+//!     where.any_path = ["**/.env", "~/.ssh/**"]
+//!     reason = "secrets stay out of reach; use .env.example"
+//!
+//!     [test]
+//!     allow = ["read_file: {path: src/lib.rs}"]
+//!     ask = ["shell: timeout 9 git push", "read_file: {path: ../x}"]
+//!     deny = ["shell: cat .env", "read_file: {path: x/.env}"]
+//! "#).load()?;
+//!
+//! let decide = |tool: &str, args: serde_json::Value| {
+//!     rules.decide(&RuleCall::new(tool, args.as_object().unwrap())).decision()
+//! };
+//! assert_eq!(decide("read_file", json!({"path": "src/lib.rs"})), Allow);
+//! assert_eq!(decide("shell", json!({"command": "ls && git push origin main"})), Ask);
+//! assert_eq!(decide("send", json!({"attachments": ["%2eenv"]})), Deny);
+//! # Ok::<(), countersign::rules::RulesError>(())
+//! ```
+
+mod answer;
+mod builder;
+mod call;
+mod classes;
+mod command;
+mod condition;
+mod condition_format;
+mod counts;
+mod difference;
+mod document;
+mod engine;
+mod error;
+mod evaluation;
+mod example;
+mod explanation;
+mod floor;
+mod glob;
+mod handle;
+mod host;
+mod import;
+mod journal;
+mod layer;
+mod lint;
+mod paths;
+mod preset;
+mod private_file;
+mod project;
+mod reason;
+mod replay;
+mod rule;
+mod rule_file;
+mod rule_set;
+mod ruling;
+mod schema;
+mod seen;
+mod source;
+mod sources;
+mod tool_pattern;
+
+pub use builder::RulesBuilder;
+pub use call::RuleCall;
+pub use counts::{CallCounts, Count, MemoryCounts};
+pub use difference::{RuleDifference, difference};
+pub use error::{Problem, RulesError};
+pub use explanation::Explanation;
+pub use handle::{Reload, Rules};
+pub use import::{Imported, LeftOut, import_claude, import_codex};
+pub use journal::{DecisionJournal, JournalEntry};
+pub use lint::{Lint, lint};
+pub use preset::preset_text;
+pub use project::{ApprovedProject, ProjectApprovals, find_project_file};
+pub use replay::{Change, Replayed, compare, replay};
+pub use ruling::{Layer, NearMiss, Ruling, Spoke};
+pub use schema::schema;

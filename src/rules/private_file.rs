@@ -1,0 +1,75 @@
+//! Files that only this user can read.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Creates the folder of a file, for this user alone.
+fn folder(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Replaces a file as a whole: a reader sees the old content or the new one.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    folder(path)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let next = Path::new(&name);
+    let _ = std::fs::remove_file(next);
+    let mut file = options().write(true).create_new(true).open(next)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(next, path)
+}
+
+/// Opens a file to append to it. A file that others can read or write is refused.
+pub(super) fn append(path: &Path) -> io::Result<File> {
+    folder(path)?;
+    let file = options().append(true).create(true).open(path)?;
+    if !is_private(&file.metadata()?) {
+        return Err(io::Error::other(
+            "other users can read or write the file: make it private (mode 600)",
+        ));
+    }
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn is_private(metadata: &Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Metadata) -> bool {
+    true
+}
+
+/// Whether a file belongs to the user that runs this process.
+#[cfg(unix)]
+pub(super) fn belongs_to_user(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // The owner of one's own process, or else of one's home directory.
+    let own = std::fs::metadata("/proc/self")
+        .ok()
+        .or_else(|| std::fs::metadata(std::env::home_dir()?).ok());
+    own.is_some_and(|own| own.uid() == metadata.uid())
+}
+
+#[cfg(not(unix))]
+pub(super) fn belongs_to_user(_: &Metadata) -> bool {
+    true
+}

@@ -1,0 +1,113 @@
+//! Decides about recorded calls under other rules.
+
+use serde::Serialize;
+
+use super::call::RuleCall;
+use super::handle::Rules;
+use super::journal::JournalEntry;
+use super::ruling::word;
+use crate::decision::ToolDecision;
+
+/// One call whose decision changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Change {
+    /// The tool, with its server or toolset.
+    pub tool: String,
+    /// The arguments of the call.
+    pub args: serde_json::Map<String, serde_json::Value>,
+    /// The decision before.
+    #[serde(serialize_with = "lower")]
+    pub from: ToolDecision,
+    /// The decision under the new rules.
+    #[serde(serialize_with = "lower")]
+    pub to: ToolDecision,
+    /// Why the new rules decide so.
+    pub because: String,
+}
+
+fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(word(*decision))
+}
+
+impl Change {
+    /// Whether the new decision is milder.
+    #[must_use]
+    pub fn widens(&self) -> bool {
+        self.to < self.from
+    }
+}
+
+/// How many decisions change, and which.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// The number of calls that were decided about.
+    pub calls: usize,
+    /// The calls whose decision changes.
+    pub changes: Vec<Change>,
+}
+
+impl Replayed {
+    /// Whether any call is decided more mildly than before.
+    #[must_use]
+    pub fn widens(&self) -> bool {
+        self.changes.iter().any(Change::widens)
+    }
+
+    fn add(&mut self, call: &RuleCall<'_>, from: ToolDecision, rules: &Rules) {
+        self.calls += 1;
+        let ruling = rules.decide(call);
+        if ruling.decision() != from {
+            self.changes.push(Change {
+                tool: call.to_string(),
+                args: call.args().clone(),
+                from,
+                to: ruling.decision(),
+                because: ruling.to_string(),
+            });
+        }
+    }
+}
+
+/// Decides about the calls of a [journal](super::DecisionJournal) again, under these rules. Nothing is counted.
+///
+/// ```
+/// use countersign::rules::{DecisionJournal, RuleCall, Rules, replay};
+/// use serde_json::json;
+///
+/// let load = |text: &str| Rules::builder().lexical().text("mine.toml", text).load();
+/// let strict = load("version = 1\n[[rule]]\nid = 'a'\nask = 'pay'")?;
+/// let args = json!({"amount": 5});
+/// let call = RuleCall::new("pay", args.as_object().unwrap());
+/// let entry = strict.journal_entry(&call, &strict.decide(&call));
+///
+/// assert!(replay([&entry], &strict).changes.is_empty());
+/// let wide = load("version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'")?;
+/// assert!(replay([&entry], &wide).widens());
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
+#[must_use]
+pub fn replay<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>, rules: &Rules) -> Replayed {
+    let mut replayed = Replayed::default();
+    for entry in entries {
+        // An entry with another word for its decision is compared as if it had been denied: any other result is shown.
+        let from = entry.decision().unwrap_or(ToolDecision::Deny);
+        replayed.add(&entry.call(), from, rules);
+    }
+    replayed
+}
+
+/// Decides about calls under two versions of rules.
+#[must_use]
+pub fn compare<'c>(
+    calls: impl IntoIterator<Item = RuleCall<'c>>,
+    old: &Rules,
+    new: &Rules,
+) -> Replayed {
+    let mut replayed = Replayed::default();
+    for call in calls {
+        replayed.add(&call, old.decide(&call).decision(), new);
+    }
+    replayed
+}

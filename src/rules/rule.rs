@@ -1,0 +1,311 @@
+//! One rule of a file, and how it is read.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use toml::de::{DeTable, DeValue};
+
+use super::condition::{Condition, Field};
+use super::condition_format::{Place, conditions};
+use super::document::{Item, boolean, count, entries, object, string, strings, table};
+use super::source::Source;
+use super::tool_pattern::ToolPattern;
+use crate::args::Args;
+use crate::decision::ToolDecision;
+
+/// The keys of a rule, with what the JSON Schema of the file says about them.
+pub(super) const KEYS: &[(&str, &str)] = &[
+    ("id", "The name of the rule in questions, denials and logs. Keep it when the rule is edited."),
+    ("allow", "The tools whose calls the rule allows."),
+    ("ask", "The tools about whose calls the rule asks."),
+    ("deny", "The tools whose calls the rule denies."),
+    ("where", "Conditions on the arguments, all of which have to hold."),
+    ("except", "Calls that the rule does not speak about: all of these conditions hold."),
+    ("reason", "What a person, or the model, is told. `{field}` stands for an argument."),
+    ("every_time", "No answer in advance applies to the question."),
+    ("at_most", "How many calls the rule may speak about in a span of time."),
+];
+
+/// A limit on how many calls a rule speaks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AtMost {
+    pub(super) calls: u32,
+    pub(super) within: Duration,
+    pub(super) otherwise: ToolDecision,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rule {
+    pub(super) id: String,
+    pub(super) effect: ToolDecision,
+    pub(super) tools: Vec<ToolPattern>,
+    /// Conditions on the whole call, and those on each command of a shell text.
+    pub(super) whole: Vec<Condition>,
+    pub(super) commands: Vec<Condition>,
+    pub(super) exceptions: Vec<Vec<Condition>>,
+    pub(super) reason: Option<String>,
+    pub(super) every_time: bool,
+    pub(super) at_most: Option<AtMost>,
+    pub(super) line: usize,
+    pub(super) span: Range<usize>,
+    /// The digest of what the rule means, without its reason.
+    pub(super) digest: String,
+}
+
+impl Rule {
+    /// Reads a rule. Problems are added to the source.
+    pub(super) fn read(source: &mut Source, item: &Item<'_>) -> Option<Self> {
+        let found = table(source, "a rule", item)?;
+        let known = |key: &str| KEYS.iter().any(|(name, _)| *name == key);
+        for (key, span, _) in entries(found) {
+            if !known(key) {
+                source.problem(&span, unknown(key));
+            }
+        }
+        let id = Self::id(source, found, &item.span())?;
+        let (effect, tools) = Self::effect(source, found, &item.span(), &id)?;
+        let allows = effect == ToolDecision::Allow;
+        let of = |name: &str| {
+            entries(found).find(|(key, ..)| *key == name).map(|(_, span, item)| (span, item))
+        };
+        let where_ = of("where")
+            .map(|(_, item)| conditions(source, item, Place { allows, exception: false }));
+        let exceptions = of("except").map(|(_, item)| Self::exceptions(source, item, allows));
+        let reason =
+            of("reason").and_then(|(_, item)| string(source, "`reason`", item)).map(str::to_owned);
+        let every_time =
+            of("every_time").and_then(|(_, item)| boolean(source, "`every_time`", item));
+        if let (Some((span, _)), Some(true)) = (of("every_time"), every_time)
+            && effect != ToolDecision::Ask
+        {
+            source.problem(
+                &span,
+                "`every_time` is about questions, so only a rule with `ask` has it",
+            );
+        }
+        let at_most = of("at_most").and_then(|(span, item)| at_most(source, &span, item, effect));
+        let (commands, whole) =
+            where_.unwrap_or_default().into_iter().partition(Condition::is_of_commands);
+        let (line, _) = source.place(item.span().start);
+        let Some(digest) = digest(found) else {
+            source.problem(
+                &item.span(),
+                format!("the rule `{id}` has a number that is too large, or none"),
+            );
+            return None;
+        };
+        let rule = Self {
+            digest,
+            id,
+            effect,
+            tools,
+            whole,
+            commands,
+            exceptions: exceptions.unwrap_or_default(),
+            reason,
+            every_time: every_time.unwrap_or_default(),
+            at_most,
+            line,
+            span: item.span(),
+        };
+        rule.check(source);
+        Some(rule)
+    }
+
+    fn id(source: &mut Source, found: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+        let Some((_, _, item)) = entries(found).find(|(key, ..)| *key == "id") else {
+            source.problem(span, "a rule needs an `id`");
+            return None;
+        };
+        let id = string(source, "`id`", item)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        if id.is_empty() || id.len() > 100 || !id.chars().all(plain) {
+            source.problem(
+                &item.span(),
+                "an `id` has 1 to 100 letters, digits, `-`, `_`, `.` or `/`",
+            );
+            return None;
+        }
+        Some(id.to_owned())
+    }
+
+    fn effect(
+        source: &mut Source,
+        found: &DeTable<'_>,
+        span: &Range<usize>,
+        id: &str,
+    ) -> Option<(ToolDecision, Vec<ToolPattern>)> {
+        let kinds = [
+            ("allow", ToolDecision::Allow),
+            ("ask", ToolDecision::Ask),
+            ("deny", ToolDecision::Deny),
+        ];
+        let mut given = kinds.iter().filter_map(|(name, effect)| {
+            entries(found)
+                .find(|(key, ..)| key == name)
+                .map(|(key, span, item)| (key, span, item, *effect))
+        });
+        let Some((name, _, item, effect)) = given.next() else {
+            source.problem(
+                span,
+                format!(
+                    "the rule `{id}` needs `allow`, `ask` or `deny` with the tools it is about"
+                ),
+            );
+            return None;
+        };
+        if let Some((second, span, ..)) = given.next() {
+            source.problem(
+                &span,
+                format!("the rule `{id}` has `{name}` and `{second}`: make it two rules"),
+            );
+            return None;
+        }
+        let mut tools = Vec::new();
+        for (text, span) in strings(source, &format!("`{name}`"), item) {
+            match ToolPattern::parse(text) {
+                Ok(pattern) => tools.push(pattern),
+                Err(problem) => source.problem(&span, problem),
+            }
+        }
+        (!tools.is_empty()).then_some((effect, tools))
+    }
+
+    fn exceptions(source: &mut Source, item: &Item<'_>, allows: bool) -> Vec<Vec<Condition>> {
+        let place = Place { allows, exception: true };
+        match item.get_ref() {
+            DeValue::Array(items) => {
+                items.iter().map(|item| conditions(source, item, place)).collect()
+            }
+            _ => vec![conditions(source, item, place)],
+        }
+    }
+
+    /// Checks what only the whole rule shows.
+    fn check(&self, source: &mut Source) {
+        if self.effect != ToolDecision::Allow {
+            return;
+        }
+        let mut fields: Vec<&Field> =
+            self.commands.iter().map(|condition| &condition.field).collect();
+        fields.dedup();
+        if fields.len() > 1 {
+            source.problem(
+                &self.span,
+                format!(
+                    "the rule `{}` has conditions on the commands of two fields: make it two rules",
+                    self.id
+                ),
+            );
+        }
+    }
+
+    /// The field that holds the commands which the rule is about.
+    pub(super) fn command_field(&self) -> Option<&[String]> {
+        self.commands.iter().find_map(|condition| match &condition.field {
+            Field::Named(path) => Some(path.as_slice()),
+            Field::AnyPath => None,
+        })
+    }
+}
+
+pub(super) fn unknown(key: &str) -> String {
+    let similar = |(name, _): &&(&str, &str)| strsim::jaro(name, key) > 0.8;
+    match KEYS.iter().find(similar) {
+        Some((near, _)) => format!("a rule has no `{key}`: is `{near}` meant?"),
+        None => {
+            let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+            format!("a rule has no `{key}`; it has {}", known.join(", "))
+        }
+    }
+}
+
+fn at_most(
+    source: &mut Source,
+    span: &Range<usize>,
+    item: &Item<'_>,
+    effect: ToolDecision,
+) -> Option<AtMost> {
+    let found = table(source, "`at_most`", item)?;
+    let (mut calls, mut within, mut otherwise) = (None, None, Some(ToolDecision::Ask));
+    if effect == ToolDecision::Ask {
+        otherwise = Some(ToolDecision::Deny);
+    }
+    for (key, span, item) in entries(found) {
+        match key {
+            "calls" => calls = count(source, "`calls`", item),
+            "within" => {
+                let text = string(source, "`within`", item)?;
+                within = duration(text);
+                if within.is_none() {
+                    source.problem(&item.span(), "a span of time is a number with `s`, `m`, `h` or `d`, such as `90s` or `24h`");
+                }
+            }
+            "else" => {
+                otherwise = match string(source, "`else`", item)? {
+                    "ask" => Some(ToolDecision::Ask),
+                    "deny" => Some(ToolDecision::Deny),
+                    _ => None,
+                };
+                if otherwise.is_none_or(|it| it <= effect) {
+                    source.problem(
+                        &item.span(),
+                        "`else` has to be stricter than the rule: `ask` or `deny`",
+                    );
+                    return None;
+                }
+            }
+            _ => source.problem(
+                &span,
+                format!("`at_most` has `calls`, `within` and `else`, and no `{key}`"),
+            ),
+        }
+    }
+    if effect == ToolDecision::Deny {
+        source.problem(span, "a rule with `deny` needs no `at_most`: it allows no call");
+        return None;
+    }
+    match (calls, within, otherwise) {
+        (Some(calls), Some(within), Some(otherwise)) => Some(AtMost { calls, within, otherwise }),
+        _ => {
+            source.problem(
+                span,
+                "`at_most` needs `calls` and `within`, such as `{ calls = 5, within = \"1h\" }`",
+            );
+            None
+        }
+    }
+}
+
+/// A span of time such as `90s`, `15m`, `24h` or `7d`, of at most a year.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let number: u64 = text.get(..text.len() - 1)?.trim().parse().ok()?;
+    let seconds = number.checked_mul(unit)?;
+    (1..=366 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
+}
+
+/// The digest of a rule's meaning: every key except the reason, in a canonical order.
+fn digest(found: &DeTable<'_>) -> Option<String> {
+    let mut map = object(found)?;
+    map.remove("reason");
+    Some(digest_of(map))
+}
+
+pub(super) fn digest_of(map: Map<String, Value>) -> String {
+    hex_digest(Args::from(map).to_string().as_bytes())
+}
+
+pub(super) fn hex_digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

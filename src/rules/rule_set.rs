@@ -1,0 +1,101 @@
+//! All files that are in force together, indexed by tool.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::call::RuleCall;
+use super::rule::{Rule, digest_of};
+use super::rule_file::RuleFile;
+use super::tool_pattern::ToolPattern;
+use crate::decision::ToolDecision;
+
+/// Files of rules that are evaluated together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RuleSet {
+    files: Vec<RuleFile>,
+    /// The rules that name a tool, by its name in lower case: file and rule.
+    named: HashMap<String, Vec<(usize, usize)>>,
+    /// The rules with patterns over names.
+    patterns: Vec<(usize, usize)>,
+    default_allow: bool,
+}
+
+impl RuleSet {
+    pub(super) fn new(files: Vec<RuleFile>) -> Self {
+        let mut named: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+        let mut patterns = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            for (at, rule) in file.rules.iter().enumerate() {
+                let place = (number, at);
+                if rule.tools.iter().all(ToolPattern::is_literal) {
+                    for name in rule.tools.iter().filter_map(ToolPattern::literal) {
+                        let places = named.entry(name.to_lowercase()).or_default();
+                        if !places.contains(&place) {
+                            places.push(place);
+                        }
+                    }
+                } else {
+                    patterns.push(place);
+                }
+            }
+        }
+        let default_allow = files.iter().any(|file| file.default_allow);
+        Self { files, named, patterns, default_allow }
+    }
+
+    pub(super) fn files(&self) -> &[RuleFile] {
+        &self.files
+    }
+
+    pub(super) fn default_allow(&self) -> bool {
+        self.default_allow
+    }
+
+    /// The digest of what all files mean together, in any order.
+    pub(super) fn digest(&self) -> String {
+        let mut all: Vec<String> = self
+            .files
+            .iter()
+            .map(|file| format!("{:?} {} {}", file.layer, file.meaning, file.widens))
+            .collect();
+        all.sort();
+        let mut map = serde_json::Map::new();
+        map.insert("files".into(), all.into());
+        digest_of(map)
+    }
+
+    /// Calls `each` with every rule that names the tool of a call.
+    pub(super) fn candidates(&self, call: &RuleCall<'_>, mut each: impl FnMut(&RuleFile, &Rule)) {
+        let mut speaks = |(file, rule): (usize, usize)| {
+            let Some(file) = self.files.get(file) else { return };
+            let Some(rule) = file.rules.get(rule) else { return };
+            let allows = rule.effect == ToolDecision::Allow;
+            if rule.tools.iter().any(|pattern| pattern.matches(call, allows)) {
+                each(file, rule);
+            }
+        };
+        let tool = folded(call.tool);
+        let named = self.named.get(tool.as_ref());
+        named.into_iter().flatten().for_each(|place| speaks(*place));
+        if let Some(own) = call.own_name().map(folded).filter(|own| *own != tool) {
+            let others = self.named.get(own.as_ref()).into_iter().flatten();
+            others
+                .filter(|place| !named.is_some_and(|named| named.contains(place)))
+                .for_each(|place| speaks(*place));
+        }
+        self.patterns.iter().for_each(|place| speaks(*place));
+    }
+
+    /// Whether a user's file says that the tool of a call only reads.
+    pub(super) fn only_reads(&self, call: &RuleCall<'_>) -> bool {
+        self.files.iter().flat_map(|file| &file.readers).any(|pattern| pattern.matches(call, true))
+    }
+}
+
+/// The name in lower case, without an allocation if it is that already.
+fn folded(name: &str) -> Cow<'_, str> {
+    match name.chars().any(|c| !c.is_ascii() || c.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}

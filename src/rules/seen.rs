@@ -1,0 +1,194 @@
+//! What rules see of one call: fields, places and commands, each computed at most once.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::call::RuleCall;
+use super::command::CommandView;
+use super::engine::Engine;
+use super::paths::{Places, forms, normal};
+
+/// The fields in which tools take the directory that they work in.
+const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
+
+/// The places that one text stands for, and whether the text is a pattern that a shell expands.
+pub(super) type Place = (Result<Vec<PathBuf>, &'static str>, bool);
+
+/// A view of a text that has one, by its field.
+type Views = Vec<(Vec<String>, Option<Rc<CommandView>>)>;
+
+/// One call while it is decided about.
+pub(super) struct Seen<'a> {
+    pub(super) call: RuleCall<'a>,
+    pub(super) engine: &'a Engine,
+    directories: OnceCell<Vec<PathBuf>>,
+    any_paths: OnceCell<Vec<Place>>,
+    views: RefCell<Views>,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(engine: &'a Engine, call: RuleCall<'a>) -> Self {
+        Self {
+            call,
+            engine,
+            directories: OnceCell::new(),
+            any_paths: OnceCell::new(),
+            views: RefCell::new(Vec::new()),
+        }
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.engine.places
+    }
+
+    pub(super) fn field(&self, path: &[String]) -> Option<&'a Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.call.args.get(first)?, |value, name| value.get(name))
+    }
+
+    /// The directory that the call starts in, and the one that an argument names.
+    pub(super) fn directories(&self) -> &[PathBuf] {
+        self.directories.get_or_init(|| {
+            let root = self.places().root();
+            let base =
+                self.call.directory.map_or_else(|| root.to_owned(), |it| normal(&root.join(it)));
+            match self.directory_argument() {
+                Some(named) => vec![normal(&base.join(named)), base],
+                None => vec![base],
+            }
+        })
+    }
+
+    fn directory_argument(&self) -> Option<&'a str> {
+        let given = DIRECTORIES.iter().find_map(|name| self.call.args.get(*name)?.as_str());
+        given.filter(|text| !text.is_empty())
+    }
+
+    /// The places that a text stands for, relative to each directory of the call.
+    pub(super) fn places_of(&self, text: &str) -> Result<Vec<PathBuf>, &'static str> {
+        let mut all = Vec::new();
+        for directory in self.directories() {
+            all.extend(self.places().of(text, directory)?);
+        }
+        Ok(all)
+    }
+
+    /// The folder that a condition names, as it is written and as it is resolved.
+    pub(super) fn target(&self, text: &str) -> Option<Vec<PathBuf>> {
+        let places = self.places();
+        let written = match text {
+            "." | "./" => return Some(vec![places.root().to_owned()]),
+            "~" => places.home()?.to_owned(),
+            _ => match text.strip_prefix("~/") {
+                Some(rest) => places.home()?.join(rest),
+                None => places.root().join(text),
+            },
+        };
+        let written = normal(&written);
+        let mut found = vec![written.clone()];
+        if places.looks()
+            && let Ok(resolved) = std::fs::canonicalize(&written)
+            && resolved != written
+        {
+            found.push(resolved);
+        }
+        Some(found)
+    }
+
+    /// The judgement of the commands in a field. `None` if the field holds no text.
+    pub(super) fn view(&self, field: &[String]) -> Option<Rc<CommandView>> {
+        let known = self
+            .views
+            .borrow()
+            .iter()
+            .find(|(name, _)| name == field)
+            .map(|(_, view)| view.clone());
+        if let Some(known) = known {
+            return known;
+        }
+        let view = self.field(field).and_then(Value::as_str).map(|text| {
+            let given = self.directory_argument().map(Cow::Borrowed);
+            let start = self.call.directory.map(|directory| directory.to_string_lossy());
+            let directory = match (start, given) {
+                (Some(start), Some(given)) => Some(Cow::Owned(
+                    Path::new(&*start).join(&*given).to_string_lossy().into_owned(),
+                )),
+                (start, given) => given.or(start),
+            };
+            let is_root =
+                |it: &Cow<'_, str>| self.places().root().join(&**it) == self.places().root();
+            let directory = directory.filter(|it| !is_root(it));
+            Rc::new(CommandView::new(self.engine, text, directory.as_deref()))
+        });
+        self.views.borrow_mut().push((field.to_vec(), view.clone()));
+        view
+    }
+
+    /// The view of the shell text, if the tool is a shell.
+    pub(super) fn shell(&self) -> Option<Rc<CommandView>> {
+        let field = self.engine.shell_field(&self.call)?;
+        self.view(&[field.to_owned()])
+    }
+
+    /// The places that any string of the arguments stands for, at any depth, and any operand of a command.
+    pub(super) fn any_paths(&self) -> &[Place] {
+        self.any_paths.get_or_init(|| {
+            let mut found = Vec::new();
+            for value in self.call.args.values() {
+                self.strings(value, &mut found);
+            }
+            if let Some(view) = self.shell() {
+                for (text, directory) in view.operands() {
+                    let is_glob = text.contains(['*', '?', '[']);
+                    for form in forms(&text) {
+                        self.add(&form, &directory, is_glob, &mut found);
+                    }
+                }
+                for word in view.raw_words() {
+                    for form in forms(&word) {
+                        for directory in self.directories() {
+                            self.add(&form, directory, form.contains(['*', '?', '[']), &mut found);
+                        }
+                    }
+                }
+            }
+            found
+        })
+    }
+
+    fn strings(&self, value: &Value, found: &mut Vec<Place>) {
+        match value {
+            Value::String(text) => {
+                for form in forms(text) {
+                    for directory in self.directories() {
+                        self.add(&form, directory, false, found);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.strings(item, found)),
+            Value::Object(map) => {
+                for (name, value) in map {
+                    self.add(name, self.places().root(), false, found);
+                    self.strings(value, found);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn add(&self, text: &str, directory: &Path, is_glob: bool, found: &mut Vec<Place>) {
+        // What cannot be the path of a file is none.
+        if text.is_empty() || text.len() > 4096 || text.contains('\0') {
+            return;
+        }
+        let place = (self.places().of(text, directory), is_glob);
+        // Comparing with all of very many would take too long.
+        if found.len() > 256 || !found.contains(&place) {
+            found.push(place);
+        }
+    }
+}

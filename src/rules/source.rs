@@ -1,0 +1,89 @@
+//! Reads the text of a file of rules, and finds lines and columns in it.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{Problem, RulesError};
+
+/// The largest file that is read, in bytes.
+const MAX_FILE: u64 = 4 * 1024 * 1024;
+
+/// The text of a file, and the problems that were found in it.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file: Arc<str>,
+    pub(super) text: Arc<str>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Source {
+    pub(super) fn new(file: &str, text: &str) -> Self {
+        let starts =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(starts).collect();
+        Self { file: file.into(), text: text.into(), lines, problems: Vec::new() }
+    }
+
+    /// Line and column of a byte, both counted from 1.
+    pub(super) fn place(&self, at: usize) -> (usize, usize) {
+        let line = self.lines.partition_point(|start| *start <= at).max(1);
+        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let before = self.text.get(start..at).unwrap_or_default();
+        (line, before.chars().count() + 1)
+    }
+
+    pub(super) fn problem(&mut self, span: &Range<usize>, text: impl Into<String>) {
+        let (line, column) = self.place(span.start);
+        self.problems.push(Problem {
+            file: Arc::clone(&self.file),
+            line,
+            column,
+            text: text.into(),
+        });
+    }
+
+    /// The problems as an error; `Ok` if there are none.
+    pub(super) fn checked(&self) -> Result<(), RulesError> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        let mut problems = self.problems.clone();
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        Err(RulesError { problems })
+    }
+}
+
+/// Reads a file of rules. Only regular files of a reasonable size are read.
+pub(super) fn read(path: &Path) -> Result<String, RulesError> {
+    let name = path.display().to_string();
+    let fails = |what: String| RulesError::new(&name, what);
+    // Looked at before it is opened: opening a pipe or a device may wait or have an effect.
+    let metadata =
+        std::fs::metadata(path).map_err(|error| fails(format!("cannot be read: {error}")))?;
+    if !metadata.is_file() {
+        return Err(fails("is not a regular file, so that no rules can be read from it".into()));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| fails(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fails(format!(
+            "is larger than {MAX_FILE} bytes: split the rules into several files"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let text =
+            String::from_utf8_lossy(error.as_bytes().get(..good).unwrap_or_default()).into_owned();
+        let source = Source::new(&name, &text);
+        let (line, column) = source.place(good);
+        let text = "is not UTF-8 from here on".to_owned();
+        RulesError { problems: vec![Problem { file: source.file, line, column, text }] }
+    })
+}

@@ -1,0 +1,89 @@
+//! Patterns over the identity of a tool: the MCP server or the toolset it belongs to, and its name.
+
+use super::call::RuleCall;
+use super::glob::{Glob, MAX_PATTERN, is_pattern};
+
+/// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`; each part may have `*` and `?`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToolPattern {
+    source: Origin,
+    name: Glob,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origin {
+    /// None is named.
+    Any,
+    Toolset(Glob),
+    Server(Glob),
+}
+
+impl ToolPattern {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_PATTERN {
+            return Err(format!("a pattern has at most {MAX_PATTERN} bytes"));
+        }
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return Err("a tool is named by `name`, `set:ID/name` or `mcp:SERVER/name`".into());
+        }
+        let (source, name) = match text.split_once(':') {
+            Some((kind @ ("mcp" | "set"), rest)) => match rest.split_once('/') {
+                Some((source, name)) if !source.is_empty() && !name.is_empty() => match kind {
+                    "mcp" => (Origin::Server(Glob::new(source)), name),
+                    _ => (Origin::Toolset(Glob::new(source)), name),
+                },
+                _ => {
+                    return Err(format!(
+                        "`{text}` has no tool: write `{kind}:{rest}/*` for all tools"
+                    ));
+                }
+            },
+            Some(_) => {
+                return Err(format!(
+                    "`{text}` names no tool: conditions on arguments belong into `where`"
+                ));
+            }
+            None => (Origin::Any, text),
+        };
+        if name.contains(['(', ')']) {
+            return Err(format!(
+                "`{text}` names no tool: conditions on arguments belong into `where`"
+            ));
+        }
+        Ok(Self { source, name: Glob::new(name), text: text.to_owned() })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name, if only one tool name matches.
+    pub(super) fn literal(&self) -> Option<&str> {
+        self.name.literal()
+    }
+
+    pub(super) fn is_every_tool(&self) -> bool {
+        self.name.text() == "*"
+    }
+
+    /// Whether the pattern speaks about the tool of a call. A pattern without a source, in a rule that allows, is not
+    /// about tools of MCP servers: a server names its tools as it likes.
+    pub(super) fn matches(&self, call: &RuleCall<'_>, allows: bool) -> bool {
+        let source = match &self.source {
+            Origin::Any => !allows || call.server_name().is_none(),
+            Origin::Toolset(set) => call.toolset_id().is_some_and(|id| set.matches(id)),
+            Origin::Server(server) => call.server_name().is_some_and(|name| {
+                if allows { server.matches(name) } else { server.matches_folded(name) }
+            }),
+        };
+        let named = |name: &str| {
+            if allows { self.name.matches(name) } else { self.name.matches_folded(name) }
+        };
+        source && (named(call.tool) || call.own_name().is_some_and(named))
+    }
+
+    pub(super) fn is_literal(&self) -> bool {
+        !is_pattern(self.name.text())
+    }
+}

@@ -1,0 +1,135 @@
+//! Patterns of file names: whether a pattern may match a name that holds secrets.
+
+use super::names::names;
+
+/// One piece of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GlobPart {
+    /// Any number of characters.
+    Any,
+    /// One character of several.
+    One,
+    /// This character, in lower case.
+    Is(char),
+}
+
+/// Whether a text has characters that make it a pattern.
+pub(super) fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// Whether a pattern could match the name of a secret, and is specific enough that this is likely intended: `*.pem` and
+/// `.e*`, but not `*` and `*.json`.
+pub(super) fn may_be_secret(glob: &str) -> bool {
+    glob.split('/').filter(|part| is_glob(part)).any(|part| {
+        let pieces = pieces(part);
+        let letters = pieces.iter().filter(|piece| matches!(piece, GlobPart::Is(_))).count();
+        let begins = pieces.first().is_some_and(|piece| *piece != GlobPart::Any);
+        if letters < 2 && !part.starts_with('.') {
+            return false;
+        }
+        let ending = |ending: &str| {
+            is_about_ending(&pieces, ending)
+                && meets(&pieces, &[&[GlobPart::Any][..], &literal(ending)].concat())
+        };
+        let named = |name: &str| {
+            let usual = names("usual endings").iter().any(|ending| name.ends_with(ending));
+            (begins || !usual) && meets(&pieces, &literal(name))
+        };
+        names("secret files").iter().any(|name| named(name))
+            || names("secret folders").iter().any(|name| named(name))
+            || [".env.local", ".env.production"].iter().any(|name| named(name))
+            || names("secret endings").iter().any(|name| ending(name))
+    })
+}
+
+/// Whether a pattern writes at least a part of an ending: `*.pem`, `*.p?m` and `*.ke*`, but not `v1.*`.
+fn is_about_ending(pieces: &[GlobPart], ending: &str) -> bool {
+    let last = pieces.iter().rev().take_while(|piece| **piece != GlobPart::Any);
+    if last.clone().count() >= 2 && last.clone().any(|piece| matches!(piece, GlobPart::Is(_))) {
+        return true;
+    }
+    let dot = pieces.iter().rposition(|piece| *piece == GlobPart::Is('.'));
+    let after = dot.and_then(|dot| pieces.get(dot..)).unwrap_or_default();
+    let written = after.iter().take_while(|piece| matches!(piece, GlobPart::Is(_))).count();
+    written > 2 && literal(ending).get(..written) == after.get(..written)
+}
+
+/// Whether a name matches a pattern, in which a `[…]` matches any one character.
+pub(super) fn fits(glob: &str, name: &str) -> bool {
+    meets(&pieces(glob), &literal(name))
+}
+
+fn literal(text: &str) -> Vec<GlobPart> {
+    text.chars().map(|c| GlobPart::Is(c.to_ascii_lowercase())).collect()
+}
+
+fn pieces(glob: &str) -> Vec<GlobPart> {
+    let mut pieces = Vec::new();
+    let mut rest = glob;
+    while let Some(next) = rest.chars().next() {
+        rest = rest.get(next.len_utf8()..).unwrap_or_default();
+        pieces.push(match next {
+            '*' => GlobPart::Any,
+            '?' => GlobPart::One,
+            '[' => match after_set(rest) {
+                Some(after) => {
+                    rest = after;
+                    GlobPart::One
+                }
+                None => GlobPart::Is('['),
+            },
+            next => GlobPart::Is(next.to_ascii_lowercase()),
+        });
+    }
+    pieces
+}
+
+/// The text after the `]` of a set whose `[` was read. A `]` right at the beginning belongs to the set, and so do those
+/// of classes (`[:alpha:]`).
+fn after_set(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix(['!', '^']).unwrap_or(text);
+    rest = rest.strip_prefix(']').unwrap_or(rest);
+    loop {
+        if let Some(class) = rest.strip_prefix("[:") {
+            rest = class.split_once(":]")?.1;
+            continue;
+        }
+        let next = rest.chars().next()?;
+        rest = rest.get(next.len_utf8()..)?;
+        if next == ']' {
+            return Some(rest);
+        }
+    }
+}
+
+/// Whether some text matches both patterns.
+fn meets(one: &[GlobPart], other: &[GlobPart]) -> bool {
+    // Row by row: whether the rest of `one` from here and the rest of `other` from each place have a text in common.
+    let mut below: Vec<bool> = (0..=other.len())
+        .map(|at| {
+            other.get(at..).is_some_and(|rest| rest.iter().all(|piece| *piece == GlobPart::Any))
+        })
+        .collect();
+    for mine in one.iter().rev() {
+        let mut row = vec![false; other.len() + 1];
+        let at_end = below.last().copied().unwrap_or_default();
+        if let Some(last) = row.last_mut() {
+            *last = *mine == GlobPart::Any && at_end;
+        }
+        for (at, theirs) in other.iter().enumerate().rev() {
+            let get = |row: &[bool], at: usize| row.get(at).copied().unwrap_or_default();
+            let found = match (mine, theirs) {
+                (GlobPart::Any, _) => get(&below, at) || get(&row, at + 1),
+                (_, GlobPart::Any) => get(&row, at + 1) || get(&below, at),
+                (GlobPart::Is(mine), GlobPart::Is(theirs)) => mine == theirs && get(&below, at + 1),
+                _ => get(&below, at + 1),
+            };
+            if let Some(place) = row.get_mut(at) {
+                *place = found;
+            }
+        }
+        below = row;
+    }
+    below.first().copied().unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! The judgement of lists and pipelines, and of the directories that their commands run in.
+
+use std::path::PathBuf;
+
+use super::commands::{Commands, Join, Pipeline, Stage};
+use super::judgement::{Reason, Verdict};
+use super::simple::{Judging, Lines, Simple};
+
+/// What a pipeline means for the pipelines after it.
+struct Went {
+    directories: Vec<PathBuf>,
+    /// Whether the success of the pipeline means that the directory was changed.
+    certain: bool,
+}
+
+/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
+/// is asked.
+const MAX_DIRECTORIES: usize = 8;
+
+impl Judging<'_> {
+    /// Judges a list of commands that starts in one of these directories.
+    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
+        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
+        // directories so far. After `&&` the previous command succeeded, so only its directories count.
+        let mut all = start.to_vec();
+        let mut succeeded: Option<Vec<PathBuf>> = None;
+        for pipeline in &commands.pipelines {
+            if pipeline.join != Join::And {
+                succeeded = None;
+            }
+            let here = succeeded.clone().unwrap_or_else(|| all.clone());
+            if let Some(Went { directories, certain }) = self.pipeline(pipeline, &here) {
+                for directory in &directories {
+                    if !all.contains(directory) {
+                        all.push(directory.clone());
+                    }
+                }
+                // After `a || cd b &&`, the next pipeline also runs where `a` succeeded and `cd` did not run.
+                succeeded = (certain && pipeline.join != Join::Or).then_some(directories);
+            }
+            if all.len() > MAX_DIRECTORIES {
+                self.ask_last("may run in too many directories");
+                return;
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Went> {
+        let mut lines = Lines::Unknown;
+        let mut went: Option<Went> = None;
+        // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
+        let alone = pipeline.stages.len() == 1 && !pipeline.negated;
+        for stage in &pipeline.stages {
+            match stage {
+                Stage::Simple(command) => {
+                    let left = Simple::new(command, here, lines).judge(self);
+                    lines = left.lines;
+                    if let Some(directories) = left.directories {
+                        went = Some(Went { directories, certain: alone && left.is_cd });
+                    }
+                }
+                Stage::Subshell { commands, redirections } => {
+                    self.list(commands, here);
+                    Simple::redirections_only(redirections, here).judge(self);
+                    lines = Lines::Unknown;
+                }
+            }
+        }
+        went
+    }
+
+    /// Adds an ASK to the last part.
+    pub(super) fn ask_last(&mut self, why: &str) {
+        if let Some(part) = self.parts.last_mut() {
+            part.reasons.push(Reason {
+                verdict: Verdict::Ask,
+                every_time: false,
+                text: why.to_owned(),
+            });
+        }
+    }
+}

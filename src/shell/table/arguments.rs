@@ -1,0 +1,507 @@
+//! The arguments of a program, matched against its entry as the program would parse them.
+
+use super::super::commands::{Word, WordKind};
+use super::entry::{Choice, Entry, Kind, Mark, Place};
+
+/// The arguments of a program, matched.
+#[derive(Debug)]
+pub(in crate::shell) struct Matched<'t, 'w> {
+    /// The entry of the program, or of its sub-command.
+    pub(in crate::shell) entry: &'t Entry,
+    /// The operands and the values of options, in order.
+    pub(in crate::shell) operands: Vec<Argument<'t>>,
+    /// The words of other commands that the program runs.
+    pub(in crate::shell) inner: Vec<(&'t Kind, &'w [Word])>,
+    /// Whether an option makes the command rewrite files.
+    pub(in crate::shell) formats: bool,
+    /// Whether the output consists of paths below the operands.
+    pub(in crate::shell) paths: bool,
+    /// Whether a filter passes on whole lines of its input.
+    pub(in crate::shell) whole_lines: bool,
+    /// Whether paths are separated by NUL, in the output and in the input.
+    pub(in crate::shell) nul: bool,
+    /// Whether the only argument asks for help or the version.
+    pub(in crate::shell) help: bool,
+}
+
+/// An operand, or the value of an option.
+#[derive(Debug)]
+pub(in crate::shell) struct Argument<'t> {
+    pub(in crate::shell) kind: &'t Kind,
+    pub(in crate::shell) word: Word,
+    /// Whether it is the value of an option after the first operand, in a word of its own. Programs that stop at the
+    /// first operand, as those of BSD do, read it as an operand.
+    pub(in crate::shell) late: bool,
+}
+
+/// Why arguments do not match an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::shell) enum Unmatched {
+    Option(String),
+    SubCommand(String),
+    Operand(String),
+    ValueMissing(String),
+    Needs(String),
+    MayBeOption(String),
+}
+
+/// Matches the arguments of a program.
+pub(in crate::shell) fn matched<'t, 'w>(
+    entry: &'t Entry,
+    args: &'w [Word],
+) -> Result<Matched<'t, 'w>, Unmatched> {
+    let mut reading = Reading {
+        entry,
+        operands: Vec::new(),
+        seen: Vec::new(),
+        next: 0,
+        formats: false,
+        inner: Vec::new(),
+        only_operands: false,
+        had_operand: false,
+        option_for_operand: false,
+    };
+    let help = match args {
+        [only] if !entry.is(Mark::NoHelp) => matches!(only.literal(), Some("--help" | "--version")),
+        _ => false,
+    };
+    if !help {
+        reading.all(args)?;
+        reading.check_needs()?;
+    }
+    let entry = reading.entry;
+    let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));
+    let whole_lines = reading.seen.iter().all(|option| {
+        [&entry.lines, &entry.paths, &entry.nul].iter().any(|known| known.contains(option))
+    });
+    Ok(Matched {
+        paths: whole_lines && (entry.is(Mark::Paths) || given(&entry.paths)),
+        whole_lines,
+        nul: given(&entry.nul),
+        entry: reading.entry,
+        operands: reading.operands,
+        inner: reading.inner,
+        formats: reading.formats,
+        help,
+    })
+}
+
+struct Reading<'t, 'w> {
+    entry: &'t Entry,
+    operands: Vec<Argument<'t>>,
+    seen: Vec<String>,
+    /// The index of the next operand in the entry's list.
+    next: usize,
+    formats: bool,
+    inner: Vec<(&'t Kind, &'w [Word])>,
+    /// Whether all remaining words are operands, after `--`.
+    only_operands: bool,
+    had_operand: bool,
+    /// Whether an option has taken the place of the first operand.
+    option_for_operand: bool,
+}
+
+impl<'t, 'w> Reading<'t, 'w> {
+    fn all(&mut self, mut args: &'w [Word]) -> Result<(), Unmatched> {
+        if let Some((first, rest)) = args.split_first()
+            && self.letters(first)
+        {
+            args = rest;
+        }
+        while let Some((word, rest)) = args.split_first() {
+            let from = args;
+            args = rest;
+            let text = word.text.as_str();
+            let passed_on =
+                self.only_operands && self.entry.passes_options_on() && text.starts_with('-');
+            let plus = text.starts_with('+') && self.entry.options.contains_key(text);
+            if !plus && !passed_on && (self.only_operands || !may_be_option(word)) {
+                if self.sub_command(word)? {
+                    continue;
+                }
+                if self.operand(word, from)? {
+                    return Ok(());
+                }
+                self.only_operands |= self.entry.is(Mark::Posix);
+            } else if word.kind == WordKind::Expansion
+                || (word.kind == WordKind::Glob && !text.starts_with('-'))
+            {
+                if !self.entry.is(Mark::Harmless) {
+                    return Err(Unmatched::MayBeOption(word.text.clone()));
+                }
+                self.sub_command(word)?;
+                if self.operand(word, from)? {
+                    return Ok(());
+                }
+            } else if word.kind != WordKind::Literal {
+                return Err(Unmatched::Option(word.text.clone()));
+            } else if text == "--" && !self.only_operands {
+                self.only_operands = true;
+            } else if !self.entry.subs.contains_key(text) || !self.sub_command(word)? {
+                args = self.option(word, rest)?;
+            }
+        }
+        if !self.entry.described {
+            return Err(Unmatched::SubCommand(String::new()));
+        }
+        Ok(())
+    }
+
+    /// Accepts bundled letters without a dash, such as `tf` in `tar tf x.tar`.
+    fn letters(&mut self, word: &Word) -> bool {
+        let known = |letter| self.entry.letters.contains(letter);
+        let found =
+            word.kind == WordKind::Literal && !word.text.is_empty() && word.text.chars().all(known);
+        if found {
+            self.seen.extend(word.text.chars().map(|letter| format!("-{letter}")));
+        }
+        found
+    }
+
+    /// Continues with the entry of a sub-command. Returns whether the word names one.
+    fn sub_command(&mut self, word: &Word) -> Result<bool, Unmatched> {
+        if self.entry.subs.is_empty() || self.next > 0 || self.only_operands {
+            return Ok(false);
+        }
+        match word.literal().and_then(|name| self.entry.subs.get(name)) {
+            Some(sub) => {
+                self.entry = sub;
+                self.seen.clear();
+                Ok(true)
+            }
+            None if !self.had_operand
+                && !self.option_for_operand
+                && !self.entry.opens_with(word) =>
+            {
+                Err(Unmatched::SubCommand(word.text.clone()))
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Matches an operand. Returns whether the remaining words belong to another command.
+    fn operand(&mut self, word: &Word, from: &'w [Word]) -> Result<bool, Unmatched> {
+        let entry = self.entry;
+        let Some(slot) = entry.operands.get(self.next) else {
+            return Err(Unmatched::Operand(word.text.clone()));
+        };
+        if self.is_no_operand(&slot.kind, word) {
+            return Err(Unmatched::Operand(word.text.clone()));
+        }
+        if slot.kind == Kind::Assignment && !word.text.contains('=') {
+            self.next += 1;
+            return self.operand(word, from);
+        }
+        if let Kind::OneOf(_) = &slot.kind
+            && slot.repeats
+            && self.entry.operands.len() > self.next + 1
+            && !is_one_of(&slot.kind, word)
+        {
+            self.next += 1;
+            return self.operand(word, from);
+        }
+        if word.may_split() && !slot.repeats {
+            // The word may become several operands, and so fill the places after this one, too.
+            let later = entry.operands.get(self.next..).unwrap_or_default();
+            let harmless = later.last().is_some_and(|slot| slot.repeats)
+                && later.iter().all(|slot| {
+                    matches!(slot.kind, Kind::Text | Kind::Read | Kind::Local | Kind::List)
+                });
+            if !harmless {
+                return Err(Unmatched::Operand(word.text.clone()));
+            }
+            for slot in later.iter().skip(1) {
+                self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
+            }
+        }
+        if matches!(slot.kind, Kind::Run | Kind::RunAppended) {
+            self.inner.push((&slot.kind, from));
+            return Ok(true);
+        }
+        if !slot.repeats {
+            self.next += 1;
+        }
+        self.had_operand = true;
+        self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
+        Ok(false)
+    }
+
+    /// Whether a word may be more than the operand that it looks like: a file of options (`@file`), a command (`+cmd`),
+    /// or a word that the entry refuses.
+    fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
+        let text = word.text.as_str();
+        let opens = match kind {
+            Kind::Read | Kind::Local | Kind::List => true,
+            Kind::OneOf(words) => {
+                words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
+            }
+            _ => false,
+        };
+        matches!(self.entry.options.get(text), Some(Choice::Refused))
+            || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
+            || opens && word.kind == WordKind::Literal && text.contains('\\')
+    }
+
+    /// Matches an option and its value. Returns the words after them.
+    fn option(&mut self, word: &Word, rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
+        let text = word.text.as_str();
+        let unknown = || Unmatched::Option(text.to_owned());
+        if let Some(choice) = self.entry.options.get(text) {
+            return self.whole(text, choice, rest);
+        }
+        if let Some((name, value)) = text.split_once('=')
+            && let Some(choice) = self.entry.options.get(name)
+        {
+            let from = name.len() + 1;
+            return match choice {
+                Choice::Value(kind, place) => {
+                    self.take(name, kind, *place, word.tail(from), false)?;
+                    Ok(rest)
+                }
+                Choice::Optional(kind) | Choice::Last(kind) => {
+                    self.take(name, kind, Place::Own, word.tail(from), false)?;
+                    Ok(rest)
+                }
+                Choice::Flag if text.starts_with("--") && value == "true" => {
+                    self.seen.push(name.to_owned());
+                    Ok(rest)
+                }
+                // A needed option that is switched off is not given.
+                Choice::Flag if text.starts_with("--") && value == "false" => {
+                    self.seen.push(text.to_owned());
+                    Ok(rest)
+                }
+                Choice::Flag | Choice::Formats | Choice::Refused | Choice::Pair(_) => {
+                    Err(unknown())
+                }
+            };
+        }
+        let number =
+            text.get(1..).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        if number && text.len() > 1 && self.entry.options.contains_key("-#") {
+            self.seen.push("-#".to_owned());
+            return Ok(rest);
+        }
+        if let Some((beginning, choice)) =
+            self.entry.beginnings.iter().find(|(beginning, _)| text.starts_with(beginning))
+        {
+            if matches!(choice, Choice::Refused) {
+                return Err(unknown());
+            }
+            if let Choice::Value(kind, _) | Choice::Optional(kind) = choice {
+                let value = word.tail(beginning.len());
+                self.operands.push(Argument { kind, word: value, late: false });
+            } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
+                return Err(unknown());
+            }
+            self.formats |= matches!(choice, Choice::Formats);
+            self.seen.push(text.to_owned());
+            return Ok(rest);
+        }
+        if text.starts_with("--") {
+            return Err(unknown());
+        }
+        self.bundle(word, rest)
+    }
+
+    /// Matches an option that is the whole word.
+    fn whole(
+        &mut self,
+        name: &str,
+        choice: &'t Choice,
+        rest: &'w [Word],
+    ) -> Result<&'w [Word], Unmatched> {
+        match choice {
+            Choice::Flag | Choice::Optional(_) => self.seen.push(name.to_owned()),
+            Choice::Formats => {
+                self.seen.push(name.to_owned());
+                self.formats = true;
+            }
+            Choice::Refused => return Err(Unmatched::Option(name.to_owned())),
+            Choice::Value(kind @ (Kind::Run | Kind::RunAppended), _) => {
+                self.inner.push((kind, rest));
+                return Ok(&[]);
+            }
+            Choice::Value(kind @ Kind::RunEach, _) => return self.run_each(name, kind, rest),
+            Choice::Last(_) if rest.is_empty() => self.seen.push(name.to_owned()),
+            Choice::Pair(kind) => {
+                let [first, second, rest @ ..] = rest else {
+                    return Err(Unmatched::ValueMissing(name.to_owned()));
+                };
+                if first.may_split() || second.may_split() {
+                    return Err(Unmatched::MayBeOption(second.text.clone()));
+                }
+                self.take(name, &Kind::Text, Place::Own, first.clone(), false)?;
+                self.take(name, kind, Place::Own, second.clone(), false)?;
+                return Ok(rest);
+            }
+            Choice::Value(..) | Choice::Last(_) => {
+                let (kind, place) = match choice {
+                    Choice::Value(kind, place) => (kind, *place),
+                    Choice::Last(kind) => (kind, Place::Own),
+                    _ => return Err(Unmatched::Option(name.to_owned())),
+                };
+                let Some((value, rest)) = rest.split_first() else {
+                    return Err(Unmatched::ValueMissing(name.to_owned()));
+                };
+                if value.may_split() {
+                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                }
+                if place == Place::Own && is_like_option(value) && !is_one_of(kind, value) {
+                    // Where the option is a flag to the program, after all, this is the next option.
+                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                }
+                self.take(name, kind, place, value.clone(), self.had_operand)?;
+                return Ok(rest);
+            }
+        }
+        Ok(rest)
+    }
+
+    /// Takes the words of a command up to `;` or `{} +`.
+    fn run_each(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        rest: &'w [Word],
+    ) -> Result<&'w [Word], Unmatched> {
+        let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+        let ends = |at: usize| {
+            is(rest.get(at), ";")
+                || at > 0 && is(rest.get(at), "+") && is(rest.get(at.saturating_sub(1)), "{}")
+        };
+        let end = (0..rest.len()).find(|at| ends(*at));
+        let parts = end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?)));
+        let Some((words, after)) = parts else {
+            return Err(Unmatched::ValueMissing(name.to_owned()));
+        };
+        if words.iter().any(Word::may_split) {
+            return Err(Unmatched::Operand(name.to_owned()));
+        }
+        self.seen.push(name.to_owned());
+        self.inner.push((kind, words));
+        Ok(after)
+    }
+
+    /// Takes the value of an option.
+    fn take(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        place: Place,
+        word: Word,
+        late: bool,
+    ) -> Result<(), Unmatched> {
+        if place == Place::FirstOperand {
+            if self.had_operand && !self.option_for_operand {
+                // What was taken for the first operand is the second kind of operand.
+                return Err(Unmatched::Option(name.to_owned()));
+            }
+            self.option_for_operand = true;
+            self.next = self.next.max(1);
+        }
+        if self.is_no_operand(kind, &word) {
+            return Err(Unmatched::Operand(word.text));
+        }
+        self.seen.push(name.to_owned());
+        self.operands.push(Argument { kind, word, late });
+        Ok(())
+    }
+
+    /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
+    fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
+        let text = word.text.as_str();
+        let unknown = || Unmatched::Option(text.to_owned());
+        let words = self.entry.is(Mark::Words);
+        for (at, letter) in text.char_indices().skip(1) {
+            let name = format!("-{letter}");
+            let entry = self.entry;
+            let choice = entry.options.get(&name).ok_or_else(unknown)?;
+            let end = at + letter.len_utf8();
+            match choice {
+                Choice::Value(kind, place) if end < text.len() => {
+                    // `-o:FILE` is a way of some compilers.
+                    let colon = matches!(kind, Kind::Output | Kind::Write | Kind::Read)
+                        && text.get(end..).is_some_and(|value| value.starts_with(':'));
+                    let value = word.tail(end + usize::from(colon));
+                    self.take(&name, kind, *place, value, false)?;
+                    return Ok(rest);
+                }
+                Choice::Optional(kind) | Choice::Last(kind) if end < text.len() => {
+                    self.take(&name, kind, Place::Own, word.tail(end), false)?;
+                    return Ok(rest);
+                }
+                _ if words => return Err(unknown()),
+                _ => rest = self.whole(&name, choice, rest)?,
+            }
+        }
+        if text.len() < 2 { Err(unknown()) } else { Ok(rest) }
+    }
+
+    fn check_needs(&self) -> Result<(), Unmatched> {
+        let left = self.entry.operands.get(self.next..).unwrap_or_default();
+        if left.iter().any(|slot| slot.required) {
+            return Err(Unmatched::Needs("its last operand".to_owned()));
+        }
+        for needed in &self.entry.needs {
+            if !needed.iter().any(|option| self.seen.contains(option)) {
+                return Err(Unmatched::Needs(needed.join(" or ")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value looks like an option: a dash and more than a number.
+fn is_like_option(value: &Word) -> bool {
+    let text = value.text.as_str();
+    text.len() > 1
+        && text.starts_with('-')
+        && !text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether the rest of an option that is known by its beginning is a plain word: no path, and nothing that a program
+/// could take for one.
+fn is_plain(rest: &str) -> bool {
+    let path_like = rest.contains("..") || rest.starts_with(['.', '/']);
+    !path_like
+        && rest
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
+}
+
+/// Whether the program may parse the word as an option.
+fn may_be_option(word: &Word) -> bool {
+    let text = word.text.as_str();
+    match word.kind {
+        WordKind::Literal => text.len() > 1 && text.starts_with('-'),
+        WordKind::Tilde | WordKind::Process => false,
+        // `[s]x` matches only names that begin with `s`.
+        WordKind::Glob => {
+            let set = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let fixed = set
+                .is_some_and(|(set, _)| !set.is_empty() && set.chars().all(char::is_alphanumeric));
+            text.starts_with(['-', '*', '?', '[']) && !fixed
+        }
+        WordKind::Expansion => text.starts_with(['-', '$']),
+    }
+}
+
+/// Whether a word is one of the words of [`Kind::OneOf`].
+pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
+    let (Kind::OneOf(words), Some(text)) = (kind, word.literal()) else { return false };
+    is_known_word(words, text)
+}
+
+/// Whether a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation, and `x**` for
+/// `x` and anything.
+pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
+    words.iter().any(|known| match (known.strip_suffix("**"), known.strip_suffix('*')) {
+        (Some(beginning), _) => text.starts_with(beginning),
+        (_, Some(beginning)) => {
+            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain))
+        }
+        _ => known == text,
+    })
+}

@@ -1,0 +1,116 @@
+//! The judgement of programs that run other programs.
+
+use super::commands::{Commands, Word};
+use super::dialect::Dialect;
+use super::judgement::Effect;
+use super::simple::{Judging, Left, Lines, Simple};
+use super::table::{Entry, Kind, Matched};
+
+/// The maximum depth of programs that run programs, and of `sh -c` texts.
+const MAX_DEPTH: usize = 8;
+
+impl Simple<'_> {
+    /// The command that a program runs, with the words that the program puts into it.
+    pub(super) fn matched_inner(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+        (kind, words): (&Kind, &[Word]),
+        left: &mut Left,
+    ) {
+        if *kind == Kind::RunAppended {
+            self.input = match (self.input, matched.nul) {
+                (Lines::NulPaths, true) => Lines::NulPaths,
+                (Lines::Paths, false) => Lines::Paths,
+                _ => Lines::Unknown,
+            };
+        }
+        let replaced = matched.operands.iter().rfind(|one| *one.kind == Kind::Replaced);
+        let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
+            (Kind::RunEach, _) => "{}",
+            (_, Some(replaced)) => replaced,
+            (_, None) => return self.inner(judging, name, kind, words, left),
+        };
+        if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
+            self.ask(format!(
+                "`{name}` runs a program with paths that are not known to be in the workspace"
+            ));
+        }
+        // Each word that is replaced becomes one path; a word that only contains it could become any path.
+        let whole = |word: &Word| word.text == replaced;
+        if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
+            self.ask(format!("`{replaced}` becomes a part of a word"));
+        }
+        let path = |word: &Word| match whole(word) {
+            true => Word { text: "./x".to_owned(), ..word.clone() },
+            false => word.clone(),
+        };
+        let words: Vec<Word> = words.iter().map(path).collect();
+        self.inner(judging, name, kind, &words, left);
+    }
+
+    /// Asks about operands that come from standard input, unless they are known to be harmless paths.
+    pub(super) fn appended(&mut self, name: &str, entry: &Entry) {
+        if !entry.takes_only_harmless() {
+            self.ask(format!("`{name}` gets arguments from its input that may be options"));
+        }
+        match self.input {
+            Lines::NulPaths => {}
+            Lines::Paths if entry.hides_content() => {}
+            Lines::Paths => self.ask(format!(
+                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
+            )),
+            Lines::Unknown => self.ask(format!(
+                "`{name}` gets arguments from its input that are not known to be paths in the workspace"
+            )),
+        }
+    }
+
+    pub(super) fn inner(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        kind: &Kind,
+        words: &[Word],
+        left: &mut Left,
+    ) {
+        if judging.depth >= MAX_DEPTH {
+            return self.ask("programs that run programs are nested too deeply");
+        }
+        let runs = words.first().map(|word| word.text.clone()).unwrap_or_default();
+        self.effects.push(Effect::Wraps(runs));
+        let mut inner = Simple::of_words(words, &[], &self.here, self.input);
+        inner.appended = self.appended || *kind == Kind::RunAppended;
+        inner.wrapped_by = Some(name.to_owned());
+        // Substitutions in these words were judged with the outer command.
+        judging.depth += 1;
+        let inner = inner.judge(judging);
+        judging.depth -= 1;
+        left.lines = inner.lines;
+        // `command cd` changes the directory of this shell, `nohup cd` does not.
+        left.directories = inner.directories;
+    }
+
+    /// Judges the text of a `sh -c`.
+    pub(super) fn shell(&mut self, judging: &mut Judging<'_>, word: &Word) {
+        let program = self.words.iter().find_map(|word| Dialect::of_program(&word.text));
+        let dialect = program.unwrap_or(Dialect::Sh);
+        let Some(text) = word.literal() else {
+            return self.ask("which commands run is known only when they do");
+        };
+        if judging.depth >= MAX_DEPTH {
+            return self.ask("programs that run programs are nested too deeply");
+        }
+        self.effects.push(Effect::Runs(text.to_owned()));
+        judging.depth += 1;
+        match Commands::parse(text, dialect) {
+            Ok(commands) => judging.list(&commands, &self.here),
+            Err(refused) => {
+                judging.list(refused.read(), &self.here);
+                self.ask(format!("runs a text that is not analysed: {refused}"));
+            }
+        }
+        judging.depth -= 1;
+    }
+}

@@ -1,0 +1,229 @@
+//! Previews, as an approver sees them (rules S1, S7).
+
+use serde::Serialize;
+
+use super::field::{Limits, name, window};
+use super::keys::{Rule, names_script};
+use super::mask::masked;
+use super::piece::{Omitted, Piece, Style, counted, elide, left_out};
+use crate::decision::{Change, Preview, PreviewContent, Question};
+
+/// The longest title in a heading, in characters.
+const TITLE: usize = 200;
+/// The longest cell of a table, in characters; a longer one is left out in its middle, with a mark.
+const CELL: usize = 60;
+
+/// A preview, as an approver sees it: what a layer or tool shows of the effects of a call. All texts are safe to print.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PreviewView {
+    /// The layer or tool that made the preview.
+    pub author: String,
+    /// What is shown: the path of a file, for example.
+    pub title: String,
+    /// What a call does to the text of the title, for the difference of two texts.
+    pub change: Option<Change>,
+    /// The author, the title and whether the preview is pinned, as one line.
+    pub heading: String,
+    /// Whether the call is asked about again if the content has changed; otherwise the content changes by itself.
+    pub pinned: bool,
+    /// The lines of the preview; those of a table are its rows, with columns of one width.
+    pub lines: Vec<PreviewLine>,
+    /// The cells of a table, of which the first row names the columns; empty for other previews.
+    pub cells: Vec<Vec<String>>,
+    /// Whether a part of the stored preview is left out of the view; [`Limits::none`] shows it (rule S4).
+    pub left_out: bool,
+    /// How many lines are not stored, so that no surface can show them.
+    pub cut: usize,
+}
+
+/// One line of a preview, with what it means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PreviewLine {
+    /// Whether the line is added, removed or neither.
+    pub sign: PreviewSign,
+    /// The text of the line, without its sign.
+    pub text: String,
+}
+
+/// What a line of a preview means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PreviewSign {
+    /// A line of a text, or one that does not change.
+    Plain,
+    /// A line that the call adds.
+    Added,
+    /// A line that the call removes.
+    Removed,
+    /// The place of the next lines, or a remark such as a missing line break at the end.
+    Remark,
+}
+
+impl PreviewSign {
+    /// The sign as a diff has it: ` `, `+`, `-` or `@`.
+    #[must_use]
+    pub fn char(self) -> char {
+        match self {
+            Self::Plain => ' ',
+            Self::Added => '+',
+            Self::Removed => '-',
+            Self::Remark => '@',
+        }
+    }
+}
+
+/// The previews of all questions, in their order. Equal ones of one author are shown once.
+pub(super) fn views(
+    questions: &[Question],
+    limits: Limits,
+    omitted: &mut Omitted,
+) -> Vec<PreviewView> {
+    let mut out: Vec<PreviewView> = Vec::new();
+    for question in questions {
+        for preview in question.previews() {
+            let pinned = preview
+                .digest()
+                .is_some_and(|digest| question.pins().values().any(|pin| pin == digest));
+            let view = view(preview, pinned, limits, omitted);
+            if !out.contains(&view) {
+                out.push(view);
+            }
+        }
+    }
+    out
+}
+
+fn view(preview: &Preview, pinned: bool, limits: Limits, all: &mut Omitted) -> PreviewView {
+    let mut omitted = Omitted::default();
+    let author = name(preview.author(), limits, &mut omitted);
+    let title = masked(preview.title(), Rule::Place, Style::PLACE.unquoted());
+    let title = omitted.join(&elide(title, limits.chars.max(TITLE)));
+    let rule = limits.treat(rule(preview));
+    let (mut change, mut cells) = (None, Vec::new());
+    let mut lines = match preview.content() {
+        PreviewContent::Diff { change: of, lines } => {
+            change = Some(*of);
+            signed(lines, rule)
+        }
+        PreviewContent::Text { text } => {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            lines_of(text, rule).into_iter().map(|(_, line)| (PreviewSign::Plain, line)).collect()
+        }
+        PreviewContent::Table { columns, rows } => {
+            cells = table(columns, rows, rule, limits, &mut omitted);
+            aligned(&cells).into_iter().map(|row| (PreviewSign::Plain, vec![row])).collect()
+        }
+    };
+    lines =
+        window(lines, limits.lines, |hidden| (PreviewSign::Remark, vec![left_out(hidden, "line")]));
+    let longest = if cells.is_empty() { limits.chars } else { usize::MAX };
+    let mut lines: Vec<_> = lines
+        .into_iter()
+        .map(|(sign, line)| PreviewLine { sign, text: omitted.join(&elide(line, longest)) })
+        .collect();
+    if preview.lines_cut() > 0 {
+        let cut = counted(preview.lines_cut(), "line");
+        let text = format!("\\{{{cut} not stored: the preview is too long}}");
+        lines.push(PreviewLine { sign: PreviewSign::Remark, text });
+    }
+    all.add(omitted.left_out, omitted.masked);
+    let heading = heading(&author, &title, change, pinned);
+    let Omitted { left_out, .. } = omitted;
+    let cut = preview.lines_cut();
+    PreviewView { author, title, change, heading, pinned, lines, cells, left_out, cut }
+}
+
+fn heading(author: &str, title: &str, change: Option<Change>, pinned: bool) -> String {
+    let what = match change {
+        None => "",
+        Some(Change::Created) => ", which is created",
+        Some(Change::Deleted) => ", which is deleted",
+        Some(Change::Changed) => ", which is changed",
+        Some(Change::Unchanged) => ", which stays as it is",
+    };
+    let pin = match pinned {
+        true => "asks again if this changes",
+        false => "may change by itself",
+    };
+    format!("{author} shows {title}{what} ({pin})")
+}
+
+/// What is masked in a preview: nothing in a script (rule S4).
+fn rule(preview: &Preview) -> Rule {
+    let is_script = match preview.content() {
+        PreviewContent::Diff { lines, .. } => {
+            lines.iter().any(|line| line.get(1..).is_some_and(|line| line.starts_with("#!")))
+        }
+        PreviewContent::Text { .. } | PreviewContent::Table { .. } => false,
+    };
+    if is_script || names_script(preview.title()) { Rule::Script } else { Rule::Free }
+}
+
+/// The lines of a stored diff, with their signs.
+fn signed(lines: &[String], rule: Rule) -> Vec<(PreviewSign, Vec<Piece>)> {
+    let split = |line: &String| match line.split_at_checked(1) {
+        Some(("+", text)) => (PreviewSign::Added, text.to_owned()),
+        Some(("-", text)) => (PreviewSign::Removed, text.to_owned()),
+        Some((" ", text)) => (PreviewSign::Plain, text.to_owned()),
+        Some(("\\", text)) => (PreviewSign::Remark, text.trim_start().to_owned()),
+        _ => (PreviewSign::Remark, line.clone()),
+    };
+    let (signs, texts): (Vec<_>, Vec<_>) = lines.iter().map(split).unzip();
+    let sign = |at: usize| signs.get(at).copied().unwrap_or(PreviewSign::Plain);
+    let shown = lines_of(&texts.join("\n"), rule).into_iter();
+    shown.map(|(at, line)| (sign(at), line)).collect()
+}
+
+/// The lines of a text with their numbers, from 0 on. They are masked together, as a key has several lines: those within
+/// a masked key are left out.
+fn lines_of(text: &str, rule: Rule) -> Vec<(usize, Vec<Piece>)> {
+    let mut out: Vec<(usize, Vec<Piece>)> = vec![(0, Vec::new())];
+    let mut chars = text.chars();
+    let mut number = 0;
+    for piece in masked(text, rule, Style::VALUE.unquoted()) {
+        let breaks = chars.by_ref().take(piece.stands_for()).filter(|c| *c == '\n').count();
+        match (&piece, out.last_mut()) {
+            (Piece::Unit(..), _) if breaks > 0 => {
+                out.extend((1..=breaks).map(|more| (number + more, Vec::new())));
+            }
+            (_, Some((_, line))) => line.push(piece),
+            (_, None) => {}
+        }
+        number += breaks;
+    }
+    out
+}
+
+fn line_of(text: &str, rule: Rule) -> Vec<Piece> {
+    masked(text, rule, Style::VALUE.unquoted())
+}
+
+fn table(
+    columns: &[String],
+    rows: &[Vec<String>],
+    rule: Rule,
+    limits: Limits,
+    omitted: &mut Omitted,
+) -> Vec<Vec<String>> {
+    let longest = if limits.chars == usize::MAX { usize::MAX } else { CELL };
+    let mut cell = |text: &String| omitted.join(&elide(line_of(text, rule), longest));
+    let all = std::iter::once(columns).chain(rows.iter().map(Vec::as_slice));
+    all.map(|row| row.iter().map(&mut cell).collect()).collect()
+}
+
+/// The rows of a table as lines, with columns of one width.
+fn aligned(cells: &[Vec<String>]) -> Vec<Piece> {
+    let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns)
+        .map(|at| cells.iter().filter_map(|row| row.get(at)).map(|it| it.chars().count()).max())
+        .map(Option::unwrap_or_default)
+        .collect();
+    let row = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        Piece::Plain(cells.collect::<Vec<_>>().join(" | ").trim_end().to_owned())
+    };
+    cells.iter().map(row).collect()
+}
