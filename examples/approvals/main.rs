@@ -79,7 +79,8 @@ async fn run(cli: Cli) -> Result<(), BoxError> {
     let (decided, stop) = (watch::channel(()).0, told_to_stop());
     let many = if cli.worker { cli.workers.max(1) } else { cli.workers };
     let workers = (many > 0).then(|| {
-        let work = workers::work(agent.clone(), ledger.clone(), many, decided.subscribe(), stop.clone());
+        let work =
+            workers::work(agent.clone(), ledger.clone(), many, decided.subscribe(), stop.clone());
         tokio::spawn(work)
     });
     if !cli.worker {
@@ -143,7 +144,9 @@ fn hosts(address: SocketAddr, more: &[String]) -> Vec<String> {
 fn tell(cli: &Cli, address: SocketAddr, workers: usize) {
     println!("Open http://{address}/ in a browser.\n");
     println!("What to try:");
-    println!("  1. Say that you are ann, and start a demo run (/demo): an agent wants four things.");
+    println!(
+        "  1. Say that you are ann, and start a demo run (/demo): an agent wants four things."
+    );
     println!("  2. Approve one, deny one with a message, change what another one will do.");
     println!(
         "  3. The transfer needs two people who are not ann. Open a private window, and be bob; then be carol."

@@ -362,7 +362,12 @@ impl ServerHandler for Face {
         params: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.beside(&cx, |it| it.resources.is_some(), method::<rmcp::model::ReadResourceRequestMethod>()).await?;
+        self.beside(
+            &cx,
+            |it| it.resources.is_some(),
+            method::<rmcp::model::ReadResourceRequestMethod>(),
+        )
+        .await?;
         let (tool, args) = (READ_RESOURCE.to_owned(), json!({"uri": params.uri}));
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
@@ -383,7 +388,12 @@ impl ServerHandler for Face {
         params: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.beside(&cx, |it| it.prompts.is_some(), method::<rmcp::model::GetPromptRequestMethod>()).await?;
+        self.beside(
+            &cx,
+            |it| it.prompts.is_some(),
+            method::<rmcp::model::GetPromptRequestMethod>(),
+        )
+        .await?;
         let mut args = json!({"name": params.name});
         if let (Some(arguments), Some(map)) = (params.arguments, args.as_object_mut()) {
             map.insert("arguments".to_owned(), Value::Object(arguments));

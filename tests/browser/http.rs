@@ -511,7 +511,8 @@ async fn a_page_of_another_version_decides_nothing() {
     let place = Place::sqlite().await;
     let (_server, ann, ask) = one_ask(&place).await;
     for path in [path(&ask), "/api/decisions".to_owned(), "/api/states".to_owned()] {
-        let request = ann.request(Method::POST, &path).header("countersign-page", "0123456789abcdef");
+        let request =
+            ann.request(Method::POST, &path).header("countersign-page", "0123456789abcdef");
         let (status, refused) = said(request.json(&yes(&ask))).await;
         assert_eq!((status, &refused["error"]), (412, &json!("other_version")), "{path}");
     }
@@ -567,7 +568,9 @@ async fn the_list_is_searched_filtered_and_ordered_by_the_server() {
         assert_eq!((status, &list["total"]), (200, &json!(4)), "{query}: {list}");
         let asks = list["asks"].as_array().unwrap().clone();
         assert_eq!(list["matches"], asks.len(), "{query}");
-        asks.iter().map(|ask| ask["view"]["headline"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        asks.iter()
+            .map(|ask| ask["view"]["headline"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(find("q=invoices+delete").await.len(), 1, "words, in any case and order");
     assert_eq!(find("q=invoices+tmp").await.len(), 0);
@@ -577,8 +580,16 @@ async fn the_list_is_searched_filtered_and_ordered_by_the_server() {
     assert_eq!(find("tool=send_report&requester=bob").await.len(), 1);
     let oldest = find("sort=oldest").await;
     let newest = find("sort=newest").await;
-    assert_eq!((oldest[0].contains("Invoices") || oldest[0].contains("\"x\""), newest.len()), (true, 4));
-    let runs: Vec<_> = ann.get("/api/asks?group=run&sort=newest").await.1["asks"].as_array().unwrap().iter().map(|ask| ask["run"].clone()).collect();
+    assert_eq!(
+        (oldest[0].contains("Invoices") || oldest[0].contains("\"x\""), newest.len()),
+        (true, 4)
+    );
+    let runs: Vec<_> = ann.get("/api/asks?group=run&sort=newest").await.1["asks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ask| ask["run"].clone())
+        .collect();
     assert_eq!((&runs[0] == &runs[1], &runs[2] == &runs[3]), (true, true), "{runs:?}");
     let filters = ann.get("/api/asks").await.1["filters"].clone();
     assert_eq!(filters["tool"]["values"].as_array().unwrap().len(), 2);
@@ -592,7 +603,10 @@ async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
     let (ann, bob) = (Client::of(&server.url, "ann").await, Client::of(&server.url, "bob").await);
-    ann.start("delete_file {\"path\": \"a\"}\ndelete_file {\"path\": \"b\"}\nsend_report {\"to\": \"x\"}").await;
+    ann.start(
+        "delete_file {\"path\": \"a\"}\ndelete_file {\"path\": \"b\"}\nsend_report {\"to\": \"x\"}",
+    )
+    .await;
     let asks = ann.get("/api/asks").await.1["asks"].as_array().unwrap().clone();
     assert_eq!(bob.post(&path(&asks[0]), &yes(&asks[0])).await.0, 200);
     let no = json!({"verdict": "deny", "fingerprint": asks[1]["fingerprint"], "message": "<b>not</b> today"});
@@ -603,7 +617,10 @@ async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
         list["asks"].as_array().unwrap().len()
     };
     assert_eq!((found("").await, found("who=BOB").await, found("answer=deny").await), (2, 1, 1));
-    assert_eq!((found("q=today").await, found("q=yesterday").await, found("to=1").await), (1, 0, 0));
+    assert_eq!(
+        (found("q=today").await, found("q=yesterday").await, found("to=1").await),
+        (1, 0, 0)
+    );
     assert_eq!((found("from=1").await, found("limit=1").await), (2, 1));
     let first = ann.get("/api/history?limit=1").await.1;
     let rest = format!("limit=5&after={}", first["next"].as_str().unwrap());
@@ -613,12 +630,18 @@ async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
     let run = asks[0]["run"].as_str().unwrap();
     let told = ann.get(&format!("/api/runs/{run}")).await.1;
     let parts = told["conversation"]["parts"].as_array().unwrap();
-    assert_eq!((parts[0]["from"].as_str(), told["asks"].as_array().unwrap().len()), (Some("user"), 3));
+    assert_eq!(
+        (parts[0]["from"].as_str(), told["asks"].as_array().unwrap().len()),
+        (Some("user"), 3)
+    );
     assert!(parts.iter().any(|part| part["from"] == "call"), "{told}");
     assert_eq!(ann.get("/api/runs/unknown").await.1["error"], "unknown_run");
 
     let numbers = ann.get("/api/numbers").await.1;
-    assert_eq!((&numbers["waiting"], &numbers["decided"], &numbers["denied_per_mille"]), (&json!(1), &json!(2), &json!(500)));
+    assert_eq!(
+        (&numbers["waiting"], &numbers["decided"], &numbers["denied_per_mille"]),
+        (&json!(1), &json!(2), &json!(500))
+    );
     assert!(numbers["p95_ms"].as_i64() >= numbers["p50_ms"].as_i64(), "{numbers}");
 
     let (status, verified) = ann.post("/api/verify", &json!({})).await;

@@ -9,6 +9,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
 use countersign::mcp::{Guard, Launch, McpError, Server};
+use countersign::rules::Rules;
+use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
 
 use crate::Context;
 use crate::output::{Failure, Output, chain};
@@ -30,6 +32,9 @@ pub(crate) struct GuardArgs {
     /// The name of the server, as people are shown it; by default that of the program or the host
     #[arg(long)]
     name: Option<String>,
+    /// A file of rules; without one, every call is asked about. Several files add up, and the strictest rule wins
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
     /// Where asks and accepted tools are; by default the store of the configuration
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -75,6 +80,12 @@ impl GuardArgs {
             .project(project.to_string_lossy());
         if self.name.is_some() {
             guard = guard.identified_by_name();
+        }
+        if !self.rules.is_empty() {
+            let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
+            let rules =
+                rules.root(&project).load().map_err(|error| Failure::Usage(chain(&error)))?;
+            guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));
         }
         if self.danger_observe {
             guard = guard.danger_observe();

@@ -174,7 +174,7 @@ pub(super) fn times(paid: &AtomicU32) -> u32 {
 pub(super) async fn decide_the_pending(
     ledger: &Ledger,
     who: &str,
-    answer: countersign::ledger::Answer,
+    answer: countersign::deferred::Answer,
 ) {
     let pending =
         ledger.list(Some(countersign::ledger::AskState::Pending), 9).await.unwrap().records;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::mcp::{Guard, Launch, McpToolset, Proposal, serve};
 use countersign::{
     BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,

@@ -12,7 +12,11 @@ fn folder() -> PathBuf {
     let built = std::env::current_exe().unwrap();
     let target = built.ancestors().nth(3).unwrap();
     let folder = target.join("mcp");
-    assert!(folder.join(".installed").exists(), "run `.ci/mcp` first: {} is not complete", folder.display());
+    assert!(
+        folder.join(".installed").exists(),
+        "run `.ci/mcp` first: {} is not complete",
+        folder.display()
+    );
     folder
 }
 
@@ -43,12 +47,22 @@ fn client(home: &Path, command: &[String], given: &Given<'_>) -> Vec<Value> {
     };
     let output = run.arg(told.to_string()).output().unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{} {command:?}: {}", given.mode, String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{} {command:?}: {}",
+        given.mode,
+        String::from_utf8_lossy(&output.stderr)
+    );
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn countersign(home: &Path, words: &[&str]) -> Value {
-    let run = Command::new(program()).args(words).env("HOME", home).env("COUNTERSIGN_STORE", home.join("asks.db")).output().unwrap();
+    let run = Command::new(program())
+        .args(words)
+        .env("HOME", home)
+        .env("COUNTERSIGN_STORE", home.join("asks.db"))
+        .output()
+        .unwrap();
     serde_json::from_slice(&run.stdout).unwrap_or(Value::Null)
 }
 
@@ -62,7 +76,8 @@ fn guarded(name: &str, wait: &str, server: &[String]) -> Vec<String> {
 /// The servers, with a call of each.
 fn servers(home: &Path) -> Vec<(&'static str, Vec<String>, Value)> {
     let folder = folder();
-    let node = |name: &str| folder.join("node_modules/.bin").join(name).to_string_lossy().into_owned();
+    let node =
+        |name: &str| folder.join("node_modules/.bin").join(name).to_string_lossy().into_owned();
     let python = |name: &str| folder.join("venv/bin").join(name).to_string_lossy().into_owned();
     let files = home.join("files");
     std::fs::create_dir_all(&files).unwrap();
@@ -70,9 +85,17 @@ fn servers(home: &Path) -> Vec<(&'static str, Vec<String>, Value)> {
     let files = files.to_string_lossy().into_owned();
     vec![
         ("everything", vec![node("mcp-server-everything")], json!(["echo", {"message": "hi"}])),
-        ("filesystem", vec![node("mcp-server-filesystem"), files.clone()], json!(["read_text_file", {"path": format!("{files}/a.txt")}])),
+        (
+            "filesystem",
+            vec![node("mcp-server-filesystem"), files.clone()],
+            json!(["read_text_file", {"path": format!("{files}/a.txt")}]),
+        ),
         ("memory", vec![node("mcp-server-memory")], json!(["read_graph", {}])),
-        ("time", vec![python("mcp-server-time"), "--local-timezone".into(), "UTC".into()], json!(["convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}])),
+        (
+            "time",
+            vec![python("mcp-server-time"), "--local-timezone".into(), "UTC".into()],
+            json!(["convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}]),
+        ),
     ]
 }
 
@@ -98,7 +121,11 @@ fn other_peoples_clients_and_servers_work_through_the_guard() {
             assert_eq!(through[1]["asked"], 1, "{name} by {mode}");
             let no = Given { mode, answer: Some("decline"), calls: json!([call]) };
             let denied = client(home.path(), &guard, &no);
-            assert!(denied[1]["text"].as_str().unwrap().contains("Denied by ann"), "{name} by {mode}: {}", denied[1]);
+            assert!(
+                denied[1]["text"].as_str().unwrap().contains("Denied by ann"),
+                "{name} by {mode}: {}",
+                denied[1]
+            );
         }
     }
 }
@@ -117,7 +144,19 @@ fn a_client_without_forms_finds_the_decision_of_the_command_line() {
     let ask = countersign(home.path(), &["asks", "list", "--state", "pending"]);
     let id = ask["id"].as_str().unwrap_or_else(|| panic!("{ask}"));
     assert!(text.contains(id), "{text}");
-    let decided = countersign(home.path(), &["asks", "decide", id, "--fingerprint", ask["fingerprint"].as_str().unwrap(), "--as", "bob", "--approve"]);
+    let decided = countersign(
+        home.path(),
+        &[
+            "asks",
+            "decide",
+            id,
+            "--fingerprint",
+            ask["fingerprint"].as_str().unwrap(),
+            "--as",
+            "bob",
+            "--approve",
+        ],
+    );
     assert_eq!(decided["result"], "won", "{decided}");
     assert_eq!(client(home.path(), &guard, &given())[1]["text"], "the text of a");
     assert_ne!(client(home.path(), &guard, &given())[1]["text"], "the text of a", "once");

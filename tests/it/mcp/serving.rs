@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::ledger::{Answer, AskState, Ledger, MemoryStore};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::mcp::{Server, serve};
 use countersign::seal::SealKeys;
 use countersign::{Tools, ToolsExt};
