@@ -131,6 +131,8 @@ pub mod gate;
 #[cfg(feature = "genai")]
 pub mod genai;
 pub mod handler;
+#[cfg(feature = "cli")]
+pub mod hook;
 #[cfg(feature = "inbox")]
 pub mod inbox;
 pub mod layer;

@@ -31,13 +31,14 @@ const FLOORS: &[(&str, u32)] = &[
     ("inbox", 12),
     ("postgres", 12),
     ("shell", 12),
-    ("mcp", 12),
     ("sqlite", 12),
     ("terminal", 12),
     ("testing", 12),
     ("config", 13),
+    ("mcp", 13),
     ("rules", 13),
-    ("docs", 14),
+    ("hook", 14),
+    ("docs", 15),
 ];
 
 fn root() -> PathBuf {

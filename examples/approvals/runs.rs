@@ -8,8 +8,9 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use countersign::Agent;
+use countersign::agent::RunOutput;
 use countersign::inbox::Principal;
-use countersign::{Agent, RunOutput};
 use serde::Deserialize;
 use serde_json::json;
 

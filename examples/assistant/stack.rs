@@ -19,10 +19,11 @@
 
 use std::time::Duration;
 
+use countersign::decision::Preview;
 use countersign::decision::ToolBlocked;
 use countersign::{
-    BoxError, Decision, Preview, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _,
-    Tools, ToolsExt as _, decide_fn,
+    BoxError, Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
+    ToolsExt as _, decide_fn,
 };
 use tower::ServiceBuilder;
 use tower::limit::ConcurrencyLimitLayer;

@@ -159,7 +159,8 @@ impl RunError {
     /// is the run as it was.
     ///
     /// ```
-    /// use countersign::{Error, RunError, SuspendedRun};
+    /// use countersign::agent::RunError;
+    /// use countersign::{Error, SuspendedRun};
     ///
     /// let run = SuspendedRun::from_trusted_history(Vec::new());
     /// let error = RunError::before_start(Error::Ledger("the disk is full".into()), run);

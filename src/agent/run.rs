@@ -143,10 +143,11 @@ impl<'a> Run<'a> {
 
     /// Runs under a lease of the caller, who saves the run ([`saved_by_caller`](Self::saved_by_caller)). Where the
     /// lease is found lost, the run finishes the calls it has started, and ends before its next step with
-    /// [`ErrorKind::RunGoneOn`](crate::ErrorKind::RunGoneOn). The caller renews the lease:
+    /// [`ErrorKind::RunGoneOn`](crate::error::ErrorKind::RunGoneOn). The caller renews the lease:
     ///
     /// ```
-    /// # use countersign::{Agent, RunError, RunResult, SuspendedRun};
+    /// # use countersign::agent::{RunError, RunResult};
+    /// # use countersign::{Agent, SuspendedRun};
     /// # use countersign::ledger::Lease;
     /// # async fn example(agent: &Agent, lease: Lease<SuspendedRun>) -> Result<RunResult, RunError> {
     /// let (run, lease) = lease.take_state();

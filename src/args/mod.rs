@@ -170,7 +170,7 @@ impl Args {
     ///
     /// let (one, two) = (Args::parse(r#"{"a":1,"b":2}"#)?, Args::parse(r#"{"b":2,"a":1}"#)?);
     /// assert!(one.equal(&two));
-    /// # Ok::<(), countersign::ArgsError>(())
+    /// # Ok::<(), countersign::args::ArgsError>(())
     /// ```
     #[must_use]
     pub fn equal(&self, other: &Self) -> bool {

@@ -207,7 +207,8 @@ impl Decision {
     /// content is a pin of the question, unless the content changes by itself (rule S7).
     ///
     /// ```
-    /// use countersign::{Decision, Preview};
+    /// use countersign::decision::Preview;
+    /// use countersign::Decision;
     /// let ask = Decision::ask("writes a file").with_key("write").with_preview(Preview::diff("a.txt", "old\n", "new\n"));
     /// assert!(ask.questions()[0].pins().contains_key("preview of a.txt"));
     /// ```

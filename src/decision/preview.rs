@@ -21,7 +21,7 @@ const DIFF_TIME: Duration = Duration::from_millis(250);
 
 /// What a call would change, or what it is about, for the person who decides: a unified diff, a text or a table (rule
 /// S7). A layer attaches it with [`Decision::with_preview`](super::Decision::with_preview), a tool with
-/// [`Tool::with_preview`](crate::Tool::with_preview). Every surface shows it with its author.
+/// [`Tool::with_preview`](crate::toolset::Tool::with_preview). Every surface shows it with its author.
 ///
 /// A digest of the full content becomes a pin of the question: if the content is another one on the approved pass, the
 /// call is asked about again (rule A1). Content that changes by itself, such as a log, is shown
@@ -31,7 +31,8 @@ const DIFF_TIME: Duration = Duration::from_millis(250);
 /// [cut](Self::lines_cut) cannot be shown in full, so that its call is never approved together with others (rule S4).
 ///
 /// ```
-/// use countersign::{Decision, Preview};
+/// use countersign::decision::Preview;
+/// use countersign::Decision;
 ///
 /// let change = Preview::diff("notes.md", "one\ntwo\n", "one\n2\n");
 /// let ask = Decision::ask("writes a file").with_key("write").with_preview(change);
@@ -97,7 +98,7 @@ impl Preview {
     /// call creates the file, in place of the new content that it deletes the file.
     ///
     /// ```
-    /// use countersign::{Change, Preview, PreviewContent};
+    /// use countersign::decision::{Change, Preview, PreviewContent};
     /// let created = Preview::diff("new.txt", None, "hello\n");
     /// let PreviewContent::Diff { change, lines } = created.content() else { unreachable!() };
     /// assert_eq!((*change, lines.as_slice()), (Change::Created, &["@@ -0,0 +1 @@".to_owned(), "+hello".to_owned()][..]));
@@ -127,7 +128,7 @@ impl Preview {
     /// A text that the call is about.
     ///
     /// ```
-    /// use countersign::Preview;
+    /// use countersign::decision::Preview;
     /// let preview = Preview::text("mail to ann", "Dear Ann,\n…");
     /// assert!(preview.digest().is_some());
     /// ```
@@ -144,7 +145,7 @@ impl Preview {
     /// a file that is deleted. The digest is of the whole text.
     ///
     /// ```
-    /// use countersign::{Preview, PreviewContent};
+    /// use countersign::decision::{Preview, PreviewContent};
     /// let preview = Preview::first_lines("old.log", "one\ntwo\nthree\n", 2);
     /// let PreviewContent::Text { text } = preview.content() else { unreachable!() };
     /// assert_eq!(text, "one\ntwo\n(1 more line)");
@@ -165,7 +166,7 @@ impl Preview {
     /// Rows with a cell for each of these columns: the recipients of a mail, the rows that a statement changes.
     ///
     /// ```
-    /// use countersign::Preview;
+    /// use countersign::decision::Preview;
     /// let preview = Preview::table("transfers", ["to", "euros"], [["ann", "5"], ["bob", "7"]]);
     /// assert_eq!(preview.title(), "transfers");
     /// ```
@@ -213,7 +214,7 @@ impl Preview {
     /// Adds content to the digest that is not shown, such as the bytes of an image of which only the size is.
     ///
     /// ```
-    /// use countersign::Preview;
+    /// use countersign::decision::Preview;
     /// let of = |bytes: &[u8]| Preview::text("logo.png", "an image of 2 bytes").covering(bytes);
     /// assert_ne!(of(&[0, 1]).digest(), of(&[0, 2]).digest());
     /// ```
@@ -229,7 +230,8 @@ impl Preview {
     /// and surfaces say so.
     ///
     /// ```
-    /// use countersign::{Decision, Preview};
+    /// use countersign::decision::Preview;
+    /// use countersign::Decision;
     /// let ask = Decision::ask("rotate the log?").with_preview(Preview::text("app.log", "…").without_pin());
     /// assert!(ask.questions()[0].pins().is_empty());
     /// ```

@@ -27,8 +27,8 @@ use super::principal::Principal;
 use super::query::{ListQuery, offered};
 use super::refused::{Refused, Reply};
 use super::view::{self, Looker};
-use crate::ledger::Millis;
 use super::{files, guard, history, numbers, run};
+use crate::ledger::Millis;
 
 /// How often an event stream says that it is still there.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -181,6 +181,9 @@ async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
         };
         Some((Ok::<_, Infallible>(Bytes::from_static(line.as_bytes())), (bell, stop)))
     });
-    let headers = [(CONTENT_TYPE, "text/event-stream"), (axum::http::HeaderName::from_static("x-accel-buffering"), "no")];
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (axum::http::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
     (headers, Body::from_stream(events)).into_response()
 }

@@ -40,11 +40,16 @@ impl Board {
     }
 
     /// The board with these asks as they are now, and without those of them that are not pending any more.
-    pub(super) fn with(&self, ledger: &Ledger, mut changed: HashMap<String, Option<Record>>) -> Self {
-        let known = self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
-            None => Some(Arc::clone(item)),
-            Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
-        });
+    pub(super) fn with(
+        &self,
+        ledger: &Ledger,
+        mut changed: HashMap<String, Option<Record>>,
+    ) -> Self {
+        let known =
+            self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
+                None => Some(Arc::clone(item)),
+                Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
+            });
         let known: Vec<_> = known.collect();
         let mut items: Vec<_> =
             changed.into_values().flatten().map(|new| Arc::new(Item::of(ledger, new))).collect();
@@ -55,7 +60,8 @@ impl Board {
 
     /// Equal as long as nothing has changed that a page shows.
     pub(super) fn mark(&self) -> Vec<(String, Millis)> {
-        let asks = self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
+        let asks =
+            self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
         asks.chain(self.refused.iter().map(|row| (row.id.clone(), 0))).collect()
     }
 }
@@ -76,7 +82,8 @@ impl Item {
     /// Whether each of the words, in lower case, is in what a page shows of the ask.
     pub(super) fn has(&self, words: &[String]) -> bool {
         let ask = &self.record.ask;
-        let mut text = format!("{}\n{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run(), self.requester);
+        let mut text =
+            format!("{}\n{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run(), self.requester);
         text += &show::json(ask.args());
         for question in ask.questions() {
             text += &format!("\n{}\n{}", question.layer(), question.reason());

@@ -12,7 +12,8 @@ use super::body::Sent;
 use super::principal::Principal;
 use super::refused::{Refused, Reply};
 use crate::args::Args;
-use crate::ledger::{Answer, AskState, Decided, Record};
+use crate::deferred::Answer;
+use crate::ledger::{AskState, Decided, Record};
 use crate::outcome::DeferralKind;
 
 /// How many decisions a request may have.
@@ -24,8 +25,16 @@ const MOST: usize = 500;
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Decision {
     /// Other arguments are a text, so that no digit of a number is lost on the way.
-    Approve { fingerprint: String, args: Option<String>, by: Option<String> },
-    Deny { fingerprint: String, message: String, by: Option<String> },
+    Approve {
+        fingerprint: String,
+        args: Option<String>,
+        by: Option<String>,
+    },
+    Deny {
+        fingerprint: String,
+        message: String,
+        by: Option<String>,
+    },
 }
 
 /// Several decisions.
@@ -128,8 +137,10 @@ pub(super) async fn decide_many(
 fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
     let name = |name: &str| app.ledger.canonical_name(name);
     if by.is_some_and(|by| name(by) != name(who.name())) {
-        let problem =
-            format!("You are {} by now: another person has logged in beside this page.", who.name());
+        let problem = format!(
+            "You are {} by now: another person has logged in beside this page.",
+            who.name()
+        );
         return Err(Refused::forbidden("somebody_else", problem));
     }
     Ok(())

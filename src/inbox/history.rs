@@ -44,7 +44,10 @@ pub(super) async fn history(
 ) -> Reply {
     let wrong = |problem: &str| Refused::bad("bad_request", problem);
     let Query(query) = query.map_err(|_| wrong("The query has another field or value."))?;
-    let after = query.after.as_ref().map(|it| place(it).ok_or_else(|| wrong("`after`: it is no place in the list.")));
+    let after = query
+        .after
+        .as_ref()
+        .map(|it| place(it).ok_or_else(|| wrong("`after`: it is no place in the list.")));
     let (after, words) = (after.transpose()?, words(&query.q)?);
     let by = query.who.as_ref().map(|name| app.ledger.canonical_name(name));
     let settled = app.past.settled(&app.ledger).await?;
@@ -64,7 +67,8 @@ pub(super) async fn history(
     let mut page: Vec<_> = rest.take(limit(query.limit) + 1).collect();
     let more = page.len() > limit(query.limit);
     page.truncate(limit(query.limit));
-    let next = page.last().filter(|_| more).map(|last| format!("{}.{}", last.changed_at, last.ask.id()));
+    let next =
+        page.last().filter(|_| more).map(|last| format!("{}.{}", last.changed_at, last.ask.id()));
     let looker = Looker::new(&app.ledger, &who).await?;
     let asks: Vec<_> = page.iter().map(|record| looker.ask(record)).collect();
     Ok(Json(json!({

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::app::App;
 use super::principal::Principal;
 use super::refused::{Refused, Reply};
+use crate::ledger::LedgerError;
 
 /// How many lines of an export are ready before the client has read those before.
 const AHEAD: usize = 256;
@@ -27,13 +28,14 @@ fn may_audit(who: &Principal) -> Result<(), Refused> {
 /// Replays the log, and compares every row with it.
 pub(super) async fn verify(State(app): State<Arc<App>>, who: Principal) -> Reply {
     may_audit(&who)?;
-    Ok(Json(match app.ledger.verify(&Default::default()).await? {
+    Ok(Json(match app.ledger.verify(&Default::default()).await {
         Ok(verified) => json!({
             "ok": true, "entries": verified.entries, "runs": verified.heads.len(),
         }),
-        Err(broken) => json!({
+        Err(LedgerError::Broken(broken)) => json!({
             "ok": false, "run": broken.run, "seq": broken.seq, "problem": broken.problem,
         }),
+        Err(error) => return Err(error.into()),
     }))
 }
 

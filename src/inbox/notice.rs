@@ -41,7 +41,8 @@ impl Notices {
                 self.tell(id, &Told::of(&item.record, "new"));
             }
         }
-        let gone: Vec<_> = self.pending.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
+        let gone: Vec<_> =
+            self.pending.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
         for id in gone {
             self.expiring.remove(&id);
             if let Ok(Some(record)) = self.ledger.get(&id).await
@@ -60,7 +61,9 @@ impl Notices {
         }
         let Ok(now) = self.ledger.now().await else { return };
         for (id, item) in &self.pending {
-            let Some(left) = item.record.expires_at.map(|at| at.saturating_sub(now)) else { continue };
+            let Some(left) = item.record.expires_at.map(|at| at.saturating_sub(now)) else {
+                continue;
+            };
             for webhook in &self.webhooks {
                 if left <= webhook.lead() && !self.expiring.contains(id) {
                     webhook.tell(id, Told::of(&item.record, "expiring"));

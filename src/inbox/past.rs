@@ -53,7 +53,8 @@ impl Past {
         records.sort_by(|a, b| order(b).cmp(&order(a)));
         let settled = Arc::new(Settled { records, older });
         let until = Instant::now() + (begun.elapsed() * WORTH).min(OLDEST);
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(&settled), until));
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Arc::clone(&settled), until));
         Ok(settled)
     }
 }

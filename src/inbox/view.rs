@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::entry::Entry;
 use super::principal::Principal;
 use crate::call::ToolCall;
-use crate::ledger::{
-    AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote,
-};
+use crate::deferred::Answer;
+use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
 use crate::outcome::Outcome;
 use crate::show::{self, CallView, Limits};
 

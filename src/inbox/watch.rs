@@ -155,7 +155,10 @@ impl Inner {
         let epoch = {
             let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
             // Read by another request, since this one came.
-            if kept.read.is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked)) {
+            if kept
+                .read
+                .is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked))
+            {
                 return Ok(Arc::clone(&kept.board));
             }
             kept.epoch
@@ -185,12 +188,16 @@ impl Inner {
     async fn glance(&self) -> Result<(), LedgerError> {
         let newest = self.ledger.list(Some(AskState::Pending), NEWEST).await?.records;
         let board = self.kept();
-        let known: HashSet<_> = board.items.iter().take(4 * NEWEST as usize).map(|it| it.record.ask.id()).collect();
-        let mut new: Vec<_> = newest.into_iter().filter(|it| !known.contains(it.ask.id())).collect();
+        let known: HashSet<_> =
+            board.items.iter().take(4 * NEWEST as usize).map(|it| it.record.ask.id()).collect();
+        let mut new: Vec<_> =
+            newest.into_iter().filter(|it| !known.contains(it.ask.id())).collect();
         if new.len() == NEWEST as usize {
             self.read().await?;
         } else if !new.is_empty() {
-            self.changed(new.drain(..).map(|record| (record.ask.id().to_owned(), Some(record))).collect());
+            self.changed(
+                new.drain(..).map(|record| (record.ask.id().to_owned(), Some(record))).collect(),
+            );
         }
         Ok(())
     }

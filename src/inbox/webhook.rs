@@ -14,8 +14,9 @@ use sha2::Sha256;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::deferred::Answer;
 use crate::error::BoxError;
-use crate::ledger::{Answer, AskState, Millis, Record};
+use crate::ledger::{AskState, Millis, Record};
 use crate::show;
 
 /// The header that carries the signature.
@@ -129,7 +130,8 @@ impl Webhook {
     #[must_use]
     pub fn verify(secret: &[u8], signature: &str, body: &[u8], now: u64) -> bool {
         let parts = signature.split_once(',');
-        let parts = parts.and_then(|(t, v1)| Some((t.strip_prefix("t=")?, v1.strip_prefix("v1=")?)));
+        let parts =
+            parts.and_then(|(t, v1)| Some((t.strip_prefix("t=")?, v1.strip_prefix("v1=")?)));
         let Some((at, hex)) = parts else { return false };
         let fresh = at.parse().is_ok_and(|at: u64| now.abs_diff(at) <= 300);
         let (Some(sent), Ok(mac)) = (bytes(hex), Hmac::<Sha256>::new_from_slice(secret)) else {
@@ -169,7 +171,12 @@ impl Webhook {
             };
             let host = self.url.host_str().unwrap_or_default();
             if attempt == ATTEMPTS {
-                tracing::error!(host, problem, asks = events.len(), "a webhook message is given up");
+                tracing::error!(
+                    host,
+                    problem,
+                    asks = events.len(),
+                    "a webhook message is given up"
+                );
                 return;
             }
             tracing::warn!(host, problem, attempt, ?pause, "a webhook message is sent again");
@@ -179,7 +186,8 @@ impl Webhook {
     }
 
     async fn post(&self, id: &str, body: &str) -> Result<reqwest::StatusCode, reqwest::Error> {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+        let at =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
         let mac = over(self.mac.clone(), &at, body.as_bytes()).finalize().into_bytes();
         let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
         let request = self.client.post(self.url.clone()).body(body.to_owned());
@@ -224,7 +232,10 @@ impl Told {
         let agent = ask.path().rsplit_once('/').map_or("", |(agent, _)| agent);
         let (tool, agent) = (name(ask.tool()), name(agent));
         let requester = ask.principal().map(name);
-        let by = record.decision.as_ref().map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
+        let by = record
+            .decision
+            .as_ref()
+            .map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
         let came = match (&record.decision, record.state) {
             (_, AskState::Pending) => None,
             (Some(decision), _) => Some(match decision.answer {
@@ -325,7 +336,8 @@ impl Events {
         let mut blocks = vec![plain(&title)];
         let mut data = json!({"delivery": id});
         for (what, kind) in kinds() {
-            let mut lines: Vec<_> = kind.named.iter().map(|(_, told)| format!("• {}", told.line)).collect();
+            let mut lines: Vec<_> =
+                kind.named.iter().map(|(_, told)| format!("• {}", told.line)).collect();
             if kind.count > kind.named.len() {
                 lines.push(format!("and {} more", kind.count - kind.named.len()));
             }

@@ -37,7 +37,8 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// Without layers, every call is asked about.
 ///
 /// ```no_run
-/// use countersign::{Decision, ToolsExt, ToolMiddlewareExt, decide_fn, mcp::{Guard, Launch}};
+/// use countersign::mcp::{Guard, Launch};
+/// use countersign::{Decision, ToolsExt, ToolMiddlewareExt, decide_fn};
 /// use countersign::ledger::{Ledger, MemoryStore};
 ///
 /// # async fn run() -> Result<(), countersign::mcp::McpError> {

@@ -268,7 +268,8 @@ impl ToolMiddleware for PinLayer {
 /// A set of tools that a server offers and a person has to accept, or has decided about.
 ///
 /// ```
-/// use countersign::{ledger::{Ledger, MemoryStore}, mcp::Proposal};
+/// use countersign::ledger::{Ledger, MemoryStore};
+/// use countersign::mcp::Proposal;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let ledger = Ledger::new(MemoryStore::new());

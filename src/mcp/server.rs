@@ -61,7 +61,8 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
 /// runs, so that one approval runs one call, also over several servers on one store.
 ///
 /// ```no_run
-/// use countersign::{FunctionToolset, ToolsExt, mcp, ledger::{Ledger, MemoryStore}};
+/// use countersign::ledger::{Ledger, MemoryStore};
+/// use countersign::{FunctionToolset, ToolsExt, mcp};
 ///
 /// # async fn run() -> Result<(), mcp::McpError> {
 /// let tools = FunctionToolset::new().approval_required();

@@ -332,7 +332,7 @@ impl Shared {
             Ok(report) => report,
             Err(error) => {
                 self.settle(waiting, Some(error.report())).await;
-                tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call has failed");
+                tracing::error!(target: "countersign::mcp", server = &*self.name, error = %error.error(), "a call has failed");
                 return Reply::Result(Box::new(result::failed(
                     "The call failed with an internal error.",
                 )));

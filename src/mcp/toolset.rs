@@ -49,7 +49,8 @@ const IDEMPOTENCY: &str = "countersign/idempotencyKey";
 /// and a call that is given up is cancelled at the server.
 ///
 /// ```no_run
-/// use countersign::{ToolsExt, Turn, mcp::{Launch, McpToolset}};
+/// use countersign::mcp::{Launch, McpToolset};
+/// use countersign::{ToolsExt, Turn};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let git = McpToolset::connect("git", Launch::command("mcp-server-git").args(["--repository", "."])).await?;

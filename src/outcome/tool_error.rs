@@ -89,7 +89,7 @@ impl ToolError {
             Self::Failed(error) => error.into(),
             Self::ApprovalRequired(error) => error.into(),
             Self::CallDeferred(error) => error.into(),
-            Self::Unknown(error) => error.into(),
+            Self::Unknown(error) => error.message.into(),
             Self::Fatal(error) | Self::Other(error) => error,
         }
     }

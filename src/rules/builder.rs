@@ -188,12 +188,12 @@ impl RulesBuilder {
         }
         let mut classifier = Classifier::new(places.workspace(), Preset::Developer);
         if let Some(programs) = self.programs.clone() {
-            classifier = classifier.programs(programs);
+            classifier = classifier.with_programs(programs);
         }
         if let Some(path) = self.search_path.clone() {
-            classifier = classifier.search_path(path);
+            classifier = classifier.with_search_path(path);
         } else if self.lexical {
-            classifier = classifier.search_path(SearchPath::unchecked());
+            classifier = classifier.with_search_path(SearchPath::unchecked());
         }
         let mut engine = Engine {
             places,
@@ -236,11 +236,11 @@ impl Rules {
 pub(super) fn test_engine(shells: &[ShellField], programs: Option<&Programs>) -> Engine {
     let mut places = Places::lexical(Path::new(preset::TEST_ROOT));
     places.set_home(PathBuf::from(preset::TEST_HOME));
-    let classifier =
-        Classifier::new(places.workspace(), Preset::Developer).search_path(SearchPath::unchecked());
+    let classifier = Classifier::new(places.workspace(), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
     Engine {
         classifier: match programs {
-            Some(programs) => classifier.programs(programs.clone()),
+            Some(programs) => classifier.with_programs(programs.clone()),
             None => classifier,
         },
         places,

@@ -54,7 +54,8 @@ pub(super) struct Settings {
 /// that no rule speaks about is asked about (rule R2). [The file of rules](crate::rules) describes the format.
 ///
 /// ```no_run
-/// use countersign::{FunctionToolset, Rules, ToolMiddlewareExt, ToolsExt};
+/// use countersign::rules::Rules;
+/// use countersign::{FunctionToolset, ToolMiddlewareExt, ToolsExt};
 ///
 /// let rules = Rules::load(["countersign.toml"])?;
 /// let tools = FunctionToolset::new().layered(rules.into_layer());

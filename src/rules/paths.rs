@@ -52,7 +52,7 @@ impl Places {
             shell::Workspace::lexical(&self.root)
         };
         match &self.home {
-            Some(home) => workspace.home(home),
+            Some(home) => workspace.with_home(home),
             None => workspace,
         }
     }

@@ -88,7 +88,7 @@ pub(super) fn word(decision: ToolDecision) -> &'static str {
 ///
 /// ```
 /// use countersign::rules::{RuleCall, Rules};
-/// use countersign::ToolDecision;
+/// use countersign::decision::ToolDecision;
 /// use serde_json::json;
 ///
 /// let rules = Rules::builder().text("mine.toml", r#"

@@ -78,7 +78,8 @@ impl Tool {
     /// about again (rule S7). It must not change anything. If it fails, the person is told so, and sees the error.
     ///
     /// ```
-    /// use countersign::{Preview, ToolError, schemars, tool_fn};
+    /// use countersign::decision::Preview;
+    /// use countersign::{ToolError, schemars, tool_fn};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct WriteFile { path: String, text: String }

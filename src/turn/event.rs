@@ -80,7 +80,7 @@ impl RunEvent {
     /// behind the ids of the calls above it.
     ///
     /// ```
-    /// use countersign::RunEvent;
+    /// use countersign::turn::RunEvent;
     ///
     /// let event = RunEvent::TextDelta { text: "Hi".into() };
     /// assert_eq!(event.call_id("call_1"), "call_1");

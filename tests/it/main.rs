@@ -22,6 +22,8 @@ mod functions;
 #[cfg(feature = "genai")]
 mod genai;
 mod histories;
+#[cfg(feature = "cli")]
+mod hook;
 mod ledger;
 mod levels;
 mod limits;

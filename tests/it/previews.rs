@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use countersign::agent::text;
+use countersign::decision::{Change, Preview, PreviewContent};
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::show::{CallView, Limits, PreviewSign};
 use countersign::{
-    Agent, Change, Decision, DeferredToolRequests, FunctionToolset, Preview, PreviewContent,
-    RunContext, SuspendedTurn, ToolError, ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn,
-    TurnReport, decide_fn, from_fn, schemars, text, tool_fn,
+    Agent, Decision, DeferredToolRequests, FunctionToolset, RunContext, SuspendedTurn, ToolError,
+    ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, TurnReport, decide_fn, from_fn, schemars,
+    tool_fn,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -294,7 +296,7 @@ async fn the_ledger_stores_the_previews() {
     let ledger = Ledger::new(MemoryStore::new());
     let agent =
         Agent::new(Script::calls(write("two\n")), asking(file.tools())).ledger(ledger.clone());
-    let agent = agent.with_output(text().or_deferred());
+    let agent = agent.output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     let listed = ledger.list(None, 10).await.unwrap().records;
     let stored: Vec<_> = listed[0]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions, guard, pins};
+use crate::{asks, completions, guard, hook, pins};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Guard(Box<guard::GuardArgs>),
     /// Show and accept the tools of guarded MCP servers
     Pins(pins::Pins),
+    /// Decide about the tool calls of coding agents
+    Hook(hook::cli::Hook),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

@@ -5,6 +5,7 @@ mod asks;
 mod cli;
 mod completions;
 mod guard;
+mod hook;
 mod output;
 mod pins;
 
@@ -25,6 +26,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
+    if let Command::Hook(hook) = &cli.command
+        && let Some((client, answering)) = hook.command.answering()
+    {
+        hook::answer(client, answering, cli.config);
+    }
     let json = cli.json;
     output::print(run(cli), json)
 }
@@ -46,6 +52,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
             Command::Completions(completions) => Ok(completions.run()),
             Command::Guard(guard) => guard.run(&context).await,
             Command::Pins(pins) => pins.run(&context).await,
+            Command::Hook(hook) => hook.run(&context),
         }
     })
 }

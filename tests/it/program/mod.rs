@@ -1,6 +1,8 @@
 //! The program `countersign`, as a process: its configuration, its files, and what it refuses.
 
 mod configuring;
+mod hooks;
+mod installing;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

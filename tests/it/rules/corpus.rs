@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::ToolDecision;
+use countersign::decision::ToolDecision;
 use countersign::shell::Preset;
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! How rules decide (rule R2): the strictest wins, and nothing that cannot be evaluated allows.
 
-use countersign::ToolDecision::{Allow, Ask, Deny};
+use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use serde_json::json;
 
 use super::{decide, rules, run};

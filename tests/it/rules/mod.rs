@@ -3,8 +3,9 @@
 mod corpus;
 mod deciding;
 
+use countersign::decision::ToolDecision;
 use countersign::rules::{RuleCall, Rules, RulesBuilder, RulesError};
-use countersign::{ToolDecision, shell};
+use countersign::shell;
 use serde_json::{Map, Value, json};
 
 /// Rules from one text, over a workspace that is the same on every machine.

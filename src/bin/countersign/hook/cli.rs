@@ -1,0 +1,94 @@
+//! The command line of `countersign hook`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use countersign::hook::Client;
+
+use super::doctor::Doctor;
+use super::install::{Install, Place};
+
+const STATUSES: &str = "\
+A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout.
+`countersign hook install CLIENT` configures the client to do so.
+
+Exit statuses of `hook CLIENT`: 0 allowed, or no opinion; 2 denied, with the reason on stderr, too. Every problem is a
+denial: a signal, a store that cannot be used, a payload that cannot be read, too little time.
+Exit statuses of the others: 0 done, or everything is in order; 1 a file cannot be used; 2 bad usage; 3 `doctor` has found
+a problem.";
+
+/// Decide about the tool calls of coding agents: Claude Code, Codex CLI, Gemini CLI, Copilot CLI and opencode.
+#[derive(Args)]
+#[command(after_help = STATUSES)]
+pub(crate) struct Hook {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Answer a hook of Claude Code
+    Claude(Answering),
+    /// Answer a hook of Codex CLI
+    Codex(Answering),
+    /// Answer a hook of Gemini CLI
+    Gemini(Answering),
+    /// Answer a hook of GitHub Copilot CLI
+    Copilot(Answering),
+    /// Answer the plugin in opencode
+    Opencode(Answering),
+    /// Configure a client to call the hook
+    Install(Install),
+    /// Remove the hook from the configuration of a client
+    Uninstall(Place),
+    /// Check that a client has the hook, and obeys it
+    Doctor(Doctor),
+}
+
+/// How a payload on stdin is answered.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Answering {
+    /// The store of asks; by default that of the configuration
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The time limit of the hook in the client's configuration, in seconds; by default the client's own. The answer is
+    /// given shortly before
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) limit: Option<Duration>,
+    /// What an allowed call is answered with: `silent` leaves it to the client's own rules, `grant` answers for them
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) allow: Allow,
+    /// The event that this hook is configured for, for clients whose payloads do not name it
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) event: Option<String>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Allow {
+    #[default]
+    Silent,
+    Grant,
+}
+
+impl Command {
+    /// The client whose payload is answered, with the options.
+    pub(crate) fn answering(&self) -> Option<(Client, &Answering)> {
+        Some(match self {
+            Self::Claude(answering) => (Client::Claude, answering),
+            Self::Codex(answering) => (Client::Codex, answering),
+            Self::Gemini(answering) => (Client::Gemini, answering),
+            Self::Copilot(answering) => (Client::Copilot, answering),
+            Self::Opencode(answering) => (Client::Opencode, answering),
+            Self::Install(_) | Self::Uninstall(_) | Self::Doctor(_) => return None,
+        })
+    }
+}
+
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
+    let limit = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    match limit < Duration::from_millis(100) || limit > Duration::from_secs(30 * 24 * 3600) {
+        true => Err("from 0.1 seconds to 30 days".to_owned()),
+        false => Ok(limit),
+    }
+}

@@ -1,0 +1,99 @@
+//! The one way out of a hook.
+//!
+//! Clients run the tool when a hook dies, is too late, or writes anything but its answer. So the answer is built in
+//! memory and written at once, by the first of: the decision, a panic, a signal, and a thread that watches the time.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use countersign::hook::{Client, HookReply};
+
+/// Writes one answer and ends the process.
+#[derive(Clone)]
+pub(super) struct Exit {
+    client: Client,
+    event: Option<String>,
+    /// Whether a thread writes the answer already.
+    answered: Arc<AtomicBool>,
+}
+
+impl Exit {
+    /// From now on, whatever happens ends in a denial that the client obeys; also when `last` is reached.
+    pub(super) fn guarded(client: Client, event: Option<String>, last: Instant) -> Self {
+        let this = Self { client, event, answered: Arc::default() };
+        let exit = this.clone();
+        std::panic::set_hook(Box::new(move |_| exit.deny("countersign has failed (a panic)")));
+        signals(&this);
+        let exit = this.clone();
+        let watch = thread::Builder::new().name("countersign-watch".to_owned());
+        let watching = watch.spawn(move || {
+            while let Some(left) = last.checked_duration_since(Instant::now()) {
+                thread::sleep(left.max(Duration::from_millis(1)));
+            }
+            exit.deny("countersign could not decide about this call in time")
+        });
+        if watching.is_err() {
+            this.deny("countersign cannot watch the time: no thread can be started");
+        }
+        this
+    }
+
+    /// Writes the answer and ends the process. The first caller counts; any other waits for the end.
+    pub(super) fn end(&self, reply: &HookReply) -> ! {
+        if self.answered.swap(true, Ordering::SeqCst) {
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+        }
+        let told = std::io::stderr().write_all(reply.stderr().as_bytes());
+        let mut stdout = std::io::stdout();
+        let written = stdout.write_all(reply.stdout()).and_then(|()| stdout.flush());
+        let status = match written.and(told) {
+            Ok(()) => reply.status(),
+            Err(_) => 2,
+        };
+        std::process::exit(status.into())
+    }
+
+    fn deny(&self, reason: &str) -> ! {
+        self.end(&HookReply::denial(self.client, self.event.as_deref(), reason))
+    }
+}
+
+/// Answers before a signal ends the process. SIGXFSZ is that of a file that may not grow.
+#[cfg(unix)]
+fn signals(exit: &Exit) {
+    use signal_hook::consts::signal;
+    let caught = [
+        signal::SIGTERM,
+        signal::SIGINT,
+        signal::SIGHUP,
+        signal::SIGQUIT,
+        signal::SIGALRM,
+        signal::SIGUSR1,
+        signal::SIGUSR2,
+        signal::SIGXCPU,
+        signal::SIGXFSZ,
+        signal::SIGVTALRM,
+        signal::SIGPROF,
+    ];
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(caught) else {
+        exit.deny("countersign cannot catch signals");
+    };
+    let exit_on = exit.clone();
+    let thread = thread::Builder::new().name("countersign-signals".to_owned());
+    let waiting = thread.spawn(move || {
+        if signals.forever().next().is_some() {
+            exit_on.deny("countersign was told to end before it had decided");
+        }
+    });
+    if waiting.is_err() {
+        exit.deny("countersign cannot wait for signals: no thread can be started");
+    }
+}
+
+#[cfg(not(unix))]
+fn signals(_: &Exit) {}

@@ -1,0 +1,96 @@
+//! `countersign hook`: one payload in, one answer out.
+
+mod canary;
+pub(crate) mod cli;
+mod doctor;
+mod exit;
+mod install;
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use countersign::BoxError;
+use countersign::config::{Config, Directories, StoreUrl};
+use countersign::hook::{Client, Hook, HookReply};
+use countersign::ledger::Ledger;
+
+use crate::Context;
+use crate::output::chain;
+use crate::output::{Failure, Output};
+use cli::{Allow, Answering, Command};
+use exit::Exit;
+
+/// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
+const MAX_KEPT: u64 = 8 << 20;
+
+impl cli::Hook {
+    /// Runs a command that answers no payload.
+    pub(crate) fn run(self, context: &Context) -> Result<Output, Failure> {
+        match self.command {
+            Command::Install(install) => install.run(context),
+            Command::Uninstall(place) => place.uninstall(context),
+            Command::Doctor(doctor) => doctor.run(context),
+            _ => Err(Failure::Usage("a payload is answered by a process of its own".to_owned())),
+        }
+    }
+}
+
+/// Answers the payload on stdin, and ends the process.
+pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathBuf>) -> ! {
+    let start = Instant::now();
+    let limit = answering.limit.unwrap_or_else(|| client.default_limit());
+    let margin =
+        (limit / 10).clamp(Duration::from_millis(500), Duration::from_secs(5)).min(limit / 4);
+    let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
+    let until = start + limit - margin;
+    let reply = decided(client, answering, config, until);
+    let reply = reply.unwrap_or_else(|problem| {
+        HookReply::denial(
+            client,
+            answering.event.as_deref(),
+            &format!("countersign cannot decide: {problem}"),
+        )
+    });
+    exit.end(&reply)
+}
+
+fn decided(
+    client: Client,
+    answering: &Answering,
+    config: Option<PathBuf>,
+    until: Instant,
+) -> Result<HookReply, String> {
+    // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
+    let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
+    let directories = Directories::of_user().map_err(|error| chain(&error))?;
+    if canary::is_in(&payload, directories.state()) {
+        let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
+        return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
+    }
+    let config = Config::load(&directories, config.as_deref()).map_err(|error| chain(&error))?;
+    let url: Option<StoreUrl> =
+        answering.store.as_deref().map(str::parse).transpose().map_err(|it| chain(&it))?;
+    let mut hook = Hook::new(client)
+        .with_principal(config.principal())
+        .with_explicit_allow(answering.allow == Allow::Grant);
+    if let Some(event) = &answering.event {
+        hook = hook.with_event(event);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let store = async {
+        let ledger: Ledger = config.open_store(&directories, url.as_ref()).await?;
+        Ok::<_, BoxError>(ledger)
+    };
+    Ok(runtime.block_on(hook.answer(&payload, until, store)))
+}
+
+/// All of stdin, of which so much is kept.
+fn payload() -> std::io::Result<Vec<u8>> {
+    let mut stdin = std::io::stdin().lock();
+    let mut payload = Vec::new();
+    stdin.by_ref().take(MAX_KEPT).read_to_end(&mut payload)?;
+    std::io::copy(&mut stdin, &mut std::io::sink())?;
+    Ok(payload)
+}

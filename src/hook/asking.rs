@@ -1,0 +1,274 @@
+//! An ASK: parked, waited for, and spent once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::chain;
+use super::key::{self, Key};
+use super::stack::{ID, Ruling, Stack};
+use crate::args::Args;
+use crate::decision::Question;
+use crate::deferred::Answer;
+use crate::ledger::{Ask, AskState, Claimed, Ledger, LedgerError, Record};
+use crate::turn::SuspendedTurn;
+
+/// How long a claim lasts without an event that the call has ended. An hour, as nothing renews it; the client's event
+/// may come later, and then still counts.
+const LEASE: Duration = Duration::from_secs(3600);
+
+/// How many open asks a requester may have; further calls are denied without asking (rule D11).
+const MAX_PENDING: u32 = 1000;
+
+/// How often a person denies a call before it is denied without asking (rule D11).
+const MAX_DENIALS: u64 = 3;
+
+/// How often the layers may ask again about a call that was approved, as when an edit raises another question.
+const MAX_ROUNDS: usize = 4;
+
+/// Payloads up to this size are stored with the ask; of longer ones only the size.
+const MAX_STORED: usize = 64 << 10;
+
+/// One call that is asked about.
+pub(super) struct Asking<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) stack: Stack<'a>,
+    pub(super) principal: Option<&'a str>,
+    pub(super) until: Instant,
+}
+
+/// What has become of an ask.
+enum Answered {
+    /// It is approved, and the approval is not spent.
+    Approved(Box<Record>),
+    /// The model is told this.
+    Denied(String),
+    /// It is over, in some other way than by an answer for this call: the next equal call is asked about.
+    Over,
+}
+
+impl Asking<'_> {
+    /// Asks until the call may run, and gives the arguments in the client's names if they have changed. The error is
+    /// the reason of a denial.
+    pub(super) async fn answered(
+        &self,
+        mut pending: SuspendedTurn,
+    ) -> Result<Option<Map<String, Value>>, String> {
+        for _ in 0..MAX_ROUNDS {
+            let (key, ask) = self.key(&pending)?;
+            let mut record = self.current(&key, &ask).await?;
+            loop {
+                match self.answer(&record).await? {
+                    Answered::Denied(message) => return Err(message),
+                    Answered::Over => {}
+                    Answered::Approved(approved) => {
+                        let edited = match &approved.decision {
+                            Some(decision) => match &decision.answer {
+                                Answer::Approve { args } => args.clone(),
+                                _ => None,
+                            },
+                            None => None,
+                        };
+                        let by = approved.decision.as_ref().map(|it| it.by.join(", "));
+                        let by = by.unwrap_or_default();
+                        match self.stack.approved(pending.clone(), edited, &by).await? {
+                            Ruling::Allow(args) => {
+                                if let Some(args) = self.spend(&approved, &args).await? {
+                                    return Ok(args);
+                                }
+                            }
+                            // Something else is asked now, as about edited arguments. This approval is over.
+                            Ruling::Ask(again) => {
+                                self.ledger.close(approved.ask.id()).await.map_err(store)?;
+                                pending = *again;
+                                break;
+                            }
+                        }
+                    }
+                }
+                record = self.current(&key, &ask).await?;
+            }
+        }
+        Err("this call was asked about again and again".to_owned())
+    }
+
+    /// The key of the call, and the ask without its number.
+    fn key(&self, pending: &SuspendedTurn) -> Result<(Key, Ask), String> {
+        let (call, normal) = (self.stack.call, self.stack.normal);
+        let requests = pending.requests();
+        let asked = requests.get(ID).ok_or("the question about this call is not known")?;
+        if requests.is_blocked(ID) {
+            return Err("this call is blocked: no person can approve it here".to_owned());
+        }
+        let questions = requests.questions(ID).to_vec();
+        let key = Key::new(call, normal, &asked.args().to_value(), &questions);
+        let ask = Ask::new("", "", normal.shown())
+            .with_args(asked.args().clone())
+            .with_questions(questions.into_iter().chain(self.origin()));
+        Ok((key, ask))
+    }
+
+    /// Where the call comes from, as a question of the hook itself, which carries the client's payload.
+    fn origin(&self) -> Option<Question> {
+        let call = self.stack.call;
+        let directory = call.directory.display();
+        let agent =
+            call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
+        let payload = match call.payload.len() {
+            short if short <= MAX_STORED => json!(call.payload),
+            long => json!(format!("{long} bytes")),
+        };
+        let about = json!({
+            "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,
+            "directory": call.directory, "payload": payload,
+        });
+        serde_json::from_value(json!({
+            "layer": "hook",
+            "key": "origin",
+            "reason": format!("{}{agent} calls `{}` in {directory}", call.client, call.tool.escape_debug()),
+            "metadata": {"hook": about},
+        }))
+        .ok()
+    }
+
+    /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
+    async fn current(&self, key: &Key, ask: &Ask) -> Result<Record, String> {
+        let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
+        let mut last = None;
+        // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
+        let (mut there, mut missing) = (0, 1);
+        while let Some(record) = get(missing).await? {
+            (there, last) = (missing, Some(record));
+            missing *= 2;
+        }
+        while missing - there > 1 {
+            let middle = there + (missing - there) / 2;
+            match get(middle).await? {
+                Some(record) => (there, last) = (middle, Some(record)),
+                None => missing = middle,
+            }
+        }
+        if let Some(record) = last.filter(is_open) {
+            return Ok(record);
+        }
+        self.refuse_repeats(key, ask, there).await?;
+        self.refuse_floods().await?;
+        let new = key
+            .ask(there + 1, ask.tool())
+            .with_args(ask.args().clone())
+            .with_questions(ask.questions().iter().cloned());
+        let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
+        self.ledger.park(new).await.map_err(store)
+    }
+
+    /// An error when the last few equal calls were each denied by a person.
+    async fn refuse_repeats(&self, key: &Key, ask: &Ask, last: u64) -> Result<(), String> {
+        if last < MAX_DENIALS {
+            return Ok(());
+        }
+        let mut message = String::new();
+        for n in (last - MAX_DENIALS + 1)..=last {
+            let record = self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store)?;
+            let decision = record.and_then(|record| record.decision);
+            let Some(Answer::Deny { message: said }) = decision.map(|it| it.answer) else {
+                return Ok(());
+            };
+            message = said;
+        }
+        Err(format!(
+            "a person has denied this call {MAX_DENIALS} times, so it is not asked about again: {message}"
+        ))
+    }
+
+    /// An error when this requester has too many open asks.
+    async fn refuse_floods(&self) -> Result<(), String> {
+        let open = self.ledger.list(Some(AskState::Pending), MAX_PENDING).await.map_err(store)?;
+        let own = open.records.iter().filter(|record| record.ask.principal() == self.principal);
+        match own.count() < MAX_PENDING as usize {
+            true => Ok(()),
+            false => {
+                Err(format!("{MAX_PENDING} calls are pending already: answer some of them first"))
+            }
+        }
+    }
+
+    /// Waits for an answer until the time is over.
+    async fn answer(&self, record: &Record) -> Result<Answered, String> {
+        let (id, run) = (record.ask.id(), record.ask.run());
+        let mut place = self.ledger.changed(run, -1).await.map_err(store)?;
+        loop {
+            let Some(record) = self.ledger.get(id).await.map_err(store)? else {
+                return Err(format!("the ask {id} is gone from the store"));
+            };
+            match (record.state, record.decision.as_ref().map(|it| &it.answer)) {
+                (AskState::Pending, _) => {}
+                (AskState::Decided, Some(Answer::Approve { .. })) => {
+                    return Ok(Answered::Approved(Box::new(record)));
+                }
+                (AskState::Decided, Some(Answer::Deny { message })) => {
+                    let message = message.clone();
+                    // The denial is delivered: the next equal call is asked about anew.
+                    self.ledger.close(id).await.map_err(store)?;
+                    return Ok(Answered::Denied(message));
+                }
+                (AskState::Decided, Some(Answer::Result { value })) => {
+                    let message = format!("the call was answered in place of running it: {value}");
+                    self.ledger.close(id).await.map_err(store)?;
+                    return Ok(Answered::Denied(message));
+                }
+                _ => return Ok(Answered::Over),
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, self.ledger.changed(run, place)).await {
+                Ok(changed) => place = changed.map_err(store)?,
+                Err(_) => return self.too_late(&record).await,
+            }
+        }
+    }
+
+    /// The time is over without an answer.
+    async fn too_late(&self, record: &Record) -> Result<Answered, String> {
+        let (id, call) = (record.ask.id(), self.stack.call);
+        let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();
+        let reasons = reasons.join("; ");
+        if call.session.is_none() {
+            // No later call can be told from another one, so that a late answer would have no use.
+            self.ledger.cancel(id, "countersign hook").await.map_err(store)?;
+            return Ok(Answered::Denied(format!(
+                "a person had to approve this call, and did not in time: {reasons}"
+            )));
+        }
+        Ok(Answered::Denied(format!(
+            "this call waits for approval {id}; call again with the same arguments when a person has approved it ({reasons})"
+        )))
+    }
+
+    /// Spends an approval: the claim is recorded before the client is answered. `None` when another call was first.
+    async fn spend(
+        &self,
+        approved: &Record,
+        args: &Args,
+    ) -> Result<Option<Option<Map<String, Value>>>, String> {
+        let call = self.stack.call;
+        let changed = self.stack.normal.restore(call, args)?;
+        let worker = key::worker(call, changed.as_ref().unwrap_or(&call.args));
+        match self.ledger.claim(approved.ask.id(), &worker, LEASE).await.map_err(store)? {
+            Claimed::Claimed { .. } => Ok(Some(changed)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Whether an ask still waits, or has an answer that no call has got.
+fn is_open(record: &Record) -> bool {
+    matches!(record.state, AskState::Pending | AskState::Decided)
+}
+
+/// The reason of a denial when the store fails.
+#[expect(clippy::needless_pass_by_value, reason = "it is the function of `map_err`")]
+fn store(error: LedgerError) -> String {
+    format!(
+        "this call needs an approval, and the store of approvals cannot be used: {}",
+        chain(&error)
+    )
+}

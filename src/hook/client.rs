@@ -1,0 +1,145 @@
+//! The coding agents that call a hook, and what differs between them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A coding agent that runs a command before each tool call.
+///
+/// ```
+/// use countersign::hook::Client;
+///
+/// let client: Client = "codex".parse()?;
+/// assert_eq!(client.to_string(), "codex");
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Client {
+    /// Claude Code, with `PreToolUse` hooks in its settings.
+    Claude,
+    /// Codex CLI, with `PreToolUse` hooks in `hooks.json`.
+    Codex,
+    /// Gemini CLI, with `BeforeTool` hooks in its settings.
+    Gemini,
+    /// GitHub Copilot CLI, with `preToolUse` hooks.
+    Copilot,
+    /// opencode, through a plugin that the installer writes.
+    Opencode,
+}
+
+impl Client {
+    /// All clients, in the order of their declaration.
+    pub const ALL: [Self; 5] =
+        [Self::Claude, Self::Codex, Self::Gemini, Self::Copilot, Self::Opencode];
+
+    /// The name of the client on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Copilot => "copilot",
+            Self::Opencode => "opencode",
+        }
+    }
+
+    /// The oldest version of the client that was tested with this version of the hook.
+    #[must_use]
+    pub fn tested_version(self) -> &'static str {
+        match self {
+            Self::Claude => "2.1.330",
+            Self::Codex => "0.169.0",
+            Self::Gemini => "0.61.0",
+            Self::Copilot => "1.0.102",
+            Self::Opencode => "1.18.33",
+        }
+    }
+
+    /// How long the client waits for a hook whose configuration has no time limit. All of them run the tool when a hook
+    /// takes longer, except opencode, which has no limit of its own.
+    #[must_use]
+    pub fn default_limit(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Claude | Self::Codex | Self::Opencode => 600,
+            Self::Gemini => 60,
+            Self::Copilot => 30,
+        })
+    }
+
+    /// How the client's payloads name things.
+    pub(super) fn fields(self) -> Fields {
+        match self {
+            Self::Claude | Self::Codex => Fields {
+                event: &["hook_event_name"],
+                before: "PreToolUse",
+                after: &["PostToolUse", "PostToolUseFailure"],
+                end: "SessionEnd",
+                session: "session_id",
+                tool: "tool_name",
+                args: "tool_input",
+                call: Some("tool_use_id"),
+            },
+            Self::Gemini => Fields {
+                event: &["hook_event_name"],
+                before: "BeforeTool",
+                after: &["AfterTool"],
+                end: "SessionEnd",
+                session: "session_id",
+                tool: "tool_name",
+                args: "tool_input",
+                call: None,
+            },
+            Self::Copilot => Fields {
+                event: &["hookName", "hookEventName", "hook_event_name"],
+                before: "preToolUse",
+                after: &["postToolUse", "postToolUseFailure"],
+                end: "sessionEnd",
+                session: "sessionId",
+                tool: "toolName",
+                args: "toolArgs",
+                call: None,
+            },
+            Self::Opencode => Fields {
+                event: &["hook_event_name"],
+                before: "tool.execute.before",
+                after: &["tool.execute.after"],
+                end: "session.end",
+                session: "session_id",
+                tool: "tool",
+                args: "args",
+                call: Some("call_id"),
+            },
+        }
+    }
+}
+
+/// The names of the fields and events of a client's payloads.
+pub(super) struct Fields {
+    pub(super) event: &'static [&'static str],
+    pub(super) before: &'static str,
+    pub(super) after: &'static [&'static str],
+    pub(super) end: &'static str,
+    pub(super) session: &'static str,
+    pub(super) tool: &'static str,
+    pub(super) args: &'static str,
+    pub(super) call: Option<&'static str>,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Client {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|client| client.name() == text).ok_or_else(|| {
+            let all = Self::ALL.map(Self::name).join(", ");
+            format!("the clients are {all}")
+        })
+    }
+}

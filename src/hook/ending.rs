@@ -1,0 +1,88 @@
+//! The end of a call, and of a session, as the client tells it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::chain;
+use super::client::Client;
+use super::key;
+use super::payload::{Ending, HookCall};
+use crate::error::BoxError;
+use crate::ledger::{AskState, Ledger, Record, Settled};
+
+/// How many asks of a session are looked through, newest first.
+const MAX_LISTED: u32 = 1000;
+
+/// Settles the claim of a call that has ended. The error is a remark: an event after a call decides nothing.
+pub(super) async fn after(
+    call: &HookCall,
+    how: Ending,
+    store: impl Future<Output = Result<Ledger, BoxError>>,
+) -> Result<(), String> {
+    let Some(session) = &call.session else { return Ok(()) };
+    let ledger = store.await.map_err(|error| chain(&*error))?;
+    let worker = key::worker(call, &call.args);
+    let claimed = claimed(&ledger, call.client, session).await?;
+    // The claim with the same id, or else with the same arguments. The oldest first: calls end in their order.
+    let same_id = |record: &&Record| {
+        call.id.is_some()
+            && record.claim.as_ref().is_some_and(|it| is_same_call(&it.worker, &worker))
+    };
+    let same = |record: &&Record| record.claim.as_ref().is_some_and(|it| it.worker == worker);
+    let found = claimed.iter().rev().find(same).or_else(|| claimed.iter().rev().find(same_id));
+    // An allowed call has no claim.
+    let Some(record) = found else { return Ok(()) };
+    let as_approved = same(&record);
+    let outcome = json!({
+        "ended": match how { Ending::Returned => "returned", Ending::Failed => "failed" },
+        "as_approved": as_approved,
+    });
+    let settled = ledger.settle(record.ask.id(), record.token, outcome).await;
+    match settled.map_err(|error| chain(&error))? {
+        Settled::Settled { .. } if as_approved => Ok(()),
+        Settled::Settled { .. } => Err(format!(
+            "{} ran {} with other arguments than were approved as {}",
+            call.client,
+            record.ask.tool(),
+            record.ask.id()
+        )),
+        other => Err(format!("the end of {} was not recorded: {other:?}", record.ask.id())),
+    }
+}
+
+/// Whether two workers are the same call: the client and the id of the call are equal.
+fn is_same_call(one: &str, other: &str) -> bool {
+    let call = |worker: &str| worker.rsplit_once(' ').map(|(call, _)| call.to_owned());
+    call(one) == call(other)
+}
+
+/// Ends the leases of all calls of a session whose end was not seen, so that their outcome is unknown.
+pub(super) async fn session(
+    client: Client,
+    session: &str,
+    store: impl Future<Output = Result<Ledger, BoxError>>,
+) -> Result<(), String> {
+    let ledger = store.await.map_err(|error| chain(&*error))?;
+    for record in claimed(&ledger, client, session).await? {
+        if record.state == AskState::Claimed {
+            let (id, token) = (record.ask.id(), record.token);
+            ledger.renew(id, token, Duration::ZERO).await.map_err(|error| chain(&error))?;
+            // A claim that comes after the lease records that the outcome is unknown, and starts nothing.
+            ledger
+                .claim(id, "countersign hook", Duration::ZERO)
+                .await
+                .map_err(|error| chain(&error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The asks of a session that were claimed and have no outcome, newest first.
+async fn claimed(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
+    let run = key::run(client, session);
+    let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| chain(&error))?;
+    let is_claimed =
+        |record: &Record| matches!(record.state, AskState::Claimed | AskState::Unknown);
+    Ok(listed.records.into_iter().filter(is_claimed).collect())
+}

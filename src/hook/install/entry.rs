@@ -1,0 +1,140 @@
+//! The entries of the clients that are configured by JSON.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::super::client::Client;
+
+/// The events that a client calls the hook for.
+fn events(client: Client) -> &'static [&'static str] {
+    match client {
+        Client::Claude => &["PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"],
+        Client::Codex => &["PreToolUse", "PostToolUse"],
+        Client::Gemini => &["BeforeTool", "AfterTool", "SessionEnd"],
+        Client::Copilot => &["preToolUse", "postToolUse", "sessionEnd"],
+        Client::Opencode => &[],
+    }
+}
+
+/// Adds the entries. Tools are matched by `*`, so that new tools are seen, too.
+pub(super) fn add(
+    settings: &mut Value,
+    client: Client,
+    limit: Duration,
+    command: &dyn Fn(&str) -> String,
+) -> Result<(), String> {
+    let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
+    if client == Client::Copilot {
+        fields.entry("version").or_insert(json!(1));
+    }
+    if client == Client::Gemini {
+        let config = fields.entry("hooksConfig").or_insert_with(|| json!({}));
+        config
+            .as_object_mut()
+            .ok_or("`hooksConfig` is not an object")?
+            .insert("enabled".to_owned(), json!(true));
+    }
+    let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
+    let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
+    for event in events(client) {
+        let list = hooks.entry((*event).to_owned()).or_insert_with(|| json!([]));
+        let list = list.as_array_mut().ok_or_else(|| format!("`hooks.{event}` is not a list"))?;
+        // First, so that no other hook has changed the call before.
+        list.insert(0, one(client, event, limit, &command(event)));
+    }
+    Ok(())
+}
+
+fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
+    let seconds = limit.as_secs().max(1);
+    let is_tool = !event.eq_ignore_ascii_case("SessionEnd");
+    let group = |hook: Value| match (is_tool, client) {
+        (true, Client::Codex) => json!({"matcher": "", "hooks": [hook]}),
+        (true, _) => json!({"matcher": "*", "hooks": [hook]}),
+        (false, _) => json!({"hooks": [hook]}),
+    };
+    match client {
+        Client::Claude if event == "PreToolUse" => group(
+            json!({"type": "command", "command": command, "timeout": seconds, "onFailure": "block"}),
+        ),
+        Client::Claude | Client::Codex => {
+            group(json!({"type": "command", "command": command, "timeout": seconds}))
+        }
+        Client::Gemini => group(json!({
+            "type": "command", "name": "countersign", "command": command, "timeout": seconds.saturating_mul(1000),
+        })),
+        Client::Copilot | Client::Opencode => {
+            json!({"type": "command", "bash": command, "timeoutSec": seconds})
+        }
+    }
+}
+
+/// Removes the entries of this program, and the lists and objects that are empty then.
+pub(super) fn remove(settings: &mut Value, client: Client) -> Result<(), String> {
+    let Some(hooks) = settings.get_mut("hooks") else { return Ok(()) };
+    let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
+    let mut emptied = Vec::new();
+    for (event, list) in hooks.iter_mut() {
+        let Some(list) = list.as_array_mut() else { continue };
+        let before = list.len();
+        for group in list.iter_mut() {
+            if let Some(commands) = group.get_mut("hooks").and_then(Value::as_array_mut) {
+                commands.retain(|hook| !is_ours(hook, client));
+            }
+        }
+        list.retain(|group| match group.get("hooks").and_then(Value::as_array) {
+            Some(commands) => !commands.is_empty(),
+            None => !is_ours(group, client),
+        });
+        if list.is_empty() && before > 0 {
+            emptied.push(event.clone());
+        }
+    }
+    for event in emptied {
+        hooks.remove(&event);
+    }
+    if hooks.is_empty() {
+        settings.as_object_mut().map(|fields| fields.remove("hooks"));
+    }
+    Ok(())
+}
+
+/// Whether the settings have an entry of this program for the event before a tool.
+pub(super) fn is_there(settings: &Value, client: Client) -> bool {
+    let event = client.fields().before;
+    let list = settings.pointer(&format!("/hooks/{event}")).and_then(Value::as_array);
+    list.into_iter().flatten().any(|group| match group.get("hooks").and_then(Value::as_array) {
+        Some(commands) => commands.iter().any(|hook| is_ours(hook, client)),
+        None => is_ours(group, client),
+    })
+}
+
+/// Whether the text of a file of its own has nothing left.
+pub(super) fn is_bare(text: &str) -> bool {
+    let value: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    value.keys().all(|name| name == "version")
+}
+
+/// Whether a hook runs this program for this client.
+fn is_ours(hook: &Value, client: Client) -> bool {
+    let command = ["command", "bash"].iter().find_map(|name| hook.get(*name)?.as_str());
+    command.is_some_and(|command| {
+        let hook = format!(" hook {client}");
+        let Some((program, rest)) = command.split_once(&hook) else { return false };
+        let program = program.trim_matches('\'').rsplit(['/', '\\']).next().unwrap_or_default();
+        program.starts_with("countersign") && (rest.is_empty() || rest.starts_with(' '))
+    })
+}
+
+/// The words as one line for a shell.
+pub(super) fn shell(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:=,+".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,254 @@
+//! The entries in the configuration of clients that make them call the hook.
+//!
+//! What others have configured stays. A file that exists is copied beside itself before it is changed, and it is
+//! replaced in one step.
+
+mod entry;
+mod file;
+mod plugin;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::Client;
+use crate::error::BoxError;
+
+/// An installation of the hook in one client, for a user or a project.
+///
+/// ```
+/// use std::time::Duration;
+/// use countersign::hook::{Client, Installation};
+///
+/// # let home = tempfile::tempdir().unwrap();
+/// let claude = Installation::of_user(Client::Claude, home.path())
+///     .with_command(["/usr/local/bin/countersign", "hook", "claude"])
+///     .with_limit(Duration::from_secs(300));
+/// assert!(!claude.is_installed()?);
+/// claude.install()?;
+/// assert!(claude.is_installed()?);
+/// assert!(std::fs::read_to_string(claude.path())?.contains(r#""onFailure": "block""#));
+/// claude.uninstall()?;
+/// # Ok::<(), countersign::hook::InstallError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Installation {
+    client: Client,
+    path: PathBuf,
+    command: Vec<String>,
+    limit: Duration,
+}
+
+/// What an installation has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Installed {
+    /// Whether the file was changed. It was not if it had the same entries already.
+    pub changed: bool,
+    /// The copy of the file as it was before; `None` if there was none, or nothing was changed.
+    pub backup: Option<PathBuf>,
+}
+
+/// Why a client's configuration was not changed; it is as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}`: {problem}", path.display())]
+pub struct InstallError {
+    path: PathBuf,
+    problem: BoxError,
+}
+
+impl InstallError {
+    fn new(path: &Path, problem: impl Into<BoxError>) -> Self {
+        Self { path: path.to_owned(), problem: problem.into() }
+    }
+}
+
+impl From<InstallError> for std::io::Error {
+    fn from(error: InstallError) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<std::io::Error> for InstallError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Path::new(""), error)
+    }
+}
+
+impl Installation {
+    /// The installation for all sessions of a user, whose home directory this is.
+    #[must_use]
+    pub fn of_user(client: Client, home: &Path) -> Self {
+        Self::at(
+            client,
+            home.join(match client {
+                Client::Claude => ".claude/settings.json",
+                Client::Codex => ".codex/hooks.json",
+                Client::Gemini => ".gemini/settings.json",
+                Client::Copilot => ".copilot/hooks/countersign.json",
+                Client::Opencode => ".config/opencode/plugin/countersign.js",
+            }),
+        )
+    }
+
+    /// The installation for the sessions in a project, whose directory this is. Whoever can write the project can remove
+    /// it.
+    #[must_use]
+    pub fn of_project(client: Client, directory: &Path) -> Self {
+        Self::at(
+            client,
+            directory.join(match client {
+                Client::Claude => ".claude/settings.json",
+                Client::Codex => ".codex/hooks.json",
+                Client::Gemini => ".gemini/settings.json",
+                Client::Copilot => ".github/hooks/countersign.json",
+                Client::Opencode => ".opencode/plugin/countersign.js",
+            }),
+        )
+    }
+
+    /// The installation in this file, for clients that are told to look elsewhere, as by `CODEX_HOME`.
+    #[must_use]
+    pub fn at(client: Client, path: impl Into<PathBuf>) -> Self {
+        let command = vec!["countersign".to_owned(), "hook".to_owned(), client.name().to_owned()];
+        Self { client, path: path.into(), command, limit: Duration::from_secs(300) }
+    }
+
+    /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
+    #[must_use]
+    pub fn with_command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
+        self.command = words.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets how long the client waits for the hook, and the hook for a person; five minutes by default. It is written in
+    /// the client's unit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The file that the client reads.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the entries. Earlier entries of this program are replaced.
+    ///
+    /// # Errors
+    /// [`InstallError`] when the file is not the JSON that the client reads, or cannot be written.
+    pub fn install(&self) -> Result<Installed, InstallError> {
+        let text = match self.client {
+            Client::Opencode => plugin::text(&self.words(None), self.limit),
+            _ => self.edited(true)?,
+        };
+        self.replace(&text)
+    }
+
+    /// Removes the entries, and keeps everything else.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub fn uninstall(&self) -> Result<Installed, InstallError> {
+        let Some(before) = self.read()? else {
+            return Ok(Installed { changed: false, backup: None });
+        };
+        if self.client == Client::Opencode {
+            if !plugin::is_ours(&before) {
+                return Err(InstallError::new(
+                    &self.path,
+                    "another program has written this plugin",
+                ));
+            }
+            return file::remove(&self.path);
+        }
+        let text = self.edited(false)?;
+        if text == "{}\n" || (self.client == Client::Copilot && entry::is_bare(&text)) {
+            return file::remove(&self.path);
+        }
+        self.replace(&text)
+    }
+
+    /// Whether the file has exactly the entries that [`install`](Self::install) would write.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub fn is_installed(&self) -> Result<bool, InstallError> {
+        let Some(before) = self.read()? else { return Ok(false) };
+        Ok(match self.client {
+            Client::Opencode => before == plugin::text(&self.words(None), self.limit),
+            _ => parsed(&self.path, &before)? == parsed(&self.path, &self.edited(true)?)?,
+        })
+    }
+
+    /// Whether the file has an entry of this program, with whatever options.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub fn has_entry(&self) -> Result<bool, InstallError> {
+        let Some(before) = self.read()? else { return Ok(false) };
+        Ok(match self.client {
+            Client::Opencode => plugin::is_ours(&before),
+            client => entry::is_there(&parsed(&self.path, &before)?, client),
+        })
+    }
+
+    fn read(&self) -> Result<Option<String>, InstallError> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(InstallError::new(&self.path, error)),
+        }
+    }
+
+    /// The file with the entries, or without them.
+    fn edited(&self, with: bool) -> Result<String, InstallError> {
+        let before = self.read()?.filter(|text| !text.trim().is_empty());
+        let mut settings = match before {
+            Some(text) => parsed(&self.path, &text)?,
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let problem = |problem: String| InstallError::new(&self.path, problem);
+        entry::remove(&mut settings, self.client).map_err(problem)?;
+        if with {
+            let command = |event: &str| entry::shell(&self.words(Some(event)));
+            entry::add(&mut settings, self.client, self.limit, &command).map_err(problem)?;
+        }
+        let text = serde_json::to_string_pretty(&settings);
+        text.map(|text| text + "\n").map_err(|error| InstallError::new(&self.path, error))
+    }
+
+    /// The words of the command, for an event where the client's payloads do not name it.
+    fn words(&self, event: Option<&str>) -> Vec<String> {
+        let mut words = self.command.clone();
+        words.extend(["--limit".to_owned(), self.limit.as_secs_f64().to_string()]);
+        if let Some(event) = event.filter(|_| self.client == Client::Copilot) {
+            words.extend(["--event".to_owned(), event.to_owned()]);
+        }
+        words
+    }
+
+    fn replace(&self, text: &str) -> Result<Installed, InstallError> {
+        if self.client == Client::Opencode
+            && let Some(before) = self.read()?
+            && !plugin::is_ours(&before)
+        {
+            return Err(InstallError::new(&self.path, "another program has written this plugin"));
+        }
+        file::replace(&self.path, text)
+    }
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Value, InstallError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let problem = format!("it is not plain JSON, so that it cannot be changed without loss ({error}): add the hook by hand");
+        InstallError::new(path, problem)
+    })?;
+    match value.is_object() {
+        true => Ok(value),
+        false => Err(InstallError::new(path, "it is not a JSON object")),
+    }
+}

@@ -1,0 +1,75 @@
+//! What an approval is bound to.
+//!
+//! The asks of a session are one run of the ledger. A call has the path of its agent and a digest of what it is: client,
+//! session, agent, directory, tool, arguments and questions. So a call with other arguments, in another directory or
+//! session, or under other rules, is another ask. Equal calls are numbered: the next one is asked about when the one
+//! before has been answered.
+
+use serde_json::{Map, Value, json};
+
+use super::client::Client;
+use super::payload::HookCall;
+use super::vocabulary::Normal;
+use crate::args::Args;
+use crate::decision::Question;
+use crate::ledger::Ask;
+
+/// The SHA-256 of the canonical form of these values. Every value is a value of its own, so that no two texts can be
+/// joined to a third.
+pub(super) fn digest(values: Value) -> String {
+    Ask::new("countersign hook 1", "", "").with_args(Args::new().with("of", values)).fingerprint()
+}
+
+/// The run that holds the asks of a session.
+pub(super) fn run(client: Client, session: &str) -> String {
+    let digest = digest(json!(["session", client.name(), session]));
+    format!("hook-{}-{}", client.name(), short(&digest))
+}
+
+/// The first 32 digits of a digest: 128 bits.
+fn short(digest: &str) -> &str {
+    digest.get(..32).unwrap_or(digest)
+}
+
+/// A call as it is asked about.
+pub(super) struct Key {
+    pub(super) run: String,
+    agent: String,
+    digest: String,
+}
+
+impl Key {
+    pub(super) fn new(
+        call: &HookCall,
+        normal: &Normal,
+        args: &Value,
+        questions: &[Question],
+    ) -> Self {
+        // Without a session the ask belongs to this call alone.
+        let session = call.session.clone();
+        let session = session.unwrap_or_else(|| format!("none {}", uuid::Uuid::now_v7()));
+        let asked: Vec<_> =
+            questions.iter().map(|it| json!([it.layer(), it.key(), it.pins()])).collect();
+        let (agent, tool) = (call.agent.as_deref(), normal.shown());
+        let directory = call.directory.to_string_lossy();
+        let client = call.client.name();
+        let digest = digest(json!(["call", client, session, agent, directory, tool, args, asked]));
+        // A `/` separates agents in paths.
+        let agent = agent.map(|it| format!("/{}", it.replace('/', "_"))).unwrap_or_default();
+        Self { run: run(call.client, &session), agent: format!("{client}{agent}"), digest }
+    }
+
+    /// The ask of the n-th of these calls, counted from 1.
+    pub(super) fn ask(&self, n: u64, tool: &str) -> Ask {
+        let path = format!("{}/{}-{n}", self.agent, short(&self.digest));
+        Ask::new(self.run.clone(), path, tool)
+    }
+}
+
+/// The worker that claims a call: the client, the id of the call if it has one, and the arguments in the client's own
+/// names, by which the event after the call is matched.
+pub(super) fn worker(call: &HookCall, args: &Map<String, Value>) -> String {
+    let ran = digest(json!(["ran", call.tool, args]));
+    let id = call.id.as_deref().map(|id| short(&digest(json!(["id", id]))).to_owned());
+    format!("{} {} {}", call.client, id.as_deref().unwrap_or("-"), short(&ran))
+}

@@ -1,0 +1,213 @@
+//! Hooks: the same layers, ledger and surfaces inside the coding agents that people run (feature `cli`).
+//!
+//! A coding agent that has hooks runs a command before each tool call. [`Hook::answer`] is that command: it reads the
+//! client's payload, translates the call into one vocabulary for all clients, lets a stack of layers decide, and gives
+//! the answer that this client obeys. An ASK becomes a pending call in the ledger, which a person answers on any
+//! surface; the hook waits for the answer as long as the client waits for the hook.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use countersign::hook::{Client, Hook};
+//! use countersign::ledger::{Ledger, MemoryStore};
+//! use countersign::{Decision, ToolCall, decide_fn};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let hook = Hook::new(Client::Codex).layered(decide_fn(|call: &ToolCall| match call.name() {
+//!     "read_file" => Decision::allow(),
+//!     _ => Decision::deny("this agent only reads"),
+//! }));
+//! let payload = br#"{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c1",
+//!     "tool_name": "Bash", "tool_input": {"command": "make"}}"#;
+//!
+//! let store = async { Ok(Ledger::new(MemoryStore::new())) };
+//! let reply = hook.answer(payload, Instant::now() + Duration::from_secs(1), store).await;
+//! assert!(reply.is_denial());
+//! assert_eq!(reply.stderr(), "this agent only reads\n");
+//! # });
+//! ```
+//!
+//! The agent executes its tools itself, so that less is promised than for tools behind a gate: the client has to obey
+//! the answer, the hook sees what the client shows it, and a call is known to have ended only when the client says so.
+//! An approval is spent by the answer, at most once.
+
+mod asking;
+mod client;
+mod ending;
+mod install;
+mod key;
+mod patch;
+mod payload;
+mod reply;
+mod shells;
+mod stack;
+mod tools;
+mod vocabulary;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::BoxError;
+use crate::ledger::Ledger;
+use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
+
+use asking::Asking;
+pub use client::Client;
+pub use install::{InstallError, Installation, Installed};
+use payload::{Event, HookCall};
+pub use reply::HookReply;
+use stack::Ruling;
+
+/// Answers the hooks of one client. Without [`layered`](Self::layered), every call is asked about.
+#[derive(Clone)]
+pub struct Hook {
+    client: Client,
+    stack: Option<Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
+    principal: Option<String>,
+    event: Option<String>,
+    explicit: bool,
+}
+
+impl Hook {
+    /// A hook for this client that asks about every call.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, stack: None, principal: None, event: None, explicit: false }
+    }
+
+    /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, whatever
+    /// the client calls them. MCP tools have their own names and their server as [source](crate::call::ToolSource). Tools that
+    /// this version does not know are asked about, whatever the layers say.
+    #[must_use]
+    pub fn layered<L>(mut self, layer: L) -> Self
+    where
+        L: ToolLayer<Service: ToolService> + Clone + Send + Sync + 'static,
+    {
+        self.stack = Some(Arc::new(move |tools: Tools| tools.layered(layer.clone())));
+        self
+    }
+
+    /// Sets the person that the agent works for, who is the requester of its asks.
+    #[must_use]
+    pub fn with_principal(mut self, name: impl Into<String>) -> Self {
+        self.principal = Some(name.into());
+        self
+    }
+
+    /// Sets the event that the hook is configured for, for clients whose payloads do not name it. A payload that names
+    /// another event is denied.
+    #[must_use]
+    pub fn with_event(mut self, event: impl Into<String>) -> Self {
+        self.event = Some(event.into());
+        self
+    }
+
+    /// Sets whether ALLOW answers for the client's own rules as well. By default the hook has no opinion about allowed
+    /// calls, so that the client's own rules still count. The approval of a person always answers for them, where the
+    /// client has such an answer.
+    #[must_use]
+    pub fn with_explicit_allow(mut self, explicit: bool) -> Self {
+        self.explicit = explicit;
+        self
+    }
+
+    /// Answers a payload. An ASK waits for a person until `until`, and is a denial after that, which tells the model to
+    /// call again. The store is opened only for an ASK, and for events that close one.
+    ///
+    /// Every problem is a denial that this client obeys: a payload that cannot be read, an unknown event, a layer that
+    /// fails, a store that cannot be opened. Problems with events that decide nothing are remarks on stderr.
+    pub async fn answer(
+        &self,
+        payload: &[u8],
+        until: Instant,
+        store: impl Future<Output = Result<Ledger, BoxError>>,
+    ) -> HookReply {
+        match payload::read(self.client, payload, self.event.as_deref()) {
+            Ok(Event::Before(call)) => {
+                let reply = self.before(&call, until, store).await;
+                reply.unwrap_or_else(|problem| {
+                    HookReply::denial(self.client, Some(&call.event), &problem)
+                })
+            }
+            Ok(Event::After(call, how)) => ended(ending::after(&call, how, store).await),
+            Ok(Event::End { session }) => {
+                ended(ending::session(self.client, &session, store).await)
+            }
+            Err(unusable) => {
+                HookReply::denial(self.client, unusable.event.as_deref(), &unusable.problem)
+            }
+        }
+    }
+
+    /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
+    /// written by hand, and for `explain`.
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Hook};
+    ///
+    /// let payload = br#"{"hook_event_name": "BeforeTool", "session_id": "s", "cwd": "/src",
+    ///     "tool_name": "write_file", "tool_input": {"file_path": "notes.md", "content": ""}}"#;
+    /// let (tool, args) = Hook::new(Client::Gemini).translate(payload)?;
+    /// assert_eq!((tool.as_str(), &args["path"]), ("write_file", &"/src/notes.md".into()));
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with the payload, as the model would be told.
+    pub fn translate(&self, payload: &[u8]) -> Result<(String, crate::args::Args), String> {
+        match payload::read(self.client, payload, self.event.as_deref()) {
+            Ok(Event::Before(call) | Event::After(call, _)) => {
+                let normal = vocabulary::normal(&call);
+                Ok((normal.shown(), normal.args))
+            }
+            Ok(Event::End { .. }) => Err("the event is about no tool".to_owned()),
+            Err(unusable) => Err(unusable.problem),
+        }
+    }
+
+    /// Decides a call. The error is the reason of a denial.
+    async fn before(
+        &self,
+        call: &HookCall,
+        until: Instant,
+        store: impl Future<Output = Result<Ledger, BoxError>>,
+    ) -> Result<HookReply, String> {
+        let normal = vocabulary::normal(call);
+        let stack = stack::Stack { outer: self.stack.as_ref(), call, normal: &normal };
+        match stack.decide().await? {
+            Ruling::Allow(args) => {
+                let args = normal.restore(call, &args)?;
+                Ok(HookReply::allow(self.client, args, self.explicit))
+            }
+            Ruling::Ask(pending) => {
+                let ledger = store.await.map_err(|error| {
+                    format!("this call needs an approval, and the store of approvals cannot be used: {}", chain(&*error))
+                })?;
+                let principal = self.principal.as_deref();
+                let asking = Asking { ledger: &ledger, stack, principal, until };
+                let args = asking.answered(*pending).await?;
+                Ok(HookReply::allow(self.client, args, true))
+            }
+        }
+    }
+}
+
+/// The reply to an event that decides nothing.
+fn ended(result: Result<(), String>) -> HookReply {
+    match result {
+        Ok(()) => HookReply::nothing(),
+        Err(remark) => HookReply::remark(&remark),
+    }
+}
+
+/// An error and its sources, on one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hook").field("client", &self.client).finish_non_exhaustive()
+    }
+}

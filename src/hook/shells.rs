@@ -1,0 +1,109 @@
+//! Commands that open a shell or an interpreter whose input no hook sees.
+
+use crate::shell::{Commands, Dialect, SimpleCommand};
+
+/// Programs that read commands from their terminal when they are given none.
+const READERS: &[&str] = &[
+    "ash", "bash", "bc", "busybox", "cmd", "csh", "dash", "ed", "elvish", "ex", "fish", "ftp",
+    "gdb", "ghci", "iex", "irb", "ksh", "lua", "mysql", "nc", "node", "nu", "perl", "php", "psql",
+    "pwsh", "python", "python2", "python3", "ruby", "screen", "sftp", "sh", "sqlite3", "ssh", "su",
+    "tclsh", "telnet", "tmux", "vi", "vim", "zsh",
+];
+
+/// Programs that run the program among their operands.
+const WRAPPERS: &[&str] = &[
+    "busybox", "command", "doas", "env", "exec", "nice", "nohup", "script", "setsid", "stdbuf",
+    "sudo", "time", "timeout", "unbuffer", "xargs",
+];
+
+/// Why a command may open a shell that text can be typed into, and the key of that question.
+pub(super) fn doubt(command: &str, has_terminal: bool) -> Option<(&'static str, String)> {
+    if has_terminal {
+        return Some(("open-shell", "it opens a terminal whose input is not seen".to_owned()));
+    }
+    let commands = match Commands::parse(command, Dialect::Bash) {
+        Ok(commands) => commands,
+        Err(refused) => {
+            return Some((
+                "shell-syntax",
+                format!("the command cannot be read: {}", refused.why()),
+            ));
+        }
+    };
+    let open = commands.simple_commands().find_map(opens)?;
+    Some(("open-shell", format!("`{open}` opens a shell whose input is not seen")))
+}
+
+/// The program that reads its input, if this command starts one without telling it what to run.
+fn opens(command: &SimpleCommand) -> Option<String> {
+    let words: Vec<_> = command.words().iter().map(|word| word.literal().unwrap_or("?")).collect();
+    let mut rest = words.as_slice();
+    while let [program, others @ ..] = rest {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_reader = READERS.contains(&name) || READERS.contains(&base);
+        if WRAPPERS.contains(&name) {
+            // The program that it runs is one of the words that follow.
+            rest = others;
+            continue;
+        }
+        let is_first = rest.len() == words.len();
+        if is_reader {
+            let interactive = others.iter().any(|word| is_interactive(word));
+            let told = others.iter().any(|word| !word.starts_with('-'))
+                || others.iter().any(|word| tells(word));
+            return (interactive || !told).then(|| (*name).to_owned());
+        }
+        if is_first {
+            return None;
+        }
+        rest = others;
+    }
+    None
+}
+
+/// Whether an option asks for input although there is a script.
+fn is_interactive(word: &str) -> bool {
+    let short = word.starts_with('-') && !word.starts_with("--");
+    (short && word.contains('i') && word.len() <= 4) || word == "--interactive"
+}
+
+/// Whether an option by itself says that the program ends without reading input.
+fn tells(word: &str) -> bool {
+    matches!(word, "--version" | "--help" | "-V" | "-h" | "-v")
+        || (word.starts_with("--") && word.contains('=') && word.starts_with("--eval"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::doubt;
+
+    #[test]
+    fn an_open_shell_is_found_behind_options_and_wrappers() {
+        for command in [
+            "bash",
+            "bash --norc",
+            "/bin/sh -i",
+            "cd src && python3",
+            "python3.12 -i script.py",
+            "env A=b bash",
+            "sudo -u ann zsh",
+            "script -q /dev/null bash",
+            "FOO=1 node",
+            "(true; sqlite3)",
+        ] {
+            assert_eq!(doubt(command, false).map(|it| it.0), Some("open-shell"), "{command}");
+        }
+        assert!(doubt("ls", true).is_some());
+        assert_eq!(doubt("while :; do bash; done", false).map(|it| it.0), Some("shell-syntax"));
+    }
+
+    #[test]
+    fn a_command_that_says_what_it_runs_is_no_open_shell() {
+        for command in
+            ["bash -c 'ls'", "python3 script.py", "node --version", "ls -i", "grep bash README.md"]
+        {
+            assert_eq!(doubt(command, false), None, "{command}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The decision about a call: a turn over one tool that records with which arguments it may run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+
+use super::payload::HookCall;
+use super::vocabulary::Normal;
+use super::{chain, shells};
+use crate::args::Args;
+use crate::call::{RunContext, ToolCall, ToolDefinition};
+use crate::decision::Decision;
+use crate::error::BoxError;
+use crate::middleware::decide_fn;
+use crate::outcome::{Outcome, ToolError, ToolReturn};
+use crate::tools::{Tools, ToolsExt as _};
+use crate::toolset::{Permit, Toolset};
+use crate::turn::{SuspendedTurn, Turn, TurnReport};
+
+/// The id of the one call in its turn.
+pub(super) const ID: &str = "call";
+
+/// The layers around one call.
+#[derive(Clone, Copy)]
+pub(super) struct Stack<'a> {
+    pub(super) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
+    pub(super) call: &'a HookCall,
+    pub(super) normal: &'a Normal,
+}
+
+/// What the layers have decided.
+pub(super) enum Ruling {
+    /// The call may run, with these arguments.
+    Allow(Args),
+    /// A person has to answer.
+    Ask(Box<SuspendedTurn>),
+}
+
+impl Stack<'_> {
+    /// Lets the layers decide. The error is the reason of a denial.
+    pub(super) async fn decide(&self) -> Result<Ruling, String> {
+        let Normal { tool, args, .. } = self.normal;
+        let call = ToolCall::new(ID, tool.as_str(), args.to_value());
+        let (turn, permitted) = self.turn();
+        let report = turn.run(vec![call]).await.map_err(|error| chain(&error))?;
+        ruling(report, &permitted)
+    }
+
+    /// Lets the layers decide about an approved call: everything that an approval does not cover is asked or denied.
+    pub(super) async fn approved(
+        &self,
+        pending: SuspendedTurn,
+        edited: Option<Args>,
+        by: &str,
+    ) -> Result<Ruling, String> {
+        let requests = pending.requests();
+        let answers = match edited {
+            Some(args) => requests.answer().approve_with(ID, args),
+            None => requests.answer().approve(ID),
+        };
+        let answers = answers.answered_by(by).build().map_err(|error| chain(&error))?;
+        let (turn, permitted) = self.turn();
+        let report = turn.resume(pending, answers).await.map_err(|error| chain(&error))?;
+        ruling(report, &permitted)
+    }
+
+    fn turn(&self) -> (Turn, Arc<Mutex<Option<Args>>>) {
+        let Normal { tool, server, .. } = self.normal;
+        let mut definition = ToolDefinition::new(tool.as_str(), json!({"type": "object"}));
+        if let Some(server) = server {
+            definition = definition.with_server(server.as_str());
+        }
+        let permitted = Arc::default();
+        let set =
+            OneTool { id: self.call.client.name(), definition, permitted: Arc::clone(&permitted) };
+        let tools = match self.outer {
+            Some(stack) => stack(Tools::from(set)),
+            None => Tools::from(set).layered(
+                decide_fn(|_: &ToolCall| Decision::ask("there are no rules").with_key("no-rules"))
+                    .named("no rules"),
+            ),
+        };
+        let doubts = self.normal.doubts.clone();
+        let doubt = decide_fn(move |call: &ToolCall| doubt(call, &doubts)).named("hook");
+        (Turn::new(tools.layered(doubt)), permitted)
+    }
+}
+
+/// Asks about what the hook itself is not certain of.
+fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
+    let mut doubts = doubts.to_vec();
+    // A layer inside may have changed the command.
+    let command = call.args().str("command").filter(|_| call.name() == "shell");
+    let changed = command.and_then(|it| shells::doubt(it, call.args().bool("tty") == Some(true)));
+    if let Some(changed) = changed.filter(|found| doubts.iter().all(|doubt| doubt.0 != found.0)) {
+        doubts.push(changed);
+    }
+    if doubts.is_empty() {
+        return Decision::allow();
+    }
+    let (keys, reasons): (Vec<_>, Vec<_>) = doubts.into_iter().unzip();
+    Decision::ask(reasons.join("; ")).with_key(keys.join(" "))
+}
+
+fn ruling(report: TurnReport, permitted: &Mutex<Option<Args>>) -> Result<Ruling, String> {
+    let unclear = || "the decision about this call is not known".to_owned();
+    let outcome = report.calls().first().map(|call| call.outcome().clone());
+    match outcome.ok_or_else(unclear)? {
+        Outcome::Returned(_) => {
+            let args = permitted.lock().unwrap_or_else(PoisonError::into_inner).take();
+            args.map(Ruling::Allow).ok_or_else(unclear)
+        }
+        outcome if outcome.is_deferred() => {
+            report.into_suspended().map(|it| Ruling::Ask(Box::new(it))).ok_or_else(unclear)
+        }
+        outcome => Err(outcome.text().unwrap_or_else(unclear)),
+    }
+}
+
+/// A tool that records the arguments with which it may run. The client runs it.
+struct OneTool {
+    id: &'static str,
+    definition: ToolDefinition,
+    permitted: Arc<Mutex<Option<Args>>>,
+}
+
+impl Toolset for OneTool {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        Ok(vec![self.definition.clone()])
+    }
+
+    async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+        let args = permit.args().clone();
+        *self.permitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(args);
+        Ok(ToolReturn::new(true))
+    }
+}

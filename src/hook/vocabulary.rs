@@ -1,0 +1,267 @@
+//! One vocabulary for the tools of all clients, so that one file of rules serves them all.
+//!
+//! | tool | arguments that every client has |
+//! |---|---|
+//! | `shell` | `command`, `directory`; `paths`, where the text is a patch |
+//! | `shell_input` | text that is typed into a shell that runs already |
+//! | `read_file`, `write_file`, `edit_file` | `path` |
+//! | `patch` | `patch`, `paths`: every path that it adds, changes, removes or moves |
+//! | `list_files`, `find_files`, `search_files` | `path` |
+//! | `fetch`, `web_search` | as the client names them; `fetch` mostly has a `url` |
+//! | `spawn_agent` | `prompt` or the client's name for it |
+//! | a tool of an MCP server | its own arguments |
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::client::Client;
+use super::patch;
+use super::payload::HookCall;
+use super::tools::{Kind, known};
+use crate::args::Args;
+
+/// A call in the common vocabulary.
+#[derive(Debug, Clone)]
+pub(super) struct Normal {
+    /// The name of the tool: one of the vocabulary, the MCP server's, or, for an unknown tool, the client's.
+    pub(super) tool: String,
+    /// The MCP server that the tool belongs to.
+    pub(super) server: Option<String>,
+    pub(super) args: Args,
+    /// Why the call has to be asked about, whatever the rules say: a key, and the reason.
+    pub(super) doubts: Vec<(&'static str, String)>,
+    /// The client's names of arguments that have another one here.
+    renamed: Vec<(&'static str, &'static str)>,
+    /// Arguments that were added here, and that no layer may change.
+    added: Vec<&'static str>,
+    /// The client's own texts of paths that were made absolute.
+    paths: Vec<(&'static str, String, String)>,
+}
+
+impl Normal {
+    /// The tool as people are shown it: MCP tools with their server.
+    pub(super) fn shown(&self) -> String {
+        match &self.server {
+            Some(server) => format!("mcp:{server}/{}", self.tool),
+            None => self.tool.clone(),
+        }
+    }
+
+    fn doubt(&mut self, key: &'static str, reason: impl Into<String>) {
+        self.doubts.push((key, reason.into()));
+    }
+
+    fn unknown(&mut self, call: &HookCall, why: &str) {
+        let reason = format!("`{}` of {} {why}", call.tool.escape_debug(), call.client);
+        self.doubt("unknown-tool", reason);
+    }
+
+    /// Renames an argument, unless the client sends one of the common name as well.
+    fn rename(&mut self, from: &'static str, to: &'static str) {
+        if from == to {
+            return;
+        }
+        let Some(value) = self.args.get(from).cloned() else { return };
+        if self.args.get(to).is_some() {
+            self.doubt("two-names", format!("it has both `{from}` and `{to}`"));
+            return;
+        }
+        self.args = self.args.clone().without(from).with(to, value);
+        self.renamed.push((from, to));
+    }
+
+    /// Makes a path absolute, from the call's directory. Without the argument, the directory itself is meant where
+    /// `optional` is set.
+    fn absolute(&mut self, name: &'static str, directory: &Path, optional: bool) {
+        match self.args.get(name) {
+            None if optional => {
+                let directory = directory.to_string_lossy().into_owned();
+                self.args = self.args.clone().with(name, directory);
+                self.added.push(name);
+            }
+            Some(Value::String(text)) if !text.is_empty() => {
+                let text = text.clone();
+                if let Some(doubt) = doubtful(&text) {
+                    self.doubt("path", doubt);
+                }
+                let path = directory.join(&text).to_string_lossy().into_owned();
+                self.args = self.args.clone().with(name, path.clone());
+                self.paths.push((name, text, path));
+            }
+            _ => self.doubt("path", format!("`{name}` is not a path")),
+        }
+    }
+
+    fn paths_of_patch(&mut self, text: &str, directory: &Path) {
+        let found = patch::paths(text);
+        if found.is_doubtful {
+            self.doubt("patch", "it is not known which files the patch changes");
+        }
+        for path in &found.paths {
+            if let Some(doubt) = doubtful(path) {
+                self.doubt("path", doubt);
+            }
+        }
+        let paths = found.paths.iter().map(|path| directory.join(path).to_string_lossy().into());
+        self.add("paths", Value::Array(paths.collect()));
+    }
+
+    fn add(&mut self, name: &'static str, value: Value) {
+        if self.args.get(name).is_some() {
+            self.doubt("two-names", format!("it has an argument `{name}` of its own"));
+            return;
+        }
+        self.args = self.args.clone().with(name, value);
+        self.added.push(name);
+    }
+
+    /// The arguments in the client's names, for a call whose arguments a layer or a person has changed. `None` when they
+    /// are unchanged.
+    pub(super) fn restore(
+        &self,
+        call: &HookCall,
+        last: &Args,
+    ) -> Result<Option<Map<String, Value>>, String> {
+        if *last == self.args {
+            return Ok(None);
+        }
+        if let Some(name) = self.added.iter().find(|name| last.get(name) != self.args.get(name)) {
+            return Err(format!(
+                "the argument `{name}` cannot be changed: {} does not have it",
+                call.client
+            ));
+        }
+        let mut args = last.as_map().clone();
+        for name in &self.added {
+            args.remove(*name);
+        }
+        for (name, original, absolute) in &self.paths {
+            if args.get(*name).and_then(Value::as_str) == Some(absolute) {
+                args.insert((*name).to_owned(), original.clone().into());
+            }
+        }
+        for (from, to) in &self.renamed {
+            if let Some(value) = args.remove(*to) {
+                args.insert((*from).to_owned(), value);
+            }
+        }
+        let removed = call.args.keys().find(|name| !args.contains_key(*name));
+        if let Some(name) = removed.filter(|_| call.client == Client::Gemini) {
+            return Err(format!(
+                "the argument `{}` cannot be removed: {} keeps it",
+                name.escape_debug(),
+                call.client
+            ));
+        }
+        Ok(Some(args))
+    }
+}
+
+/// Why a path may not be the one that it seems to be: clients expand some texts.
+fn doubtful(path: &str) -> Option<String> {
+    let expanded = path.starts_with(['~', '@', '$', '%']) || path.trim() != path;
+    let is_url = path.contains("://") || path.starts_with("file:");
+    (expanded || is_url).then(|| {
+        format!("`{}` may be read as another path than it seems to be", path.escape_debug())
+    })
+}
+
+/// Translates a call into the common vocabulary.
+pub(super) fn normal(call: &HookCall) -> Normal {
+    let mut this = Normal {
+        tool: call.tool.clone(),
+        server: None,
+        args: Args::from(call.args.clone()),
+        doubts: Vec::new(),
+        renamed: Vec::new(),
+        added: Vec::new(),
+        paths: Vec::new(),
+    };
+    let Some(known) = known(call) else {
+        mcp(call, &mut this);
+        return this;
+    };
+    this.tool = known.kind.name().to_owned();
+    for (from, to) in known.names {
+        this.rename(from, to);
+    }
+    let directory = &call.directory;
+    match known.kind {
+        Kind::Shell => shell(call, &mut this),
+        Kind::ShellInput => {
+            this.doubt("shell-input", "text is typed into a shell that runs already");
+        }
+        Kind::ReadFile | Kind::WriteFile | Kind::EditFile => {
+            this.absolute("path", directory, false);
+        }
+        Kind::ListFiles | Kind::FindFiles | Kind::SearchFiles => {
+            this.absolute("path", directory, true);
+        }
+        Kind::Patch => match this.args.str("patch").map(str::to_owned) {
+            Some(text) => this.paths_of_patch(&text, directory),
+            None => this.doubt("patch", "it has no text of a patch"),
+        },
+        Kind::Fetch | Kind::WebSearch | Kind::SpawnAgent | Kind::Session(_) => {}
+    }
+    this
+}
+
+fn shell(call: &HookCall, this: &mut Normal) {
+    let directory = match this.args.get("directory") {
+        Some(_) => {
+            this.absolute("directory", &call.directory, false);
+            this.args.str("directory").map_or_else(|| call.directory.clone(), Into::into)
+        }
+        None => {
+            this.absolute("directory", &call.directory, true);
+            call.directory.clone()
+        }
+    };
+    let Some(command) = this.args.str("command").map(str::to_owned) else {
+        this.doubt("shell", "its command is not a text");
+        return;
+    };
+    if let Some((key, doubt)) = super::shells::doubt(&command, this.args.bool("tty") == Some(true))
+    {
+        this.doubt(key, doubt);
+    }
+    // Codex reads a patch in a command as a call of its patch tool.
+    if command.contains("*** Begin Patch") {
+        this.paths_of_patch(&command, &directory);
+    }
+}
+
+/// A tool that is none of the client's own: one of an MCP server, if the server and the tool are certain.
+fn mcp(call: &HookCall, this: &mut Normal) {
+    let named = match (&call.server, call.client) {
+        (Some((server, Some(tool))), _) => Some((server.clone(), tool.clone())),
+        (Some((server, None)), _) => {
+            let tool = call.tool.strip_prefix(&format!("mcp__{server}__"));
+            tool.map(|tool| (server.clone(), tool.to_owned()))
+        }
+        (None, Client::Claude | Client::Codex) => {
+            call.tool.strip_prefix("mcp__").and_then(|rest| split(rest, "__"))
+        }
+        (None, Client::Copilot) => split(&call.tool, "-"),
+        (None, Client::Opencode) => split(&call.tool, "_"),
+        (None, Client::Gemini) => None,
+    };
+    match named {
+        Some((server, tool)) => {
+            this.server = Some(server);
+            this.tool = tool;
+        }
+        None => this.unknown(call, "is not known"),
+    }
+}
+
+/// The two parts of a name, if there is one way to split it. A server or a tool may have the separator in its name.
+fn split(name: &str, separator: &str) -> Option<(String, String)> {
+    let places =
+        (0..name.len()).filter(|at| name.get(*at..).is_some_and(|it| it.starts_with(separator)));
+    let (1, Some((server, tool))) = (places.count(), name.split_once(separator)) else {
+        return None;
+    };
+    (!server.is_empty() && !tool.is_empty()).then(|| (server.to_owned(), tool.to_owned()))
+}

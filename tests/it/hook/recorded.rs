@@ -1,0 +1,228 @@
+//! Payloads that the clients have sent, as they are and changed.
+
+use countersign::hook::{Client, Hook};
+use countersign::{Decision, ToolCall, decide_fn};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{allowing, answered, assert_denied, before, denying, recorded};
+
+#[test]
+fn every_recorded_call_is_allowed_and_denied_as_its_client_reads_it() {
+    for it in before() {
+        let payload = it.payload.to_string();
+        assert_denied(it.client, &answered(&denying(it.client), payload.as_bytes()), "not here");
+        if it.tool == "write_bash" {
+            continue;
+        }
+        let allowed = answered(&allowing(it.client), payload.as_bytes());
+        assert_eq!((allowed.status(), allowed.stderr()), (0, ""), "{} {}", it.client, it.tool);
+        match it.client {
+            Client::Opencode => assert_eq!(allowed.stdout(), br#"{"decision":"allow"}"#),
+            _ => assert_eq!(allowed.stdout(), b"", "the client's own rules still count"),
+        }
+    }
+    assert!(before().len() >= 20);
+}
+
+#[test]
+fn an_explicit_allow_is_one_that_the_client_knows() {
+    for it in before().into_iter().filter(|it| it.tool != "write_bash") {
+        let hook = allowing(it.client).with_explicit_allow(true);
+        let reply = answered(&hook, it.payload.to_string().as_bytes());
+        let text = std::str::from_utf8(reply.stdout()).unwrap();
+        match it.client {
+            // Codex runs the tool for other reasons than an allow: it takes a bare one for an error.
+            Client::Codex => assert_eq!(text, ""),
+            _ => assert!(text.contains("allow"), "{text}"),
+        }
+    }
+}
+
+#[test]
+fn without_layers_every_call_is_asked_about_and_told_to_come_again() {
+    for it in before() {
+        let reply = answered(&Hook::new(it.client), it.payload.to_string().as_bytes());
+        assert_denied(it.client, &reply, "call again with the same arguments");
+    }
+}
+
+#[test]
+fn changed_arguments_are_sent_back_whole_and_in_the_clients_names() {
+    let rename = decide_fn(|call: &ToolCall| {
+        let mut args = call.args().clone();
+        for name in ["command", "path", "content", "patch", "name"] {
+            if let Some(text) = call.args().str(name) {
+                args = args.with(name, text.replace("allowed-", "rewritten-"));
+            }
+        }
+        Decision::allow().with_args(args)
+    });
+    let mut seen = 0;
+    for it in before() {
+        let args = ["tool_input", "toolArgs", "args"].iter().find_map(|name| it.payload.get(*name));
+        let args = args.unwrap();
+        let text = args.to_string();
+        // The paths of a patch are its text's, so that a patch cannot be changed by a layer that knows only the text.
+        if !text.contains("allowed-") || text.contains("allowed}}") || it.tool == "apply_patch" {
+            continue;
+        }
+        let hook = Hook::new(it.client).layered(rename.clone().named("rename"));
+        let reply = answered(&hook, it.payload.to_string().as_bytes());
+        let expected: Value =
+            serde_json::from_str(&text.replace("allowed-", "rewritten-")).unwrap();
+        let answer: Value = serde_json::from_slice(reply.stdout()).unwrap();
+        let changed = match it.client {
+            Client::Claude | Client::Codex => &answer["hookSpecificOutput"]["updatedInput"],
+            Client::Gemini => &answer["hookSpecificOutput"]["tool_input"],
+            Client::Copilot => &answer["modifiedArgs"],
+            _ => &answer["args"],
+        };
+        assert_eq!(changed, &expected, "{} {}", it.client, it.tool);
+        assert!(answer.to_string().contains("allow"));
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
+fn unknown_events_are_denied_and_those_after_a_call_decide_nothing() {
+    for it in before() {
+        let fields = it.payload.as_object().unwrap();
+        let event = ["hook_event_name", "hookName"].iter().find(|name| fields.contains_key(**name));
+        let event = event.copied().unwrap_or("hookName");
+        let with = |name: &str| {
+            let mut payload = it.payload.clone();
+            payload[event] = name.into();
+            answered(&allowing(it.client), payload.to_string().as_bytes())
+        };
+        for unknown in ["PreToolUse2", "BeforeModel", "", "pretooluse", "Stop"] {
+            if unknown.is_empty() && it.client == Client::Copilot {
+                continue; // the same as none, which Copilot sends
+            }
+            assert_denied(it.client, &with(unknown), "hook");
+        }
+        let after = match it.client {
+            Client::Claude | Client::Codex => "PostToolUse",
+            Client::Gemini => "AfterTool",
+            Client::Copilot => "postToolUse",
+            _ => "tool.execute.after",
+        };
+        let reply = with(after);
+        assert_eq!((reply.status(), reply.stdout()), (0, &b""[..]), "{}: {reply:?}", it.client);
+    }
+    for it in recorded().iter().filter(|it| it.event.eq_ignore_ascii_case("PermissionRequest")) {
+        let reply = answered(&allowing(it.client), it.payload.to_string().as_bytes());
+        let answer: Value = serde_json::from_slice(reply.stdout()).unwrap();
+        let decision = answer.pointer("/hookSpecificOutput/decision").unwrap_or(&answer);
+        assert_eq!((&decision["behavior"], reply.status()), (&json!("deny"), 2), "{answer}");
+    }
+}
+
+#[test]
+fn what_is_no_payload_is_denied() {
+    let deep = format!("{}{}", r#"{"a":"#.repeat(100), "1}".repeat(100));
+    let big = format!(r#"{{"hook_event_name": "PreToolUse", "text": "{}"}}"#, "x".repeat(10 << 20));
+    let repeated = r#"{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/", "tool_name": "Bash",
+        "tool_input": {"command": "ls"}, "tool_input": {"command": "rm -rf /"}}"#;
+    for client in Client::ALL {
+        for payload in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            "{",
+            "PreToolUse",
+            "\u{0}",
+            "\u{feff}{}",
+            repeated,
+            &deep,
+            &big,
+        ] {
+            assert_denied(
+                client,
+                &answered(&allowing(client), payload.as_bytes()),
+                "cannot be used",
+            );
+        }
+        assert_denied(client, &answered(&allowing(client), &[0xff, 0xfe]), "cannot be used");
+    }
+}
+
+/// Values of other types than a client sends.
+fn other() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(null)),
+        Just(json!(7)),
+        Just(json!(true)),
+        Just(json!([])),
+        Just(json!(["a"])),
+        Just(json!({})),
+        Just(json!("")),
+        Just(json!("other")),
+        Just(json!({"command": ["a"]})),
+    ]
+}
+
+fn change(value: &mut Value, places: &[prop::sample::Index], to: Option<Value>) {
+    let Some((first, rest)) = places.split_first() else { return };
+    let Value::Object(fields) = value else { return };
+    if fields.is_empty() {
+        return;
+    }
+    let names: Vec<_> = fields.keys().cloned().collect();
+    let name = names[first.index(names.len())].clone();
+    match rest {
+        [] => {
+            match to {
+                Some(to) => fields.insert(name, to),
+                None => fields.remove(&name),
+            };
+        }
+        rest if fields[&name].is_object() => change(fields.get_mut(&name).unwrap(), rest, to),
+        _ => drop(fields.insert(name, to.unwrap_or(Value::Null))),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// A payload that was changed anyhow is never allowed by a stack that denies, the answer is always one that the
+    /// client obeys, and nothing panics.
+    #[test]
+    fn a_changed_payload_never_passes_a_stack_that_denies(
+        which in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..3), prop::option::of(other())), 1..4),
+    ) {
+        let all = before();
+        let it = &all[which.index(all.len())];
+        let mut payload = it.payload.clone();
+        for (places, to) in changes {
+            change(&mut payload, &places, to);
+        }
+        let event = payload.get("hook_event_name").or(payload.get("hookName")).cloned();
+        let reply = answered(&denying(it.client), payload.to_string().as_bytes());
+        assert_denied(it.client, &reply, "");
+        let _ = event;
+    }
+
+    /// Unknown fields around a call are ignored, and unknown fields of its input are arguments.
+    #[test]
+    fn unknown_fields_of_the_envelope_change_nothing(
+        which in any::<prop::sample::Index>(), name in "[a-z]{12}", value in other(),
+    ) {
+        let all = before();
+        let it = &all[which.index(all.len())];
+        let mut payload = it.payload.clone();
+        payload.as_object_mut().unwrap().insert(name.clone(), value.clone());
+        let plain = Hook::new(it.client).translate(it.payload.to_string().as_bytes());
+        let more = Hook::new(it.client).translate(payload.to_string().as_bytes());
+        prop_assert_eq!(&plain, &more);
+        let input = ["tool_input", "toolArgs", "args"].into_iter().find(|it| payload.get(it).is_some()).unwrap();
+        payload[input].as_object_mut().unwrap().insert(name.clone(), value.clone());
+        let (tool, args) = Hook::new(it.client).translate(payload.to_string().as_bytes()).unwrap();
+        prop_assert_eq!(&tool, &plain.unwrap().0);
+        prop_assert_eq!(args.get(&name), Some(&value));
+        let _: Map<String, Value> = args.as_map().clone();
+    }
+}

@@ -1,0 +1,170 @@
+//! `countersign hook install`, `uninstall` and `doctor`: what others have configured stays, and a canary proves the rest.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::User;
+
+fn read(path: &PathBuf) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+impl User {
+    fn file_of(&self, client: &str) -> PathBuf {
+        self.home().join(match client {
+            "claude" => ".claude/settings.json",
+            "codex" => ".codex/hooks.json",
+            "gemini" => ".gemini/settings.json",
+            "copilot" => ".copilot/hooks/countersign.json",
+            _ => ".config/opencode/plugin/countersign.js",
+        })
+    }
+}
+
+#[test]
+fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
+    let user = User::new();
+    for (client, place, limit) in [
+        ("claude", "/hooks/PreToolUse/0/hooks/0/timeout", 90),
+        ("codex", "/hooks/PreToolUse/0/hooks/0/timeout", 90),
+        ("gemini", "/hooks/BeforeTool/0/hooks/0/timeout", 90_000),
+        ("copilot", "/hooks/preToolUse/0/timeoutSec", 90),
+    ] {
+        let ended =
+            user.run(&["hook", "install", client, "--limit", "90", "--", "--store", "memory:"]);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let settings = read(&user.file_of(client));
+        assert_eq!(settings.pointer(place), Some(&json!(limit)), "{settings}");
+        let text = settings.to_string();
+        assert!(text.contains(&format!("hook {client} --store memory: --limit 90")), "{text}");
+        let command =
+            text.split("\"bash\":\"").nth(1).or(text.split("\"command\":\"").nth(1)).unwrap();
+        assert!(
+            command.starts_with('/') || command.starts_with("'/"),
+            "an absolute path: {command}"
+        );
+    }
+    let claude = read(&user.file_of("claude"));
+    let hook = &claude["hooks"]["PreToolUse"][0];
+    assert_eq!((&hook["matcher"], &hook["hooks"][0]["onFailure"]), (&json!("*"), &json!("block")));
+    user.run(&["hook", "install", "opencode", "--limit", "90"]);
+    let plugin = fs::read_to_string(user.file_of("opencode")).unwrap();
+    assert!(
+        plugin.contains("const LIMIT = 90000") && plugin.contains(r#""hook","opencode""#),
+        "{plugin}"
+    );
+}
+
+#[test]
+fn what_others_have_configured_stays() {
+    let user = User::new();
+    let theirs = json!({
+        "model": "m",
+        "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "/opt/other hook claude"}]}],
+            "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+        },
+    });
+    let file = user.file_of("claude");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, theirs.to_string()).unwrap();
+    let first = user.run(&["--json", "hook", "install", "claude"]);
+    let backup = PathBuf::from(first.lines()[0]["backup"].as_str().unwrap());
+    assert_eq!(read(&backup), theirs);
+    let installed = read(&file);
+    assert_eq!(installed["hooks"]["PreToolUse"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&installed["model"], &installed["hooks"]["Stop"]),
+        (&theirs["model"], &theirs["hooks"]["Stop"])
+    );
+    let again = user.run(&["--json", "hook", "install", "claude"]);
+    assert_eq!(again.lines()[0]["changed"], false);
+    let other = user.run(&["--json", "hook", "install", "claude", "--limit", "60"]);
+    assert_eq!(other.lines()[0]["changed"], true);
+    assert_eq!(
+        read(&file)["hooks"]["PreToolUse"].as_array().unwrap().len(),
+        2,
+        "the earlier entry is replaced"
+    );
+    assert_eq!(user.run(&["hook", "uninstall", "claude"]).status, 0);
+    assert_eq!(read(&file), theirs);
+    assert_eq!(user.run(&["--json", "hook", "uninstall", "claude"]).lines()[0]["changed"], false);
+}
+
+#[test]
+fn a_file_of_our_own_is_removed_and_one_of_another_program_is_not_touched() {
+    let user = User::new();
+    for client in ["codex", "copilot", "opencode"] {
+        let project = user.run(&["hook", "install", client, "--project"]);
+        assert_eq!(project.status, 0, "{project:?}");
+        user.run(&["hook", "install", client]);
+        assert_eq!(user.run(&["hook", "uninstall", client]).status, 0);
+        assert!(!user.file_of(client).exists(), "{client}");
+    }
+    assert!(
+        user.home().join(".github/hooks/countersign.json").exists(),
+        "the project's is another one"
+    );
+    fs::write(user.file_of("opencode"), "export const Mine = () => {}").unwrap();
+    for command in ["install", "uninstall"] {
+        let ended = user.run(&["hook", command, "opencode"]);
+        assert!(ended.status == 1 && ended.err.contains("another program"), "{ended:?}");
+    }
+    let gemini = user.file_of("gemini");
+    fs::create_dir_all(gemini.parent().unwrap()).unwrap();
+    for text in ["{ // a comment\n}", "[]", "{\"hooks\": []}"] {
+        fs::write(&gemini, text).unwrap();
+        let ended = user.run(&["hook", "install", "gemini"]);
+        assert_eq!(ended.status, 1, "{ended:?}");
+        assert_eq!(fs::read_to_string(&gemini).unwrap(), text);
+    }
+}
+
+/// A client that calls its hook, or does not, and obeys it, or does not.
+#[cfg(unix)]
+fn client(user: &User, body: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = user.home().join("client");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'tool 9.8.7'; exit; }}\ncall=${{2#*: }}\n{body}\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
+    let user = User::new();
+    user.run(&["hook", "install", "claude", "--limit", "10"]);
+    let hook =
+        read(&user.file_of("claude"))["hooks"]["PreToolUse"][0]["hooks"][0]["command"].clone();
+    let ask = format!(
+        "echo \"{{\\\"hook_event_name\\\":\\\"PreToolUse\\\",\\\"session_id\\\":\\\"s\\\",\\\"cwd\\\":\\\"/src\\\",\
+         \\\"tool_name\\\":\\\"Bash\\\",\\\"tool_input\\\":{{\\\"command\\\":\\\"$call\\\"}}}}\" | {} >/dev/null 2>&1",
+        hook.as_str().unwrap()
+    );
+    for (body, ok, says, status) in [
+        (format!("{ask} && $call"), json!(true), "obeyed", 0),
+        (format!("{ask}; $call"), json!(false), "ran the denied call", 3),
+        ("$call".to_owned(), json!(false), "without asking", 3),
+        (String::new(), json!(null), "made no call", 0),
+    ] {
+        let program = client(&user, &body);
+        let ended =
+            user.run(&["--json", "hook", "doctor", "claude", "--live", "--program", &program]);
+        let lines = ended.lines();
+        let canary = lines.iter().find(|line| line["check"] == "canary").unwrap();
+        assert_eq!((&canary["ok"], ended.status), (&ok, status), "{ended:?}");
+        assert!(canary["found"].as_str().unwrap().contains(says), "{canary}");
+        assert_eq!(lines[0]["ok"], true, "9.8.7 is not older than what was tested");
+    }
+    let none = user.run(&["hook", "doctor", "codex", "--program", "/no/such/program"]);
+    assert!(
+        none.status == 3 && none.out.contains("cannot be run") && none.out.contains("/hooks"),
+        "{none:?}"
+    );
+}
