@@ -24,6 +24,12 @@ pub mod vercel_ai_adapter {}
 #[doc = include_str!("../docs/inbox.md")]
 pub mod inbox {}
 
+/// Available with the feature `mcp`.
+#[cfg(feature = "mcp")]
+#[doc = ""]
+#[doc = include_str!("../docs/mcp.md")]
+pub mod mcp {}
+
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
 

@@ -45,7 +45,9 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         policy: Arc::new(|ask| ask),
         upstream: None,
         hosts: None,
-        origins: Vec::new(),
+        origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+            .map(str::to_owned)
+            .to_vec(),
         authorize: None,
     }
 }
@@ -150,7 +152,7 @@ impl Server {
         self
     }
 
-    /// Sets the origins of browsers that may send requests to the router; none by default.
+    /// Sets the origins of browsers that may send requests to the router; by default those of this machine.
     pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.origins = origins.into_iter().map(Into::into).collect();
         self

@@ -10,7 +10,7 @@ use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, InputRequiredResult, InputResponses, ProgressNotificationParam,
-    ServerRequest,
+    ProgressToken, ServerRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer};
 use serde::{Deserialize, Serialize};
@@ -282,16 +282,14 @@ impl Shared {
             tokio::select! {
                 biased;
                 report = &mut flight.running => {
+                    // What came before the result is told before it.
+                    while let Ok(progress) = flight.progress.try_recv() {
+                        progressed(&mut flight.told, token.as_ref(), progress, cx).await;
+                    }
                     return Flown::Landed(Box::new(report));
                 }
                 Some(progress) = flight.progress.recv() => {
-                    if let Some(token) = &token && progress.progress > flight.told {
-                        flight.told = progress.progress;
-                        let mut params = progress;
-                        params.progress_token = token.clone();
-                        // A client that has gone needs no progress.
-                        _ = cx.peer.notify_progress(params).await;
-                    }
+                    progressed(&mut flight.told, token.as_ref(), progress, cx).await;
                 }
                 Some((question, answer)) = flight.questions.recv(), if flight.open.is_none() => {
                     let question = form::labelled(question, &self.name);
@@ -475,6 +473,20 @@ impl Shared {
         told.meta = Some(meta);
         Reply::Result(Box::new(told))
     }
+}
+
+/// Passes progress on under the client's own token; it never goes back.
+async fn progressed(
+    told: &mut f64,
+    token: Option<&ProgressToken>,
+    mut progress: ProgressNotificationParam,
+    cx: &RequestContext<RoleServer>,
+) {
+    let Some(token) = token.filter(|_| progress.progress > *told) else { return };
+    *told = progress.progress;
+    progress.progress_token = token.clone();
+    // A client that has gone needs no progress.
+    _ = cx.peer.notify_progress(progress).await;
 }
 
 enum Flown {
@@ -674,7 +686,7 @@ impl Asker {
             }
             beats += 1.0;
             if let Some(beat) = &self.beat {
-                let token = rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(0));
+                let token = ProgressToken(rmcp::model::NumberOrString::Number(0));
                 let params = ProgressNotificationParam::new(token, beats / 1e6)
                     .with_message("waits for an approval");
                 // The request may be over.

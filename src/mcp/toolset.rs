@@ -71,6 +71,8 @@ pub(super) struct Listing {
     pub(super) tools: Vec<Listed>,
     definitions: Vec<ToolDefinition>,
     validators: HashMap<String, jsonschema::Validator>,
+    /// The definitions as they are pinned.
+    pub(super) pinned: std::collections::BTreeMap<String, Value>,
     /// The count of changes that this listing was made after.
     changes: u64,
     at: Instant,
@@ -201,6 +203,7 @@ impl McpToolset {
             tools: Vec::new(),
             definitions: Vec::new(),
             validators: HashMap::new(),
+            pinned: std::collections::BTreeMap::new(),
             changes,
             at: Instant::now(),
         };
@@ -227,6 +230,7 @@ impl McpToolset {
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => {
                     listing.definitions.push(self.definition(&tool, schema));
+                    listing.pinned.insert(name.clone(), super::pins::definition(json!(tool)));
                     listing.validators.insert(name, validator);
                     listing.tools.push(tool);
                 }

@@ -27,6 +27,8 @@ mod hook;
 mod ledger;
 mod levels;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod model_layers;
 mod names;
 mod nesting;

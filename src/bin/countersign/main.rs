@@ -4,9 +4,11 @@
 mod asks;
 mod cli;
 mod completions;
+mod guard;
 mod hook;
 mod inbox;
 mod output;
+mod pins;
 mod rules;
 
 use std::process::ExitCode;
@@ -56,6 +58,8 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Inbox(inbox) => inbox.run(&context, json).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Guard(guard) => guard.run(&context).await,
+            Command::Pins(pins) => pins.run(&context).await,
             Command::Hook(hook) => hook.run(&context),
             Command::Rules(rules) => rules.run(),
         }
