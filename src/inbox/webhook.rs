@@ -146,7 +146,7 @@ impl Webhook {
     }
 
     /// Adds an event to the next message. It takes the place of an earlier one about the same ask.
-    pub(super) fn tell(&self, id: &str, told: Told) {
+    pub(super) fn tell(&self, id: &str, told: &Told) {
         self.queue.add(id, told);
     }
 
@@ -283,9 +283,9 @@ struct Queue {
 }
 
 impl Queue {
-    fn add(&self, id: &str, told: Told) {
+    fn add(&self, id: &str, told: &Told) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.add(id, &told);
+        events.add(id, told);
         drop(events);
         self.filled.notify_one();
     }
@@ -427,7 +427,7 @@ mod tests {
         let webhook = Webhook::new(&url, KEY).unwrap().with_link("https://inbox.example/?a=1&b=2");
         for n in 0..3 {
             let (id, told) = told("delete_file", &format!("<!channel> {n}"), "new").await;
-            webhook.tell(&format!("{id}{n}"), told);
+            webhook.tell(&format!("{id}{n}"), &told);
         }
         let sending = tokio::spawn(webhook.send());
         let sent = tokio::task::spawn_blocking(move || heard.iter().take(3).collect::<Vec<_>>());

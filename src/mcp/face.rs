@@ -70,7 +70,7 @@ impl Face {
         let Some(upstream) = &self.shared.upstream else { return Ok(()) };
         let connection = &upstream.toolset.connection;
         connection.answer_forms(asking(capabilities).0);
-        let info = connection.info().await.map_err(unreachable)?;
+        let info = connection.info().await.map_err(|error| unreachable(&error))?;
         let offered = &info.capabilities;
         let mut mine = ServerCapabilities::default();
         mine.tools = offered.tools.clone().map(|mut tools| {
@@ -122,14 +122,14 @@ impl Face {
     }
 }
 
-fn unreachable(error: super::McpError) -> ErrorData {
+fn unreachable(error: &super::McpError) -> ErrorData {
     tracing::error!(target: "countersign::mcp", %error, "the server cannot be reached");
     ErrorData::internal_error(error.to_string(), None)
 }
 
 fn failed(failed: Failed) -> ErrorData {
     match failed {
-        Failed::NotSent(error) => unreachable(error),
+        Failed::NotSent(error) => unreachable(&error),
         Failed::Unknown(why) => ErrorData::internal_error(why, None),
         Failed::Answered(error) => error,
     }
@@ -266,7 +266,7 @@ impl ServerHandler for Face {
             let definitions = self.definitions().await?;
             return Ok(ListToolsResult::with_all_items(definitions.iter().map(listed).collect()));
         };
-        let listing = upstream.toolset.list(true).await.map_err(unreachable)?;
+        let listing = upstream.toolset.list(true).await.map_err(|error| unreachable(&error))?;
         if let Some(pins) = &upstream.pins {
             pins.look().await;
         }

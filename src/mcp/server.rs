@@ -272,6 +272,9 @@ pub(super) struct Upstream {
     pub(super) capabilities: OnceLock<ServerCapabilities>,
 }
 
+/// The tools by their names.
+type Identities = Arc<HashMap<String, Identity>>;
+
 /// What all requests of a server share.
 pub(super) struct Shared {
     pub(super) name: String,
@@ -285,7 +288,7 @@ pub(super) struct Shared {
     pub(super) upstream: Option<Upstream>,
     /// Calls whose servers have asked back, until their clients answer.
     pub(super) kept: Mutex<HashMap<String, Flight>>,
-    identities: RwLock<Option<(Instant, Arc<HashMap<String, Identity>>)>>,
+    identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
     pub(super) in_flight: Arc<()>,
 }

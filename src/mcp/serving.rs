@@ -211,7 +211,7 @@ impl Shared {
                 _ => false,
             };
             return Err(match (taken, record.outcome) {
-                (true, Some(outcome)) => self.redelivered(outcome),
+                (true, Some(outcome)) => Self::redelivered(outcome),
                 _ => Reply::Error(ErrorData::invalid_params(
                     "This request state was used already. Call again without it, to be asked again.",
                     None,
@@ -349,7 +349,7 @@ impl Shared {
             ))),
             // What came from upstream is passed on unchanged, unless a layer has changed what the model is told.
             (outcome @ (Outcome::Failed(_) | Outcome::Returned(_)), Some(raw)) => {
-                self.passed_on(outcome, raw)
+                Self::passed_on(outcome, raw)
             }
             (outcome, _) => Reply::Result(Box::new(result::result(
                 outcome,
@@ -366,7 +366,7 @@ impl Shared {
         reply
     }
 
-    fn passed_on(&self, outcome: &Outcome, raw: Raw) -> Reply {
+    fn passed_on(outcome: &Outcome, raw: Raw) -> Reply {
         match raw {
             Raw::Error(error) if outcome.text().is_some_and(|text| text == error.message) => {
                 Reply::Error(error)
@@ -463,7 +463,7 @@ impl Shared {
     }
 
     /// The outcome of an equal call whose client did not get it.
-    fn redelivered(&self, outcome: Value) -> Reply {
+    fn redelivered(outcome: Value) -> Reply {
         let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
             Outcome::failed("The call has run, and its result cannot be read.")
         });
@@ -606,7 +606,7 @@ impl Asker {
                 }
                 Standing::Denied(text) => return Ok(Answered::Denied(text)),
                 Standing::Delivered(outcome) => {
-                    return Ok(Answered::Left(self.shared.redelivered(outcome)));
+                    return Ok(Answered::Left(Shared::redelivered(outcome)));
                 }
             };
             let may_ask = self.client.forms
@@ -631,7 +631,7 @@ impl Asker {
             }
             match self.wait(&run, seen, until).await? {
                 Some(now) => place = Some(now),
-                None => return Ok(Answered::Left(self.waits(&record))),
+                None => return Ok(Answered::Left(Self::waits(&record))),
             }
         }
     }
@@ -696,7 +696,7 @@ impl Asker {
     }
 
     /// The result for a client that cannot be asked in time: nothing but the id of the ask.
-    fn waits(&self, record: &Record) -> Reply {
+    fn waits(record: &Record) -> Reply {
         let id = record.ask.id();
         let text = format!(
             "Not run yet: this call waits for an approval, under ask {id}. Once it is approved, call the tool again \

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     if let Command::Hook(hook) = &cli.command
         && let Some((client, answering)) = hook.command.answering()
     {
-        hook::answer(client, answering, cli.config);
+        hook::answer(client, answering, cli.config.as_deref());
     }
     let json = cli.json;
     output::print(run(cli), json)

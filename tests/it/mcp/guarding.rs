@@ -7,9 +7,10 @@ use std::time::Duration;
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::mcp::{Guard, Launch, McpToolset, Proposal, serve};
+use countersign::outcome::ToolReturn;
 use countersign::{
     BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
-    ToolMiddlewareExt, ToolReturn, Tools, ToolsExt, Toolset, Turn, decide_fn,
+    ToolMiddlewareExt, Tools, ToolsExt, Toolset, Turn, decide_fn,
 };
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Rules as a layer: questions, what they are bound to, and counted calls (rules R6 and R7).
 
+use countersign::deferred::metadata;
 use countersign::rules::Rules;
 use countersign::{
-    FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, metadata, schemars,
-    tool_fn,
+    FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ fn a_call_that_was_counted_is_not_counted_again() {
     let decide = |principal: &str, id: &str| {
         runtime.block_on(rules.decide_and_count(&call, principal, id, false)).decision()
     };
-    use countersign::ToolDecision::{Allow, Ask};
+    use countersign::decision::ToolDecision::{Allow, Ask};
     assert_eq!(
         (decide("ann", "1"), decide("ann", "1"), decide("ann", "2"), decide("bob", "3")),
         (Allow, Allow, Ask, Allow)

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use countersign::ToolDecision::{Allow, Ask, Deny};
+use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use countersign::rules::{
     ProjectApprovals, RuleCall, Rules, difference, find_project_file, schema,
 };

@@ -1,6 +1,6 @@
 //! Properties of rules (rule R2).
 
-use countersign::ToolDecision;
+use countersign::decision::ToolDecision;
 use countersign::rules::{RuleCall, Rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Lint, replay and imports (rule R7).
 
+use countersign::ToolDefinition;
+use countersign::decision::ToolDecision;
 use countersign::rules::{DecisionJournal, RuleCall, import_claude, import_codex, lint, replay};
-use countersign::{ToolDecision, ToolDefinition};
 use serde_json::json;
 
 use super::{args, builder, rules, run};

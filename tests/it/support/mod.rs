@@ -4,7 +4,7 @@ mod built;
 mod kinds;
 mod layers;
 mod logs;
-mod program;
+pub(crate) mod program;
 mod script;
 #[cfg(unix)]
 pub(crate) mod surface_contract;

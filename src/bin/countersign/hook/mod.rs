@@ -8,7 +8,7 @@ mod install;
 mod rules;
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use countersign::config::{Config, Directories, StoreUrl};
@@ -38,7 +38,7 @@ impl cli::Hook {
 }
 
 /// Answers the payload on stdin, and ends the process.
-pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathBuf>) -> ! {
+pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
     let start = Instant::now();
     let limit = answering.limit.unwrap_or_else(|| client.default_limit());
     // The client's time began before this process did: a shell was started, on a machine that may be busy.
@@ -59,7 +59,7 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathB
 fn decided(
     client: Client,
     answering: &Answering,
-    config: Option<PathBuf>,
+    config: Option<&Path>,
     until: Instant,
 ) -> Result<HookReply, String> {
     // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
@@ -69,7 +69,7 @@ fn decided(
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
-    let config = Config::load(&directories, config.as_deref()).map_err(|error| chain(&error))?;
+    let config = Config::load(&directories, config).map_err(|error| chain(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| chain(&it))?;
     let mut hook = Hook::new(client)
