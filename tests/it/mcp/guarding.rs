@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::deferred::Answer;
+use countersign::outcome::ToolReturn;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::mcp::{Guard, Launch, McpToolset, Proposal, serve};
 use countersign::{
     BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
-    ToolMiddlewareExt, ToolReturn, Tools, ToolsExt, Toolset, Turn, decide_fn,
+    ToolMiddlewareExt, Tools, ToolsExt, Toolset, Turn, decide_fn,
 };
 use serde_json::{Value, json};
 

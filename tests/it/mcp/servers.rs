@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::program::program;
+use crate::support::program;
 
 /// The folder that `.ci/mcp` fills.
 fn folder() -> PathBuf {
