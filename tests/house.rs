@@ -772,7 +772,10 @@ fn the_crate_root_has_few_names_and_other_items_have_one_path() {
 fn a_getter_has_the_name_of_what_it_reads() {
     for path in files("src", &[".rs"]) {
         let text = read(&path);
-        let getter = text.lines().find(|line| line.contains("fn get_"));
+        let getter = text.lines().find(|line| {
+            // `get_info` is a method of a trait of `rmcp`.
+            line.contains("fn get_") && !line.contains("fn get_info(")
+        });
         assert!(getter.is_none(), "{path}: `x()` reads and `with_x()` sets, in {getter:?}");
     }
 }

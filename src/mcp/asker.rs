@@ -20,11 +20,12 @@ use super::form::{self, Said};
 use super::result;
 use super::shared::Shared;
 use super::site::{Site, lock};
+use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
 use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
+use crate::error::BoxError;
 use crate::handler::DeferredToolHandler;
 use crate::ledger::Record;
-use crate::{Args, BoxError};
 
 /// How often a client hears of a held call that it asked progress of.
 const BEAT: Duration = Duration::from_secs(5);

@@ -22,11 +22,12 @@ use super::form::{self, Said};
 use super::result;
 use super::shared::Shared;
 use super::site::{Elicit, Raw, Site, lock};
+use crate::args::Args;
 use crate::call::{Execution, ToolCall};
 use crate::deferred::Answer;
+use crate::error::BoxError;
 use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
-use crate::{Args, BoxError};
 
 /// How long a claimed call may go on after its client has given up, so that its outcome is known.
 const GRACE: Duration = Duration::from_secs(3);
