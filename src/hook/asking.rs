@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::chain;
+use super::causes::chain;
 use super::key::{self, Key};
 use super::stack::{ID, Ruling, Stack};
 use crate::args::Args;

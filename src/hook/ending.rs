@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::chain;
+use super::causes::chain;
 use super::client::Client;
 use super::key;
 use super::payload::{Ending, HookCall};

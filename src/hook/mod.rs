@@ -31,6 +31,7 @@
 //! An approval is spent by the answer, at most once.
 
 mod asking;
+mod causes;
 mod client;
 mod ending;
 mod install;
@@ -47,6 +48,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::causes::chain;
 use crate::error::BoxError;
 use crate::ledger::Ledger;
 use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
@@ -198,12 +200,6 @@ fn ended(result: Result<(), String>) -> HookReply {
         Ok(()) => HookReply::nothing(),
         Err(remark) => HookReply::remark(&remark),
     }
-}
-
-/// An error and its sources, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 impl fmt::Debug for Hook {

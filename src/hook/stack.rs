@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
+use super::causes::chain;
 use super::payload::HookCall;
+use super::shells;
 use super::vocabulary::Normal;
-use super::{chain, shells};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;

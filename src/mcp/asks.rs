@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use super::launch::digest;
 use super::site::lock;
+use crate::args::Args;
 use crate::decision::Question;
 use crate::deferred::Answer;
+use crate::error::BoxError;
 use crate::ledger::{
     Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record, Taken,
 };
-use crate::{Args, BoxError};
 
 /// How long an approval that nothing has used stays valid.
 const UNUSED: Duration = Duration::from_secs(15 * 60);

@@ -29,7 +29,7 @@ pub enum McpError {
     List {
         /// The name of the server in the user's configuration.
         server: String,
-        /// What went wrong.
+        /// What went wrong, in one line.
         problem: String,
     },
     /// The connection is lost, and the server is started again only after a while.
@@ -43,7 +43,7 @@ pub enum McpError {
     /// The transport of the served tools has failed.
     #[error("serving MCP has failed: {problem}")]
     Serve {
-        /// What went wrong.
+        /// What went wrong, in one line.
         problem: String,
     },
     /// A setting of the server or guard cannot be used.

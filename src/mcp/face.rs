@@ -18,8 +18,8 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
 use super::connection::Failed;
-use super::server::{Shared, Upstream};
-use super::serving::{Client, Reply, Request};
+use super::flight::{Client, Reply, Request};
+use super::shared::{Shared, Upstream};
 use super::toolset::{GET_PROMPT, READ_RESOURCE};
 use crate::call::ToolDefinition;
 use crate::turn::Turn;

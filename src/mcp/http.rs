@@ -11,7 +11,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::face::{Face, Principal};
-use super::server::{Authorize, Shared};
+use super::shared::{Authorize, Shared};
 
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;

@@ -10,10 +10,12 @@
 //!
 //! Servers and clients of the revisions 2026-07-28, 2025-11-25 and 2025-06-18 work together in any pair.
 
+mod asker;
 mod asks;
 mod connection;
 mod error;
 mod face;
+mod flight;
 mod form;
 mod guard;
 mod http;
@@ -22,6 +24,7 @@ mod pins;
 mod result;
 mod server;
 mod serving;
+mod shared;
 mod site;
 mod toolset;
 

@@ -11,12 +11,13 @@ use tokio::sync::Mutex;
 
 use super::launch::digest;
 use super::toolset::{GET_PROMPT, Listing, McpToolset, READ_RESOURCE};
-use crate::call::{RunContext, ToolCall};
+use crate::args::Args;
+use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;
 use crate::deferred::Answer;
+use crate::error::BoxError;
 use crate::ledger::{Ask, AskState, Decided, Ledger, LedgerError, Record};
 use crate::middleware::ToolMiddleware;
-use crate::{Args, BoxError};
 
 /// The tool's name of the asks by which sets of tools are accepted.
 pub const ACCEPT_TOOLS: &str = "mcp/accept_tools";
@@ -178,14 +179,6 @@ impl Pins {
     }
 }
 
-/// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
-pub(super) fn definition(mut tool: Value) -> Value {
-    if let Value::Object(map) = &mut tool {
-        map.remove("_meta");
-    }
-    tool
-}
-
 fn difference(server: &str, known: &Accepted, current: &Accepted, set: &str) -> Args {
     let (mut added, mut changed) = (Map::new(), Map::new());
     for (name, now) in current {
@@ -238,7 +231,7 @@ impl ToolMiddleware for PinLayer {
     }
 
     async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
-        let source = cx.tool_definition().and_then(crate::ToolDefinition::source);
+        let source = cx.tool_definition().and_then(ToolDefinition::source);
         let Some(source) = source else { return Decision::deny("The tool has no source.") };
         if [READ_RESOURCE, GET_PROMPT].contains(&source.tool()) {
             return Decision::undecided();

@@ -2,116 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResult, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
-    ElicitationAction, InputRequiredResult, InputResponses, ProgressNotificationParam,
-    ProgressToken, ServerRequest,
+    CallToolResult, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequiredResult,
+    ProgressNotificationParam, ProgressToken,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer};
-use serde::{Deserialize, Serialize};
+use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
-use super::asks::{End, Key, Renewing, Standing};
+use super::asker::{Asker, elicit};
+use super::asks::{End, Key};
+use super::flight::{Asked, Client, Flight, Reply, Request, Running, STATE, State, Waiting};
 use super::form::{self, Said};
 use super::result;
-use super::server::Shared;
-use super::site::{Raw, Site, lock};
-use crate::call::{Execution, RunContext, ToolCall};
-use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
-use crate::handler::DeferredToolHandler;
-use crate::ledger::Record;
+use super::shared::Shared;
+use super::site::{Elicit, Raw, Site, lock};
+use crate::args::Args;
+use crate::call::{Execution, ToolCall};
+use crate::deferred::Answer;
+use crate::error::BoxError;
 use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
-use crate::{Args, BoxError};
 
-/// The purpose of sealed request states.
-const STATE: &str = "mcp request state";
-/// How long a request state may be used.
-const STATE_VALID: Duration = Duration::from_secs(24 * 3600);
-/// How often a client hears of a held call that it asked progress of.
-const BEAT: Duration = Duration::from_secs(5);
 /// How long a claimed call may go on after its client has given up, so that its outcome is known.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long a call is kept whose server has asked back.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
 const CALL: &str = "call";
-
-/// What is told to the client.
-pub(super) enum Reply {
-    Result(Box<CallToolResult>),
-    /// A result of another kind, as it came.
-    Raw(Value),
-    InputRequired(Box<InputRequiredResult>),
-    Error(ErrorData),
-}
-
-/// How a client can be asked, by what it declares.
-#[derive(Clone)]
-pub(super) struct Client {
-    pub(super) principal: String,
-    /// Tells apart the connections of clients without a name.
-    pub(super) nonce: Option<String>,
-    pub(super) forms: bool,
-    pub(super) urls: bool,
-    /// Whether input-required results may be returned.
-    pub(super) rounds: bool,
-}
-
-/// One request, whatever its method.
-pub(super) struct Request {
-    pub(super) tool: String,
-    pub(super) args: Value,
-    pub(super) state: Option<String>,
-    pub(super) responses: Option<InputResponses>,
-}
-
-/// What a request state holds. The seal covers it, and the ledger makes it single-use.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct State {
-    /// The key of the call that the state is for.
-    key: String,
-    /// The ask that the client's person is asked about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ask: Option<String>,
-    /// The call that is kept because its server has asked back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    kept: Option<String>,
-    /// Stands in for the connection of a client without a name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    nonce: Option<String>,
-}
-
-type Running = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
-type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
-
-/// A call in flight: its turn, and what comes of it.
-pub(super) struct Flight {
-    running: Running,
-    progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
-    questions: mpsc::UnboundedReceiver<Asked>,
-    site: Arc<Site>,
-    waiting: Arc<Waiting>,
-    key: Key,
-    /// The question of the server that is with the client now.
-    open: Option<oneshot::Sender<ElicitResult>>,
-    told: f64,
-}
-
-/// What the handler of a turn leaves for the request that waits for the turn.
-#[derive(Default)]
-struct Waiting {
-    reply: Mutex<Option<Reply>>,
-    claims: Mutex<Vec<(String, u64, Renewing)>>,
-}
 
 impl Shared {
     /// Serves one call to its reply.
@@ -179,15 +102,6 @@ impl Shared {
         Ok(opened)
     }
 
-    /// The connection for which a state was sealed, for a client without a name.
-    pub(super) fn nonce_of(&self, state: Option<&str>) -> Option<String> {
-        self.keys.open::<State>(STATE, state?, std::time::SystemTime::now()).ok()?.nonce
-    }
-
-    fn seal(&self, state: &State) -> Result<String, BoxError> {
-        Ok(self.keys.seal(STATE, state, std::time::SystemTime::now() + STATE_VALID)?)
-    }
-
     /// Records what the client's person has said about an ask. It counts as the requester's answer.
     async fn decide(&self, ask: &str, said: Option<&Value>, client: &Client) -> Result<(), Reply> {
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
@@ -238,7 +152,7 @@ impl Shared {
     ) -> Flight {
         let (progress_to, progress) = mpsc::unbounded_channel();
         let (ask, questions) = mpsc::unbounded_channel::<Asked>();
-        let elicit = client.forms.then(|| -> super::site::Elicit {
+        let elicit = client.forms.then(|| -> Elicit {
             Arc::new(move |params| {
                 let ask = ask.clone();
                 Box::pin(async move {
@@ -454,25 +368,6 @@ impl Shared {
         }
         Some(flight)
     }
-
-    pub(super) fn broken(&self, error: &BoxError) -> Reply {
-        tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call was refused");
-        Reply::Result(Box::new(result::failed(
-            "The call was refused: its approval could not be looked up.",
-        )))
-    }
-
-    /// The outcome of an equal call whose client did not get it.
-    fn redelivered(outcome: Value) -> Reply {
-        let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
-            Outcome::failed("The call has run, and its result cannot be read.")
-        });
-        let mut told = result::result(&outcome, false);
-        let mut meta = told.meta.take().unwrap_or_default();
-        meta.0.insert("countersign/deliveredLate".to_owned(), Value::Bool(true));
-        told.meta = Some(meta);
-        Reply::Result(Box::new(told))
-    }
 }
 
 /// Passes progress on under the client's own token; it never goes back.
@@ -501,207 +396,4 @@ fn given_up_reply() -> Reply {
 
 fn run_key(run: &str) -> String {
     run.trim_start_matches("mcp-").rsplit_once('-').map_or("", |(key, _)| key).to_owned()
-}
-
-/// Asks a client of an older revision, which counts the time as the tool's.
-fn elicit(
-    peer: Peer<RoleServer>,
-    question: ElicitRequestParams,
-    wait: Duration,
-) -> BoxFuture<'static, ElicitResult> {
-    Box::pin(async move {
-        let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
-        let sent =
-            peer.send_request_with_option(request, PeerRequestOptions::with_timeout(wait)).await;
-        let answer = match sent {
-            Ok(sent) => sent.await_response().await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(ClientResult::ElicitResult(answer)) => answer,
-            _ => ElicitResult::new(ElicitationAction::Cancel),
-        }
-    })
-}
-
-/// Answers the asks of one served call: from the ledger, by asking the client, or by waiting for the inbox.
-struct Asker {
-    shared: Arc<Shared>,
-    client: Client,
-    key: Key,
-    site: Arc<Site>,
-    waiting: Arc<Waiting>,
-    peer: Peer<RoleServer>,
-    /// Whether the client was sent to the inbox already, and comes back.
-    linked: bool,
-    beat: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
-}
-
-/// The answer to one call of a batch.
-enum Answered {
-    Approved(Args),
-    Denied(String),
-    /// The client is told this instead, and nothing runs.
-    Left(Reply),
-}
-
-impl DeferredToolHandler for Asker {
-    async fn handle(
-        &self,
-        _: &RunContext,
-        requests: &DeferredToolRequests,
-    ) -> Result<DeferredToolResults, BoxError> {
-        let mut answers = requests.answer();
-        for call in &requests.calls {
-            let failed =
-                crate::outcome::ToolFailed::new("This call needs an answer that MCP cannot carry.");
-            answers = answers.result(call.id(), failed);
-        }
-        for call in &requests.approvals {
-            let id = call.id();
-            if requests.is_blocked(id) {
-                answers = answers.deny(id, "Blocked by policy.");
-                continue;
-            }
-            match self.answer(requests, call).await? {
-                Answered::Approved(args) if args.to_value() == call.args().to_value() => {
-                    answers = answers.approve(id)
-                }
-                Answered::Approved(args) => answers = answers.approve_with(id, args),
-                Answered::Denied(text) => answers = answers.deny(id, text),
-                Answered::Left(reply) => {
-                    lock(&self.waiting.reply).get_or_insert(reply);
-                    answers = answers.leave(id);
-                }
-            }
-        }
-        Ok(answers.build()?)
-    }
-}
-
-impl Asker {
-    async fn answer(
-        &self,
-        requests: &DeferredToolRequests,
-        call: &ToolCall,
-    ) -> Result<Answered, BoxError> {
-        let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
-        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
-        let key = match path == self.key.tool {
-            true => self.key.clone(),
-            // A call of an agent behind the tool.
-            false => Key::new(&self.client.principal, &json!(self.key.id), &path, "", call.args()),
-        };
-        let until = Instant::now() + self.shared.wait;
-        let mut asked = false;
-        let mut place = None;
-        loop {
-            let record = match asks.standing(&key, call.args(), questions).await? {
-                Standing::Pending(record) => record,
-                Standing::Claimed { ask, token, args } => {
-                    let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);
-                    lock(&self.site.key).get_or_insert_with(|| ask.clone());
-                    lock(&self.waiting.claims).push((ask, token, renewing));
-                    return Ok(Answered::Approved(args));
-                }
-                Standing::Denied(text) => return Ok(Answered::Denied(text)),
-                Standing::Delivered(outcome) => {
-                    return Ok(Answered::Left(Shared::redelivered(outcome)));
-                }
-            };
-            let may_ask = self.client.forms
-                && self.shared.asks.ledger.may_approve(&record, &self.client.principal);
-            let form = may_ask.then(|| form::form(&record, &self.shared.name)).flatten();
-            let link = || self.shared.inbox.as_deref().map(|base| form::link(&record, base));
-            let question =
-                form.or_else(|| if self.client.urls && !self.linked { link() } else { None });
-            if let Some(question) = question.clone().filter(|_| self.client.rounds && !asked) {
-                return self.round(&record, question);
-            }
-            let run = record.ask.run().to_owned();
-            let seen = match place {
-                Some(place) => place,
-                None => asks.changed(&run, -1).await?,
-            };
-            if let Some(question) = question.filter(|_| !asked && !self.client.rounds) {
-                asked = true;
-                self.ask_client(&record, question, (&run, seen), until).await?;
-                place = None;
-                continue;
-            }
-            match self.wait(&run, seen, until).await? {
-                Some(now) => place = Some(now),
-                None => return Ok(Answered::Left(Self::waits(&record))),
-            }
-        }
-    }
-
-    /// The input-required result for an ask.
-    fn round(&self, record: &Record, question: ElicitRequestParams) -> Result<Answered, BoxError> {
-        let state = State {
-            key: self.key.id.clone(),
-            ask: Some(record.ask.id().to_owned()),
-            kept: None,
-            nonce: self.client.nonce.clone(),
-        };
-        let sealed = self.shared.seal(&state)?;
-        let requests = BTreeMap::from([(form::QUESTION.to_owned(), form::input(question))]);
-        let required = InputRequiredResult::new(Some(requests), Some(sealed));
-        Ok(Answered::Left(Reply::InputRequired(Box::new(required))))
-    }
-
-    /// Asks a client of an older revision, and listens to the other surfaces meanwhile: the first answer counts.
-    async fn ask_client(
-        &self,
-        record: &Record,
-        form: ElicitRequestParams,
-        (run, seen): (&str, i64),
-        until: Instant,
-    ) -> Result<(), BoxError> {
-        let wait = until.saturating_duration_since(Instant::now());
-        let answer = tokio::select! {
-            answer = elicit(self.peer.clone(), form, wait) => answer,
-            _ = self.wait(run, seen, until) => return Ok(()),
-        };
-        let answer = match form::said(&json!(answer)) {
-            Said::Approve => Answer::Approve { args: None },
-            Said::Deny => Answer::Deny { message: "denied in the client".to_owned() },
-            Said::Nothing => return Ok(()),
-        };
-        let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
-        self.shared.asks.ledger.decide(id, fingerprint, &self.client.principal, answer).await?;
-        Ok(())
-    }
-
-    /// Waits until the run's log has grown, and lets the client hear that its call is held; `None` when the time is
-    /// over.
-    async fn wait(&self, run: &str, seen: i64, until: Instant) -> Result<Option<i64>, BoxError> {
-        let mut beats = 0.0;
-        loop {
-            let next = until.min(Instant::now() + BEAT);
-            match tokio::time::timeout_at(next, self.shared.asks.changed(run, seen)).await {
-                Ok(place) => return place.map(Some),
-                Err(_) if next >= until => return Ok(None),
-                Err(_) => {}
-            }
-            beats += 1.0;
-            if let Some(beat) = &self.beat {
-                let token = ProgressToken(rmcp::model::NumberOrString::Number(0));
-                let params = ProgressNotificationParam::new(token, beats / 1e6)
-                    .with_message("waits for an approval");
-                // The request may be over.
-                _ = beat.send(params);
-            }
-        }
-    }
-
-    /// The result for a client that cannot be asked in time: nothing but the id of the ask.
-    fn waits(record: &Record) -> Reply {
-        let id = record.ask.id();
-        let text = format!(
-            "Not run yet: this call waits for an approval, under ask {id}. Once it is approved, call the tool again \
-             with exactly the same arguments. Nothing has run."
-        );
-        Reply::Result(Box::new(result::failed(text)))
-    }
 }

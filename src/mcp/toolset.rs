@@ -229,7 +229,7 @@ impl McpToolset {
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => {
                     listing.definitions.push(self.definition(&tool, schema));
-                    listing.pinned.insert(name.clone(), super::pins::definition(json!(tool)));
+                    listing.pinned.insert(name.clone(), pinned(json!(tool)));
                     listing.validators.insert(name, validator);
                     listing.tools.push(tool);
                 }
@@ -323,6 +323,14 @@ impl McpToolset {
             _ => Ok(ToolReturn::new(raw)),
         }
     }
+}
+
+/// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
+fn pinned(mut tool: Value) -> Value {
+    if let Value::Object(map) = &mut tool {
+        map.remove("_meta");
+    }
+    tool
 }
 
 /// What a server has asked back so far, and the answers.

@@ -35,7 +35,7 @@ impl<'a> RuleCall<'a> {
     #[must_use]
     pub fn of(call: &'a ToolCall) -> Self {
         let definition = call.context().tool_definition();
-        let source = definition.and_then(crate::ToolDefinition::source);
+        let source = definition.and_then(crate::call::ToolDefinition::source);
         Self { source, ..Self::new(call.name(), call.args().as_map()) }
     }
 

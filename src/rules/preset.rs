@@ -3,8 +3,8 @@
 use crate::shell::Preset;
 
 /// The root and the home directory that tests in files are run with.
-pub(super) const TEST_ROOT: &str = "/home/user/project";
-pub(super) const TEST_HOME: &str = "/home/user";
+pub(super) const TEST_ROOT: &str = "/users/user/project";
+pub(super) const TEST_HOME: &str = "/users/user";
 
 /// The name and the text of a preset.
 #[must_use]

@@ -16,7 +16,7 @@ pub struct Change {
     pub tool: String,
     /// The arguments of the call.
     pub args: serde_json::Map<String, serde_json::Value>,
-    /// The decision before.
+    /// The decision that was recorded, or made by the rules before.
     #[serde(serialize_with = "lower")]
     pub from: ToolDecision,
     /// The decision under the new rules.

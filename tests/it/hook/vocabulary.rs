@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use super::{allowing, answered, assert_denied, before};
 
 fn translated(client: Client, tool: &str, args: Value) -> (String, Value) {
-    let (tool, args) = Hook::new(client).translate(payload(client, tool, args).as_bytes()).unwrap();
+    let (tool, args) =
+        Hook::new(client).translate(payload(client, tool, &args).as_bytes()).unwrap();
     (tool, args.to_value())
 }
 
-fn payload(client: Client, tool: &str, args: Value) -> String {
+fn payload(client: Client, tool: &str, args: &Value) -> String {
     match client {
         Client::Copilot => json!({"sessionId": "s", "cwd": "/w", "toolName": tool, "toolArgs": args}),
         Client::Opencode => json!({
@@ -100,7 +101,7 @@ fn the_server_of_an_mcp_tool_is_named_only_where_it_is_certain() {
         (Client::Claude, "Hammer"),
     ] {
         assert_eq!(tool(client, name), name);
-        let reply = answered(&allowing(client), payload(client, name, json!({})).as_bytes());
+        let reply = answered(&allowing(client), payload(client, name, &json!({})).as_bytes());
         assert_denied(client, &reply, "is not known");
     }
     let named = json!({
@@ -138,7 +139,7 @@ fn what_no_hook_can_see_is_asked_about_whatever_the_layers_say() {
         (Client::Gemini, "write_file", json!({"content": ""}), "not a path"),
         (Client::Codex, "apply_patch", json!({"command": "--- a\n+++ b"}), "which files"),
     ] {
-        let reply = answered(&allowing(client), payload(client, tool, args).as_bytes());
+        let reply = answered(&allowing(client), payload(client, tool, &args).as_bytes());
         assert_denied(client, &reply, why);
         assert!(reply.stderr().contains("waits for approval"), "{}", reply.stderr());
     }

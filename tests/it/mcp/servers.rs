@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::program::program;
+use crate::support::program;
 
 /// The folder that `.ci/mcp` fills.
 fn folder() -> PathBuf {
@@ -30,7 +30,7 @@ struct Given<'a> {
 /// Runs one of the clients, and gives its lines.
 fn client(home: &Path, command: &[String], given: &Given<'_>) -> Vec<Value> {
     let folder = folder();
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/clients");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
     let env = json!({"HOME": home, "PATH": std::env::var("PATH").unwrap(), "COUNTERSIGN_STORE": home.join("asks.db"), "COUNTERSIGN_PRINCIPAL": "ann"});
     let told = json!({"command": command, "mode": given.mode, "answer": given.answer, "calls": given.calls, "env": env, "packages": folder.join("node_modules")});
     let mut run = match given.mode {

@@ -24,7 +24,7 @@ fn turn(rules: &Rules) -> Turn {
     Turn::new(tools.layered(rules.clone().into_layer()))
 }
 
-fn call(id: &str, amount: Value) -> ToolCall {
+fn call(id: &str, amount: &Value) -> ToolCall {
     ToolCall::new(id, "refund", json!({"amount": amount}))
 }
 
@@ -33,7 +33,8 @@ const FILE: &str = "version = 1\n[[rule]]\nid = 'small'\nallow = 'refund'\nwhere
 #[tokio::test]
 async fn a_question_has_the_rules_id_as_its_key_and_an_edited_rule_asks_again() {
     let first = rules(FILE);
-    let report = turn(&first).run(vec![call("1", json!(10)), call("2", json!(60))]).await.unwrap();
+    let report =
+        turn(&first).run(vec![call("1", &json!(10)), call("2", &json!(60))]).await.unwrap();
     assert!(report.calls()[0].outcome().is_returned());
     let suspended = report.into_suspended().unwrap();
     let question = suspended.requests().questions("2")[0].clone();
@@ -71,7 +72,7 @@ async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
     for _ in 0..5 {
         let _ = rules.explain(&countersign::rules::RuleCall::new("refund", &given));
     }
-    let calls = (0..3).map(|number| call(&number.to_string(), json!(1))).collect();
+    let calls = (0..3).map(|number| call(&number.to_string(), &json!(1))).collect();
     let report = turn.run(calls).await.unwrap();
     let ran = report.calls().iter().filter(|call| call.outcome().is_returned()).count();
     assert_eq!(ran, 2);

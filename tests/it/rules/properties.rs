@@ -127,7 +127,7 @@ proptest! {
     fn an_exception_never_widens_what_is_allowed(rule in a_rule(), call in a_call()) {
         let (_, rest) = rule.split_once(' ').unwrap();
         let rule = format!("allow {}", rest.split("except").next().unwrap());
-        let before = builder(&file(&[rule.clone()])).load().unwrap();
+        let before = builder(&file(std::slice::from_ref(&rule))).load().unwrap();
         for exception in ["except.amount = 6\n", "except.command.runs = 'git'\n", "except.nothing = 'a'\n"] {
             let after = builder(&file(&[format!("{rule}{exception}")])).load().unwrap();
             prop_assert!(decide(&after, &call) >= decide(&before, &call));

@@ -8,6 +8,7 @@ use countersign::hook::Client;
 
 use super::doctor::Doctor;
 use super::install::{Install, Place};
+use super::seconds::seconds;
 
 const STATUSES: &str = "\
 A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout.
@@ -90,14 +91,5 @@ impl Command {
             Self::Opencode(answering) => (Client::Opencode, answering),
             Self::Install(_) | Self::Uninstall(_) | Self::Doctor(_) => return None,
         })
-    }
-}
-
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
-    let limit = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
-    match limit < Duration::from_millis(100) || limit > Duration::from_secs(30 * 24 * 3600) {
-        true => Err("from 0.1 seconds to 30 days".to_owned()),
-        false => Ok(limit),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use countersign::hook::{Client, Installation};
 use serde_json::json;
 
-use super::cli::seconds;
+use super::seconds::seconds;
 use crate::Context;
 use crate::output::{Failure, Output, chain};
 

@@ -6,6 +6,7 @@ mod doctor;
 mod exit;
 mod install;
 mod rules;
+mod seconds;
 
 use std::io::Read as _;
 use std::path::Path;

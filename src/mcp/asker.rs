@@ -1,0 +1,234 @@
+//! The handler of a served call: its asks are answered from the ledger, by the client, or at another surface.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    InputRequiredResult, ProgressNotificationParam, ProgressToken, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RoleServer};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::asks::{Key, Renewing, Standing};
+use super::flight::{Client, Reply, State, Waiting};
+use super::form::{self, Said};
+use super::result;
+use super::shared::Shared;
+use super::site::{Site, lock};
+use crate::args::Args;
+use crate::call::{RunContext, ToolCall};
+use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
+use crate::error::BoxError;
+use crate::handler::DeferredToolHandler;
+use crate::ledger::Record;
+
+/// How often a client hears of a held call that it asked progress of.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// Asks a client of an older revision, which counts the time as the tool's.
+pub(super) fn elicit(
+    peer: Peer<RoleServer>,
+    question: ElicitRequestParams,
+    wait: Duration,
+) -> BoxFuture<'static, ElicitResult> {
+    Box::pin(async move {
+        let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
+        let sent =
+            peer.send_request_with_option(request, PeerRequestOptions::with_timeout(wait)).await;
+        let answer = match sent {
+            Ok(sent) => sent.await_response().await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(ClientResult::ElicitResult(answer)) => answer,
+            _ => ElicitResult::new(ElicitationAction::Cancel),
+        }
+    })
+}
+
+/// Answers the asks of one served call: from the ledger, by asking the client, or by waiting for the inbox.
+pub(super) struct Asker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) client: Client,
+    pub(super) key: Key,
+    pub(super) site: Arc<Site>,
+    pub(super) waiting: Arc<Waiting>,
+    pub(super) peer: Peer<RoleServer>,
+    /// Whether the client was sent to the inbox already, and comes back.
+    pub(super) linked: bool,
+    pub(super) beat: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
+}
+
+/// The answer to one call of a batch.
+enum Answered {
+    Approved(Args),
+    Denied(String),
+    /// The client is told this instead, and nothing runs.
+    Left(Reply),
+}
+
+impl DeferredToolHandler for Asker {
+    async fn handle(
+        &self,
+        _: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let mut answers = requests.answer();
+        for call in &requests.calls {
+            let failed =
+                crate::outcome::ToolFailed::new("This call needs an answer that MCP cannot carry.");
+            answers = answers.result(call.id(), failed);
+        }
+        for call in &requests.approvals {
+            let id = call.id();
+            if requests.is_blocked(id) {
+                answers = answers.deny(id, "Blocked by policy.");
+                continue;
+            }
+            match self.answer(requests, call).await? {
+                Answered::Approved(args) if args.to_value() == call.args().to_value() => {
+                    answers = answers.approve(id)
+                }
+                Answered::Approved(args) => answers = answers.approve_with(id, args),
+                Answered::Denied(text) => answers = answers.deny(id, text),
+                Answered::Left(reply) => {
+                    lock(&self.waiting.reply).get_or_insert(reply);
+                    answers = answers.leave(id);
+                }
+            }
+        }
+        Ok(answers.build()?)
+    }
+}
+
+impl Asker {
+    async fn answer(
+        &self,
+        requests: &DeferredToolRequests,
+        call: &ToolCall,
+    ) -> Result<Answered, BoxError> {
+        let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
+        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
+        let key = match path == self.key.tool {
+            true => self.key.clone(),
+            // A call of an agent behind the tool.
+            false => Key::new(&self.client.principal, &json!(self.key.id), &path, "", call.args()),
+        };
+        let until = Instant::now() + self.shared.wait;
+        let mut asked = false;
+        let mut place = None;
+        loop {
+            let record = match asks.standing(&key, call.args(), questions).await? {
+                Standing::Pending(record) => record,
+                Standing::Claimed { ask, token, args } => {
+                    let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);
+                    lock(&self.site.key).get_or_insert_with(|| ask.clone());
+                    lock(&self.waiting.claims).push((ask, token, renewing));
+                    return Ok(Answered::Approved(args));
+                }
+                Standing::Denied(text) => return Ok(Answered::Denied(text)),
+                Standing::Delivered(outcome) => {
+                    return Ok(Answered::Left(Shared::redelivered(outcome)));
+                }
+            };
+            let may_ask = self.client.forms
+                && self.shared.asks.ledger.may_approve(&record, &self.client.principal);
+            let form = may_ask.then(|| form::form(&record, &self.shared.name)).flatten();
+            let link = || self.shared.inbox.as_deref().map(|base| form::link(&record, base));
+            let question =
+                form.or_else(|| if self.client.urls && !self.linked { link() } else { None });
+            if let Some(question) = question.clone().filter(|_| self.client.rounds && !asked) {
+                return self.round(&record, question);
+            }
+            let run = record.ask.run().to_owned();
+            let seen = match place {
+                Some(place) => place,
+                None => asks.changed(&run, -1).await?,
+            };
+            if let Some(question) = question.filter(|_| !asked && !self.client.rounds) {
+                asked = true;
+                self.ask_client(&record, question, (&run, seen), until).await?;
+                place = None;
+                continue;
+            }
+            match self.wait(&run, seen, until).await? {
+                Some(now) => place = Some(now),
+                None => return Ok(Answered::Left(Self::waits(&record))),
+            }
+        }
+    }
+
+    /// The input-required result for an ask.
+    fn round(&self, record: &Record, question: ElicitRequestParams) -> Result<Answered, BoxError> {
+        let state = State {
+            key: self.key.id.clone(),
+            ask: Some(record.ask.id().to_owned()),
+            kept: None,
+            nonce: self.client.nonce.clone(),
+        };
+        let sealed = self.shared.seal(&state)?;
+        let requests = BTreeMap::from([(form::QUESTION.to_owned(), form::input(question))]);
+        let required = InputRequiredResult::new(Some(requests), Some(sealed));
+        Ok(Answered::Left(Reply::InputRequired(Box::new(required))))
+    }
+
+    /// Asks a client of an older revision, and listens to the other surfaces meanwhile: the first answer counts.
+    async fn ask_client(
+        &self,
+        record: &Record,
+        form: ElicitRequestParams,
+        (run, seen): (&str, i64),
+        until: Instant,
+    ) -> Result<(), BoxError> {
+        let wait = until.saturating_duration_since(Instant::now());
+        let answer = tokio::select! {
+            answer = elicit(self.peer.clone(), form, wait) => answer,
+            _ = self.wait(run, seen, until) => return Ok(()),
+        };
+        let answer = match form::said(&json!(answer)) {
+            Said::Approve => Answer::Approve { args: None },
+            Said::Deny => Answer::Deny { message: "denied in the client".to_owned() },
+            Said::Nothing => return Ok(()),
+        };
+        let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
+        self.shared.asks.ledger.decide(id, fingerprint, &self.client.principal, answer).await?;
+        Ok(())
+    }
+
+    /// Waits until the run's log has grown, and lets the client hear that its call is held; `None` when the time is
+    /// over.
+    async fn wait(&self, run: &str, seen: i64, until: Instant) -> Result<Option<i64>, BoxError> {
+        let mut beats = 0.0;
+        loop {
+            let next = until.min(Instant::now() + BEAT);
+            match tokio::time::timeout_at(next, self.shared.asks.changed(run, seen)).await {
+                Ok(place) => return place.map(Some),
+                Err(_) if next >= until => return Ok(None),
+                Err(_) => {}
+            }
+            beats += 1.0;
+            if let Some(beat) = &self.beat {
+                let token = ProgressToken(rmcp::model::NumberOrString::Number(0));
+                let params = ProgressNotificationParam::new(token, beats / 1e6)
+                    .with_message("waits for an approval");
+                // The request may be over.
+                _ = beat.send(params);
+            }
+        }
+    }
+
+    /// The result for a client that cannot be asked in time: nothing but the id of the ask.
+    fn waits(record: &Record) -> Reply {
+        let id = record.ask.id();
+        let text = format!(
+            "Not run yet: this call waits for an approval, under ask {id}. Once it is approved, call the tool again \
+             with exactly the same arguments. Nothing has run."
+        );
+        Reply::Result(Box::new(result::failed(text)))
+    }
+}

@@ -1,0 +1,92 @@
+//! A served call in flight, what its client is told, and how that client can be asked.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses,
+    ProgressNotificationParam,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::asks::{Key, Renewing};
+use super::site::Site;
+use crate::turn::{TurnError, TurnReport};
+
+/// The purpose of sealed request states.
+pub(super) const STATE: &str = "mcp request state";
+/// How long a request state may be used.
+pub(super) const STATE_VALID: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
+/// What is told to the client.
+pub(super) enum Reply {
+    Result(Box<CallToolResult>),
+    /// A result of another kind, as it came.
+    Raw(Value),
+    InputRequired(Box<InputRequiredResult>),
+    Error(ErrorData),
+}
+
+/// How a client can be asked, by what it declares.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) principal: String,
+    /// Tells apart the connections of clients without a name.
+    pub(super) nonce: Option<String>,
+    pub(super) forms: bool,
+    pub(super) urls: bool,
+    /// Whether input-required results may be returned.
+    pub(super) rounds: bool,
+}
+
+/// One request, whatever its method.
+pub(super) struct Request {
+    pub(super) tool: String,
+    pub(super) args: Value,
+    pub(super) state: Option<String>,
+    pub(super) responses: Option<InputResponses>,
+}
+
+/// What a request state holds. The seal covers it, and the ledger makes it single-use.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    /// The key of the call that the state is for.
+    pub(super) key: String,
+    /// The ask that the client's person is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ask: Option<String>,
+    /// The call that is kept because its server has asked back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kept: Option<String>,
+    /// Stands in for the connection of a client without a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) nonce: Option<String>,
+}
+
+pub(super) type Running = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
+pub(super) type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
+
+/// A call in flight: its turn, and what comes of it.
+pub(super) struct Flight {
+    pub(super) running: Running,
+    pub(super) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
+    pub(super) questions: mpsc::UnboundedReceiver<Asked>,
+    pub(super) site: Arc<Site>,
+    pub(super) waiting: Arc<Waiting>,
+    pub(super) key: Key,
+    /// The question of the server that is with the client now.
+    pub(super) open: Option<oneshot::Sender<ElicitResult>>,
+    pub(super) told: f64,
+}
+
+/// What the handler of a turn leaves for the request that waits for the turn.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) reply: Mutex<Option<Reply>>,
+    pub(super) claims: Mutex<Vec<(String, u64, Renewing)>>,
+}

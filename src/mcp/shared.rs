@@ -1,0 +1,142 @@
+//! What all requests of a server share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use rmcp::model::ServerCapabilities;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::asks::Asks;
+use super::flight::{Flight, Reply, STATE, STATE_VALID, State};
+use super::launch::digest;
+use super::pins::Pins;
+use super::result;
+use super::toolset::McpToolset;
+use crate::call::ToolDefinition;
+use crate::error::BoxError;
+use crate::outcome::Outcome;
+use crate::seal::SealKeys;
+use crate::tools::Tools;
+use crate::turn::Turn;
+
+/// How long the identities of tools are used before they are read again.
+const FRESH: Duration = Duration::from_secs(5);
+/// How long calls may go on after the client's connection has ended.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Finds the name of the person that a request of HTTP acts for.
+pub(super) type Authorize = Arc<
+    dyn Fn(axum::http::HeaderMap) -> futures::future::BoxFuture<'static, Option<String>>
+        + Send
+        + Sync,
+>;
+
+/// A guard's upstream server.
+pub(super) struct Upstream {
+    pub(super) toolset: McpToolset,
+    pub(super) pins: Option<Arc<Pins>>,
+    /// What the upstream server offers, once it was reached.
+    pub(super) capabilities: OnceLock<ServerCapabilities>,
+}
+
+/// The tools by their names.
+type Identities = Arc<HashMap<String, Identity>>;
+
+/// What all requests of a server share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) tools: Tools,
+    pub(super) scope: Value,
+    pub(super) asks: Asks,
+    pub(super) keys: SealKeys,
+    pub(super) wait: Duration,
+    pub(super) inbox: Option<String>,
+    pub(super) principal: String,
+    pub(super) upstream: Option<Upstream>,
+    /// Calls whose servers have asked back, until their clients answer.
+    pub(super) kept: Mutex<HashMap<String, Flight>>,
+    pub(super) identities: RwLock<Option<(Instant, Identities)>>,
+    pub(super) changed: watch::Sender<u64>,
+    pub(super) in_flight: Arc<()>,
+}
+
+#[derive(Clone)]
+pub(super) struct Identity {
+    digest: String,
+    has_schema: bool,
+}
+
+impl Shared {
+    /// The digest of a tool's source and schema; empty for an unknown tool.
+    pub(super) async fn identity(&self, tool: &str) -> Result<String, BoxError> {
+        let known = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = match known.filter(|(at, _)| at.elapsed() < FRESH) {
+            Some((_, known)) => known,
+            None => {
+                let definitions = Turn::new(self.tools.clone()).definitions().await?;
+                let known: HashMap<_, _> = definitions.iter().map(identity).collect();
+                let known = Arc::new(known);
+                let mut write = self.identities.write().unwrap_or_else(PoisonError::into_inner);
+                *write = Some((Instant::now(), Arc::clone(&known)));
+                known
+            }
+        };
+        Ok(known.get(tool).map(|identity| identity.digest.clone()).unwrap_or_default())
+    }
+
+    /// Whether the tool declares the form of its results.
+    pub(super) fn has_schema(&self, tool: &str) -> bool {
+        let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        known
+            .as_ref()
+            .and_then(|(_, known)| known.get(tool))
+            .is_some_and(|identity| identity.has_schema)
+    }
+
+    /// Waits for the calls that still run after the client has gone, so that their outcomes are recorded.
+    pub(super) async fn ended(&self) {
+        let end = Instant::now() + ENDING;
+        while Arc::strong_count(&self.in_flight) > 1 && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The connection for which a state was sealed, for a client without a name.
+    pub(super) fn nonce_of(&self, state: Option<&str>) -> Option<String> {
+        self.keys.open::<State>(STATE, state?, std::time::SystemTime::now()).ok()?.nonce
+    }
+
+    /// Seals a request state, for as long as it may be used.
+    pub(super) fn seal(&self, state: &State) -> Result<String, BoxError> {
+        Ok(self.keys.seal(STATE, state, std::time::SystemTime::now() + STATE_VALID)?)
+    }
+
+    pub(super) fn broken(&self, error: &BoxError) -> Reply {
+        tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call was refused");
+        Reply::Result(Box::new(result::failed(
+            "The call was refused: its approval could not be looked up.",
+        )))
+    }
+
+    /// The outcome of an equal call whose client did not get it.
+    pub(super) fn redelivered(outcome: Value) -> Reply {
+        let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
+            Outcome::failed("The call has run, and its result cannot be read.")
+        });
+        let mut told = result::result(&outcome, false);
+        let mut meta = told.meta.take().unwrap_or_default();
+        meta.0.insert("countersign/deliveredLate".to_owned(), Value::Bool(true));
+        told.meta = Some(meta);
+        Reply::Result(Box::new(told))
+    }
+}
+
+fn identity(definition: &ToolDefinition) -> (String, Identity) {
+    let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
+    let has_schema = beside.is_some_and(|schema| !schema.is_null());
+    let digest = digest(&json!([definition.source(), definition.parameters()]));
+    (definition.name().to_owned(), Identity { digest, has_schema })
+}
