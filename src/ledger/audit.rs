@@ -9,9 +9,9 @@ use super::broken::{Broken, check};
 use super::checkpoint::checkpoints;
 use super::codec;
 use super::error::LedgerError;
+use super::grant_record;
 use super::handle::Ledger;
 use super::log::{PAGE, event, is_dropped};
-use super::grant_record;
 use super::run_record::{self, row_id};
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
 

@@ -9,7 +9,6 @@ use futures::future::BoxFuture;
 
 use super::ask::{Ask, Millis};
 use super::error::LedgerError;
-use super::grants;
 use super::handle::Ledger;
 use super::record::AskState;
 use super::results::{Claimed, Decided, Renewed, Settled};
@@ -71,15 +70,12 @@ impl Durability for Ledger {
         })
     }
 
-    fn grant<'a>(
-        &'a self,
-        call: Parking<'a>,
-    ) -> BoxFuture<'a, Result<Option<Granted>, BoxError>> {
+    fn grant<'a>(&'a self, call: Parking<'a>) -> BoxFuture<'a, Result<Option<Granted>, BoxError>> {
         Box::pin(async move {
             let Parking { cx, address, tool, pending, idempotent, .. } = call;
             let agent = cx.agent_path();
             let ask = self.with_policy(cx, Ask::of_call(address, tool, pending, idempotent));
-            let record = grants::answer(self, &ask, &agent).await?;
+            let record = self.answer_in_scope(&ask, &agent).await?;
             Ok(record.and_then(|record| {
                 let by = record.decision.as_ref()?.by_line();
                 Some(Granted { ask: record.ask.id().to_owned(), by })
@@ -211,12 +207,7 @@ async fn aged(
 }
 
 /// The question whether to run a call now whose grant does not hold any more.
-async fn void(
-    ledger: &Ledger,
-    ask: &str,
-    grant: &str,
-    ran: bool,
-) -> Result<Question, LedgerError> {
+async fn void(ledger: &Ledger, ask: &str, grant: &str, ran: bool) -> Result<Question, LedgerError> {
     let void = format!("It was approved by grant {grant}, which does not hold any more.");
     if ran {
         let question = question(ledger, ask).await?;
@@ -259,8 +250,11 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
             JournalClaim::AskAgain(aged(ledger, &id, since, may_have_run).await?, why)
         }
         Claimed::Void { grant, may_have_run } => {
-            let why =
-                if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its grant does not hold any more" };
+            let why = if may_have_run {
+                MAY_HAVE_RUN_ALREADY
+            } else {
+                "its grant does not hold any more"
+            };
             JournalClaim::AskAgain(void(ledger, &id, &grant, may_have_run).await?, why)
         }
         Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),

@@ -29,9 +29,9 @@ const PREVIEW: &str = "preview of ";
 pub enum GrantScope {
     /// In the run with this id.
     Run(String),
-    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::session)).
+    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::with_session)).
     Session(String),
-    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::project)).
+    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::with_project)).
     Project(Project),
 }
 
@@ -290,7 +290,7 @@ pub(super) fn key(identity: &str, scope: &GrantScope) -> String {
 }
 
 /// The path of the agent that makes the call of an ask.
-fn agent_of(ask: &Ask) -> &str {
+pub(super) fn agent_of(ask: &Ask) -> &str {
     ask.path().rsplit_once('/').map_or("", |(agent, _)| agent)
 }
 

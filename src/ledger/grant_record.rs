@@ -175,8 +175,8 @@ pub(super) fn read(found: &Found) -> Result<GrantRecord, LedgerError> {
     }
     let mut doc = value(row, "/no-claim")?;
     let grant = doc.get_mut("grant").map(Value::take).unwrap_or_default();
-    let record: GrantRecord = serde_json::from_value(grant)
-        .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
+    let record: GrantRecord =
+        serde_json::from_value(grant).map_err(|error| LedgerError::unreadable(&row.id, &error))?;
     let own = (row_id(&record.id), log_of(&record.id), state_of(&record), record.made_at);
     let columns = (row.id.clone(), row.run.clone(), row.state.clone(), row.created_at);
     if own != columns || row.due_at.is_some() || !row.requester.is_empty() {

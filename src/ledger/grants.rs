@@ -12,7 +12,7 @@ use super::record::{AskState, Record};
 use super::results::{Claimed, Decided};
 use super::rules::{self, Deciding};
 use super::store::{Filter, Found, Lookup, RowKind};
-use super::{project, run_record};
+use super::{log, project, run_record};
 use crate::deferred::Answer;
 
 /// The result of revoking a grant.
@@ -78,8 +78,7 @@ impl Ledger {
             if rows.first() != Some(&Lookup::Nothing) {
                 return Err(refused("there is a grant with this id: make it again"));
             }
-            let record =
-                GrantRecord::new(id.clone(), grant.clone(), makers.clone(), writing.now);
+            let record = GrantRecord::new(id.clone(), grant.clone(), makers.clone(), writing.now);
             note(writing, &record, "grant_made", (Some(&makers.join(" and ")), None))?;
             Ok(record)
         })
@@ -100,8 +99,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Store`]. A row that cannot be read is among the refused ones, and answers nothing.
     pub async fn grants(&self, limit: u32) -> Result<Listed<GrantRecord>, LedgerError> {
-        let filter =
-            Filter { kind: Some(RowKind::Grant), limit: Some(limit), ..Filter::default() };
+        let filter = Filter { kind: Some(RowKind::Grant), limit: Some(limit), ..Filter::default() };
         Ok(Listed::of(&self.store.list(&filter).await?, grant_record::read))
     }
 
@@ -137,9 +135,8 @@ impl Ledger {
     /// [`LedgerError`]; some grants may have been recorded as expired before the error.
     pub async fn expire_grants(&self) -> Result<Vec<String>, LedgerError> {
         let (mut expired, now) = (Vec::new(), self.now().await?);
-        let over = |record: &GrantRecord| {
-            record.state == GrantState::Standing && now >= record.until
-        };
+        let over =
+            |record: &GrantRecord| record.state == GrantState::Standing && now >= record.until;
         for record in self.grants(u32::MAX).await?.records.into_iter().filter(over) {
             let done = self.on_grant(&record.id, |writing, mut record| {
                 let is_over = record.state == GrantState::Standing && writing.now >= record.until;
@@ -153,6 +150,41 @@ impl Ledger {
             }
         }
         Ok(expired)
+    }
+
+    /// Answers a new ask by a grant, if one covers it: the ask is parked and decided, and the use is taken, in one
+    /// transaction, so that the ask is never pending. Returns the ask that a grant has decided, now or earlier; `None`
+    /// leaves it to the people: park it then. A turn does this by itself; it is for surfaces that park asks.
+    ///
+    /// ```
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, Grant, GrantScope, Ledger, MemoryStore};
+    /// use countersign::Decision;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    /// let asked = Decision::ask("sends mail").with_metadata(GRANTABLE, true);
+    /// let ask = |run| Ask::new(run, "root/c1", "send_mail").with_questions(asked.questions().to_vec());
+    /// assert!(ledger.answer_by_grant(&ask("run-1")).await?.is_none());
+    /// ledger.make_grant(Grant::of(&ask("run-1"), GrantScope::Session("s1".into()))?, &["ann"]).await?;
+    /// let granted = ledger.answer_by_grant(&ask("run-2")).await?.unwrap();
+    /// assert!(granted.decision.unwrap().by_line().starts_with("by grant "));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; nothing has changed.
+    pub async fn answer_by_grant(&self, ask: &Ask) -> Result<Option<Record>, LedgerError> {
+        self.answer_in_scope(ask, grant::agent_of(ask)).await
+    }
+
+    pub(super) async fn answer_in_scope(
+        &self,
+        ask: &Ask,
+        agent: &str,
+    ) -> Result<Option<Record>, LedgerError> {
+        log::refuse_name(ask.run(), ask.id())?;
+        answer(self, ask, agent).await
     }
 
     async fn on_grant<T: Send>(
@@ -177,23 +209,16 @@ fn expire(writing: &mut Writing<'_>, record: &mut GrantRecord) -> Result<(), Led
     note(writing, record, "grant_expired", (None, None))
 }
 
-/// Answers a new ask by a grant, if one covers it: the ask is parked and decided, and the use is taken, in one
-/// transaction, so that the ask is never pending. Returns the record of an ask that a grant has decided, also earlier.
-pub(super) async fn answer(
-    ledger: &Ledger,
-    ask: &Ask,
-    agent: &str,
-) -> Result<Option<Record>, LedgerError> {
-    let found = candidates(ledger, ask, agent).await?;
-    // Without a candidate this may still be an ask that a grant has answered before its worker died; it was parked
-    // then, and is found decided. A look-up costs less than asking a person again.
+/// Finds a grant for a new ask, and takes a use of it.
+async fn answer(ledger: &Ledger, ask: &Ask, agent: &str) -> Result<Option<Record>, LedgerError> {
+    // An ask that a grant has answered before its worker died was parked then, and takes no second use.
     if let Some(record) = ledger.get(ask.id()).await? {
         let by_grant = record.decision.as_ref().is_some_and(|decision| decision.grant.is_some());
         let same = record.fingerprint == ask.fingerprint();
         // In whatever state it is: the claim of its approved pass finds out whether the call may run.
         return Ok(Some(record).filter(|_| by_grant && same));
     }
-    for candidate in found {
+    for candidate in candidates(ledger, ask, agent).await? {
         match use_of(ledger, ask, agent, &candidate).await {
             Ok(Some(record)) => return Ok(Some(record)),
             Ok(None) => {}
@@ -297,7 +322,9 @@ async fn files_hold(grant: &Grant) -> bool {
     }
     let files = grant.files().clone();
     let same = move || {
-        files.iter().all(|(path, digest)| project::digest_of(path.as_ref()).as_ref() == Some(digest))
+        files
+            .iter()
+            .all(|(path, digest)| project::digest_of(path.as_ref()).as_ref() == Some(digest))
     };
     tokio::task::spawn_blocking(same).await.unwrap_or(false)
 }
@@ -327,7 +354,8 @@ pub(super) async fn claim(
         }
         let decision = record.decision.as_ref();
         let by_it = decision.and_then(|it| it.grant.as_ref()).is_some_and(|it| it.id == grant);
-        let holds = !by_it || files && given.as_ref().is_some_and(|given| given.supports(writing.now));
+        let holds =
+            !by_it || files && given.as_ref().is_some_and(|given| given.supports(writing.now));
         let unclaimed = record.state == AskState::Decided;
         let repeats = record.state == AskState::Unknown && record.ask.idempotent;
         if !holds && (unclaimed || repeats) {

@@ -116,16 +116,28 @@ impl Ledger {
     /// Sets the session in which the calls of this handle are made: its grants hold then (rule G1). The id has to be
     /// unique, and a text that no model can choose.
     #[must_use]
-    pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
+    pub fn with_session(mut self, id: impl Into<Arc<str>>) -> Self {
         self.session = Some(id.into());
         self
     }
 
     /// Sets the project in which the calls of this handle are made: its grants hold then (rule G1).
     #[must_use]
-    pub fn project(mut self, project: Project) -> Self {
+    pub fn with_project(mut self, project: Project) -> Self {
         self.project = Some(project);
         self
+    }
+
+    /// The session in which the calls of this handle are made, if the host has named one.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// The project in which the calls of this handle are made, if there is one.
+    #[must_use]
+    pub fn project(&self) -> Option<&Project> {
+        self.project.as_ref()
     }
 
     /// Whether both ledgers write to the same store value.

@@ -54,9 +54,9 @@ impl FieldPattern {
     pub fn fits(&self, value: &Value) -> bool {
         match &self.0 {
             Kind::OneOf(values) => values.iter().any(|one| canonical(one) == canonical(value)),
-            Kind::Between(least, most) => value
-                .as_f64()
-                .is_some_and(|it| it.abs() <= EXACT && least <= &it && &it <= most),
+            Kind::Between(least, most) => {
+                value.as_f64().is_some_and(|it| it.abs() <= EXACT && least <= &it && &it <= most)
+            }
             Kind::AnyText => value.is_string(),
         }
     }
@@ -102,7 +102,8 @@ impl ArgsPattern {
 
     pub(super) fn name(&mut self, field: String, pattern: FieldPattern) -> Result<(), GrantError> {
         if !self.original.as_map().get(&field).is_some_and(|value| pattern.fits(value)) {
-            let problem = format!("the original call's `{}` is not {pattern}", field.escape_debug());
+            let problem =
+                format!("the original call's `{}` is not {pattern}", field.escape_debug());
             return Err(GrantError::new(problem));
         }
         self.fields.insert(field, pattern);

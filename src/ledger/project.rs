@@ -51,7 +51,8 @@ impl Project {
         let parent_of_homes = ["/home", "/root", "/Users"];
         if home.is_some_and(|home| home.starts_with(&root))
             || parent_of_homes.iter().any(|homes| {
-                root == Path::new(homes) || root.parent() == Some(Path::new(homes)) && *homes != "/root"
+                root == Path::new(homes)
+                    || root.parent() == Some(Path::new(homes)) && *homes != "/root"
             })
         {
             return Err(refused("it is a home directory, or above one"));

@@ -99,6 +99,15 @@ impl LedgerDecision {
             }
         }
     }
+
+    /// Who decided, for a list: each name, or the one [line](Self::by_line) of a grant.
+    #[must_use]
+    pub fn by_lines(&self) -> Vec<String> {
+        match self.grant {
+            None => self.by.clone(),
+            Some(_) => vec![self.by_line()],
+        }
+    }
 }
 
 /// The grant that answered an ask.

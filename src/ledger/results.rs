@@ -20,11 +20,7 @@ pub struct Winner {
 
 impl Winner {
     pub(super) fn of(decision: &LedgerDecision) -> Self {
-        let by = match &decision.grant {
-            Some(_) => vec![decision.by_line()],
-            None => decision.by.clone(),
-        };
-        Self { by, decision: decision.answer.clone(), at: decision.at }
+        Self { by: decision.by_lines(), decision: decision.answer.clone(), at: decision.at }
     }
 }
 

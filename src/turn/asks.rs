@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::call_state::{CallState, State};
 use super::answers::grant;
+use super::call_state::{CallState, State};
 use super::durability::{ParkResult, Parking, Shares, record_answer};
 use super::run::TurnRun;
 use crate::args::Args;
@@ -37,8 +37,7 @@ impl TurnRun<'_> {
             let leaf = self.dispatcher.definition(call).and_then(|definition| definition.leaf());
             let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
             let Some(pending) = call.pending() else { continue };
-            let address =
-                CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
+            let address = CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
             let tool = call.call.name();
             let parking = Parking { cx: &cx, address, tool, pending, idempotent, is_new: true };
             let Some(granted) = durability.grant(parking).await.map_err(Error::Ledger)? else {

@@ -29,10 +29,7 @@ pub(crate) trait Durability: Journal + Any {
 
     /// Answers a new call by an answer that a person gave in advance, if there is one for it: the call is stored as an
     /// ask that is decided already, so that it is never pending (rule G2).
-    fn grant<'a>(
-        &'a self,
-        call: Parking<'a>,
-    ) -> BoxFuture<'a, Result<Option<Granted>, BoxError>>;
+    fn grant<'a>(&'a self, call: Parking<'a>) -> BoxFuture<'a, Result<Option<Granted>, BoxError>>;
 
     /// Records an answer to the call that was shown under this fingerprint. The result says which answer counts, as
     /// another one may have been recorded before.

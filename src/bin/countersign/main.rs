@@ -4,6 +4,7 @@
 mod asks;
 mod cli;
 mod completions;
+mod grants;
 mod hook;
 mod output;
 
@@ -48,6 +49,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Grants(grants) => grants.run(&context).await,
             Command::Hook(hook) => hook.run(&context),
         }
     })
