@@ -5,7 +5,10 @@
 
 mod choice;
 mod dialogue;
+#[cfg(feature = "ledger")]
+mod granting;
 mod line;
+mod offers;
 mod screen;
 mod tty;
 
@@ -21,8 +24,11 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
+#[cfg(feature = "ledger")]
+use crate::ledger::Ledger;
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
+use offers::{Offers, Term};
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
@@ -40,6 +46,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `e` | edits the arguments, shows the call again, and approves it |
 /// | `a`, `d` | approves or denies every call without an answer |
 /// | `t`, `x` | approves or denies every call of this tool without an answer |
+/// | `s`, `p`, `u 2h` | with [grants](Self::with_grants): approves it, and exactly such calls in this session, in this project, or for two hours |
 /// | `v`, `?` | shows the call in full, shows help; a second `v` shows masked values |
 /// | Ctrl-C, Ctrl-D | stops the run |
 ///
@@ -69,13 +76,20 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 pub struct TerminalHandler {
     answered_by: Arc<str>,
     arming: Duration,
+    #[cfg(feature = "ledger")]
+    grants: Option<Ledger>,
 }
 
 impl TerminalHandler {
     /// Creates a handler that asks on stdin and stderr.
     #[must_use]
     pub fn new() -> Self {
-        Self { answered_by: "terminal".into(), arming: Duration::from_millis(300) }
+        Self {
+            answered_by: "terminal".into(),
+            arming: Duration::from_millis(300),
+            #[cfg(feature = "ledger")]
+            grants: None,
+        }
     }
 
     /// Sets the name that is recorded with the answers; `terminal` by default.
@@ -92,6 +106,39 @@ impl TerminalHandler {
     pub fn arming(mut self, quiet: Duration) -> Self {
         self.arming = quiet;
         self
+    }
+
+    /// Offers grants: `s` approves exactly such calls for the session of this ledger, `p` for its project, and `u 2h`
+    /// until a time (rule G3). It is the ledger of the run, with its
+    /// [session](Ledger::with_session) and [project](Ledger::with_project). A grant is shown as a sentence and as the
+    /// rule, and confirmed, before it is made. Approving once is `y`, as without grants.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::terminal::TerminalHandler;
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new()).with_session("2026-11-20 09:00");
+    /// let handler = TerminalHandler::new().answered_by("ann").with_grants(ledger.clone());
+    /// # let _ = handler;
+    /// ```
+    #[cfg(feature = "ledger")]
+    #[must_use]
+    pub fn with_grants(mut self, ledger: Ledger) -> Self {
+        self.grants = Some(ledger);
+        self
+    }
+
+    /// A line about the grants that stand, to print when a session begins; `None` when none does, or without
+    /// [`with_grants`](Self::with_grants).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    #[cfg(feature = "ledger")]
+    pub async fn standing_grants(&self) -> Result<Option<String>, BoxError> {
+        match &self.grants {
+            Some(ledger) => granting::standing(ledger).await,
+            None => Ok(None),
+        }
     }
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
@@ -120,22 +167,24 @@ impl TerminalHandler {
         &self,
         agent: &str,
         requests: &DeferredToolRequests,
+        offers: Offers,
         abandoned: Arc<AtomicBool>,
-    ) -> Result<DeferredToolResults, BoxError> {
+    ) -> Result<(DeferredToolResults, Vec<(String, Term)>), BoxError> {
         let mut terminal = match Terminal::open(self.arming, abandoned) {
             Ok(terminal) => terminal,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
-                return Ok(self.nobody(requests, &why)?);
+                return Ok((self.nobody(requests, &why)?, Vec::new()));
             }
         };
-        let decided = Dialogue::new(&mut terminal, requests).run(agent).ok_or(Stopped)?;
+        let dialogue = Dialogue::new(&mut terminal, requests).offering(offers);
+        let (decided, granted) = dialogue.run(agent).ok_or(Stopped)?;
         drop(terminal);
         let mut answers = deny_blocked(requests);
         for (id, answer) in decided {
             answers = answers.approval(id, answer);
         }
-        Ok(answers.answered_by(&self.answered_by).leave_rest().build()?)
+        Ok((answers.answered_by(&self.answered_by).leave_rest().build()?, granted))
     }
 }
 
@@ -161,12 +210,31 @@ impl DeferredToolHandler for TerminalHandler {
         let turn = TERMINAL.lock().await;
         let waiting = Waiting(Arc::default());
         let abandoned = Arc::clone(&waiting.0);
+        #[cfg(feature = "ledger")]
+        let asks = match &self.grants {
+            Some(ledger) => granting::asks(ledger, cx.run_id(), requests).await?,
+            None => Default::default(),
+        };
+        #[cfg(feature = "ledger")]
+        let offers = self.grants.as_ref().map(|it| granting::offers(it, &asks)).unwrap_or_default();
+        #[cfg(not(feature = "ledger"))]
+        let offers = Offers::new();
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
-            this.ask(&agent, &requests, abandoned)
+            this.ask(&agent, &requests, offers, abandoned)
         });
-        asked.await?
+        let (answers, granted) = asked.await??;
+        #[cfg(feature = "ledger")]
+        if let Some(ledger) = &self.grants {
+            for line in granting::make(ledger, &asks, &granted, &self.answered_by).await {
+                // An error is ignored, as stderr may be closed: the grants are listed by `countersign grants`.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+        #[cfg(not(feature = "ledger"))]
+        drop(granted);
+        Ok(answers)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LONG, MANY, Place, ok};
+use super::{LONG, MANY, Place, missing, ok};
 use crate::decision::Decision;
 use crate::deferred::metadata::GRANTABLE;
 use crate::ledger::{
@@ -54,7 +54,8 @@ async fn one_takes_the_last_use(place: &Place) {
 async fn a_revoked_grant_answers_nothing(place: &Place) {
     let grant = granted(place, "revoked", 100).await;
     let early = answered(place, 0, "revoked").await;
-    let Some(early) = early else { panic!("G1: the grant answers the call") };
+    assert!(early.is_some(), "G1: the grant answers the call");
+    let early = early.unwrap_or_else(missing);
     let revoked = ok(place.ledger(1).revoke_grant(&grant.id, "bob").await);
     assert_eq!(revoked, RevokedGrant::Revoked { again: false });
     assert!(answered(place, 2, "revoked").await.is_none(), "G2: it is void after revocation");
