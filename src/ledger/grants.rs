@@ -103,6 +103,33 @@ impl Ledger {
         Ok(Listed::of(&self.store.list(&filter).await?, grant_record::read))
     }
 
+    /// A line about the grants that stand, for a surface to print when a session begins; `None` when none does.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// assert_eq!(Ledger::new(MemoryStore::new()).standing_line().await?, None);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store cannot be read.
+    pub async fn standing_line(&self) -> Result<Option<String>, LedgerError> {
+        let (listed, now) = (self.grants(u32::MAX).await?, self.now().await?);
+        let standing: Vec<_> = listed.records.iter().filter(|grant| grant.stands(now)).collect();
+        let Some(oldest) = standing.iter().map(|grant| grant.made_at).min() else {
+            return Ok(None);
+        };
+        let (count, days) = (standing.len(), now.saturating_sub(oldest) / (24 * 3600 * 1000));
+        let unused = standing.iter().filter(|grant| grant.used == 0).count();
+        let grants = if count == 1 { "grant" } else { "grants" };
+        Ok(Some(format!(
+            "{count} standing {grants}, the oldest {days} days old, {unused} never used: \
+             `countersign grants list` shows them"
+        )))
+    }
+
     /// Revokes a grant. From then on it answers nothing, in no process, and approvals that it gave are void unless
     /// their calls have been claimed.
     ///

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::choice::{Choice, GRANTING, HELP, Scope};
-use super::offers::{Offers, Term};
+use super::choice::{Choice, HELP, Scope};
 use super::screen::{Gone, Kind, Prompt, Screen};
 use crate::args::Args;
 use crate::call::ToolCall;
@@ -12,17 +11,15 @@ use crate::outcome::ToolDenied;
 use crate::show::{self, CallView, Limits};
 
 /// The most calls that are approved at once without typing their number.
-const MANY_APPROVED: usize = 50;
+pub(super) const MANY_APPROVED: usize = 50;
 /// The most calls that are denied at once without a confirmation.
-const MANY_DENIED: usize = 10;
+pub(super) const MANY_DENIED: usize = 10;
 
 /// One batch that a person is asked about.
 pub(super) struct Dialogue<'s, 'a, S> {
     screen: &'s mut S,
     requests: &'a DeferredToolRequests,
     items: Vec<Item<'a>>,
-    offers: Offers,
-    granted: Vec<(String, Term)>,
 }
 
 /// A call that is asked about.
@@ -36,9 +33,6 @@ struct Item<'a> {
     opened: bool,
     answer: Option<ToolApproval>,
 }
-
-/// The answers to the calls of a batch, by call id.
-type Answered<'a> = Vec<(&'a str, ToolApproval)>;
 
 /// The decision of a typed line, after edits and confirmations.
 enum Decided {
@@ -60,18 +54,11 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
                 Item { number: i + 1, call, unseen, opened: false, answer: None }
             })
             .collect();
-        Self { screen, requests, items, offers: Offers::new(), granted: Vec::new() }
+        Self { screen, requests, items }
     }
 
-    /// Offers these grants beside the approval of a call.
-    pub(super) fn offering(mut self, offers: Offers) -> Self {
-        self.offers = offers;
-        self
-    }
-
-    /// Asks about every call. Returns the answers, and the grants to make. `None` when the person stops or the terminal
-    /// is gone: then nothing is decided.
-    pub(super) fn run(mut self, agent: &str) -> Option<(Answered<'a>, Vec<(String, Term)>)> {
+    /// Asks about every call. `None` when the person stops or the terminal is gone: then nothing is decided.
+    pub(super) fn run(mut self, agent: &str) -> Option<Vec<(&'a str, ToolApproval)>> {
         if let Err(gone) = self.ask_all(agent) {
             let calls = counted(self.items.len(), "call");
             let why = gone.why();
@@ -81,8 +68,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
         // An error is ignored: the calls are decided, also where the summary cannot be shown.
         let _ = self.sum_up();
-        let answers = self.items.into_iter().map(|item| Some((item.call.id(), item.answer?)));
-        Some((answers.collect::<Option<_>>()?, self.granted))
+        self.items.into_iter().map(|item| Some((item.call.id(), item.answer?))).collect()
     }
 
     fn ask_all(&mut self, agent: &str) -> Result<(), Gone> {
@@ -169,11 +155,9 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         if several {
             self.show_head(call, number)?;
         }
-        let label = match (several, self.offers.contains_key(call.id())) {
-            (true, false) => "Approve? [y,N,m,e,a,d,t,x,v,?] ",
-            (true, true) => "Approve? [y,N,m,e,a,d,t,x,s,p,u,v,?] ",
-            (false, false) => "Approve? [y,N,m,e,v,?] ",
-            (false, true) => "Approve? [y,N,m,e,s,p,u,v,?] ",
+        let label = match several {
+            true => "Approve? [y,N,m,e,a,d,t,x,v,?] ",
+            false => "Approve? [y,N,m,e,v,?] ",
         };
         loop {
             let Some(line) = self.ask(&Prompt::choice(label))? else {
@@ -225,39 +209,10 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             }
             Some(Choice::Edit) => return Ok(self.edit(call)?.map(Decided::Edited)),
             Some(Choice::View) => self.view(at)?,
-            Some(Choice::Grant(term)) => return self.grant(at, call, term),
-            Some(Choice::Help) if self.offers.contains_key(call.id()) => {
-                self.say(HELP)?;
-                self.say(GRANTING)?;
-            }
             Some(Choice::Help) => self.say(HELP)?,
             None => self.say("That is no answer, and nothing was decided; ? helps.")?,
         }
         Ok(None)
-    }
-
-    /// Shows what would be granted, and approves the call with the grant once that is confirmed.
-    fn grant(&mut self, at: usize, call: &ToolCall, term: Term) -> Result<Option<Decided>, Gone> {
-        let Some(shown) = self.offers.get(call.id()).and_then(|offer| offer.of(term)).cloned()
-        else {
-            self.say("That cannot be granted for this call, and nothing was decided; y approves it once.")?;
-            return Ok(None);
-        };
-        if self.items.get(at).is_none_or(|item| item.unseen) {
-            self.say("Something was left out of the view of this call: v shows all of it, then it can be granted.")?;
-            return Ok(None);
-        }
-        self.say(&format!("Later calls are approved without a question: {}.", shown.sentence))?;
-        for line in show::wrap("  rule: ", &shown.rule, self.screen.width()) {
-            self.screen.show(&line)?;
-        }
-        let line = self.ask(&Prompt::choice("Grant this? [y,N] "))?;
-        if line.and_then(|line| Choice::parse(&line)) != Some(Choice::Approve(Scope::This)) {
-            self.say("Nothing was granted or decided.")?;
-            return Ok(None);
-        }
-        self.granted.push((call.id().to_owned(), term));
-        Ok(Some(Decided::Approve(Scope::This)))
     }
 
     /// The indices of the calls without an answer that the scope covers; `at` is the call that is asked about.
@@ -411,18 +366,18 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 }
 
 /// A count with its noun: `1 call`, `2 calls`.
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn denied(text: &str) -> ToolApproval {
+pub(super) fn denied(text: &str) -> ToolApproval {
     match text.trim() {
         "" => false.into(),
         text => ToolDenied::new(text).into(),
     }
 }
 
-fn object(text: &str) -> Result<Args, String> {
+pub(super) fn object(text: &str) -> Result<Args, String> {
     match text.trim() {
         "" => Err("nothing was typed; {} means no arguments".to_owned()),
         text if !text.starts_with('{') => Err("it has to begin with {".to_owned()),
@@ -441,7 +396,6 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::offers::{Offer, Shown};
     use super::*;
     use crate::Decision;
     use crate::deferred::BatchEntry;
@@ -492,45 +446,6 @@ mod tests {
         DeferredToolRequests::of("batch".into(), entries)
     }
 
-    /// The grants that are made, and what was shown, for one call that can be granted for a session.
-    fn granted(lines: &[Result<&'static str, Gone>]) -> (Vec<(String, Term)>, Vec<String>) {
-        let requests = one();
-        let shown = Shown { sentence: "`mail` again".into(), rule: "{}".into() };
-        let offer = Offer { session: Some(shown), project: None };
-        let id = requests.approvals[0].id().to_owned();
-        let mut script = Script { lines: lines.iter().copied().collect(), seen: Vec::new() };
-        let dialogue = Dialogue::new(&mut script, &requests).offering(Offers::from([(id, offer)]));
-        let (answers, granted) = dialogue.run("root").unwrap();
-        assert_eq!(answers.len(), 1);
-        (granted, script.seen)
-    }
-
-    /// G3: "each shown as a sentence, as the rule"; "once is the default".
-    #[test]
-    fn a_grant_is_shown_and_confirmed_before_it_is_made() {
-        let (grants, seen) = granted(&[Ok("s"), Ok("y")]);
-        assert_eq!(grants.iter().map(|it| it.1).collect::<Vec<_>>(), [Term::Session]);
-        assert!(seen.iter().any(|it| it.contains("`mail` again")), "{seen:?}");
-        assert!(seen.iter().any(|it| it.contains("rule: {}")), "{seen:?}");
-        assert_eq!(granted(&[Ok("s"), Ok(""), Ok("y")]).0, [], "not confirmed: approved once");
-        assert_eq!(granted(&[Ok("p"), Ok("y")]).0, [], "there is no project");
-        assert_eq!(granted(&[Ok("y")]).0, []);
-        let (grants, _) = granted(&[Ok("u 5w"), Ok("u 2h"), Ok("y")]);
-        assert_eq!(grants[0].1, Term::until("2h").unwrap());
-    }
-
-    /// A call that nothing offers a grant for: the key decides nothing.
-    #[test]
-    fn a_call_that_cannot_be_granted_is_asked_about_once_more() {
-        let requests = one();
-        let (answers, seen) = run_with(&requests, &[Ok("s"), Ok("n")]);
-        assert!(!answers.is_empty() && seen.iter().any(|it| it.contains("cannot be granted")));
-    }
-
-    fn one() -> DeferredToolRequests {
-        requests().only(|id| id == "c1")
-    }
-
     fn run(lines: &[Result<&'static str, Gone>]) -> (Vec<String>, Vec<String>) {
         run_with(&requests(), lines)
     }
@@ -542,7 +457,7 @@ mod tests {
         let mut script = Script { lines: lines.iter().copied().collect(), seen: Vec::new() };
         let decided = Dialogue::new(&mut script, requests).run("root");
         assert!(script.lines.is_empty(), "not asked for: {:?}", script.lines);
-        let Some((decided, _)) = decided else { return (vec!["stopped".to_owned()], script.seen) };
+        let Some(decided) = decided else { return (vec!["stopped".to_owned()], script.seen) };
         let mut answers = Vec::new();
         for (id, answer) in decided {
             answers.push(match answer {

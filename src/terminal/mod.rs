@@ -3,12 +3,16 @@
 //! Needs the feature `terminal`. Keys are read through `crossterm`: a line editor that blocks on a key would keep its
 //! question on the screen when the run has been dropped and no longer needs the answer.
 
+mod batch;
 mod choice;
 mod dialogue;
-#[cfg(feature = "ledger")]
-mod granting;
+mod editor;
+mod frame;
+mod full;
+mod input;
+mod layout;
 mod line;
-mod offers;
+mod list;
 mod screen;
 mod tty;
 
@@ -24,11 +28,8 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
-#[cfg(feature = "ledger")]
-use crate::ledger::Ledger;
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
-use offers::{Offers, Term};
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
@@ -36,22 +37,29 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
 ///
-/// The whole batch is shown first: tools, final arguments, and every question with its layer and reason, made safe to
-/// read (rule S1, [`show`](crate::show)). Then each call is asked about:
+/// On a full screen, the calls are a list with their reasons, above all of the selected call: its final arguments, its
+/// questions, and the previews of what it would change. Everything is made safe to read (rule S1,
+/// [`show`](crate::show)), and equal calls are one entry.
 ///
-/// | input | effect |
+/// | key | effect |
 /// |---|---|
-/// | `y` | approves the call |
-/// | `n`, or Enter alone | denies the call; `n TEXT` tells the model the text, `m` asks for the text |
-/// | `e` | edits the arguments, shows the call again, and approves it |
-/// | `a`, `d` | approves or denies every call without an answer |
-/// | `t`, `x` | approves or denies every call of this tool without an answer |
-/// | `s`, `p`, `u 2h` | with [grants](Self::with_grants): approves it, and exactly such calls in this session, in this project, or for two hours |
-/// | `v`, `?` | shows the call in full, shows help; a second `v` shows masked values |
-/// | Ctrl-C, Ctrl-D | stops the run |
+/// | `j`, `k`, arrows | select another call; Space and Page Up move within the call |
+/// | `a`, `d`, `m` | approve the call, deny it, deny it with a message for the model |
+/// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
+/// | `u` | takes the answer back |
+/// | `A`, `D` | approve or deny every listed call without an answer |
+/// | `/`, `v`, `?` | search the list, show all of the call (again: what is masked), show help |
+/// | Ctrl-C, Ctrl-D | stop the run |
 ///
-/// A call whose view leaves something out has to be opened with `v` before `y`, `a` or `t` approve it (rule S4). To
-/// approve more than 50 calls at once, the person types their number (`all 499`); denying more than 10 is confirmed.
+/// A key decides nothing while what it is about has been on the screen for less than [a while](Self::arming) (rule S3).
+/// A call of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or
+/// with others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
+/// than 10 is confirmed.
+///
+/// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
+/// none, with [`line_by_line`](Self::line_by_line), and with the environment variable `COUNTERSIGN_LINES`, as for a
+/// screen reader. There `y`, `n`, `m`, `e`, `v` and `?` with Enter are about the call, and `a`, `d`, `t`, `x` about all
+/// calls or all of a tool. `NO_COLOR` switches colors off.
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
@@ -76,9 +84,11 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 pub struct TerminalHandler {
     answered_by: Arc<str>,
     arming: Duration,
-    #[cfg(feature = "ledger")]
-    grants: Option<Ledger>,
+    line_by_line: bool,
 }
+
+/// Asks line by line where this is set and not empty, as for a screen reader.
+const LINES: &str = "COUNTERSIGN_LINES";
 
 impl TerminalHandler {
     /// Creates a handler that asks on stdin and stderr.
@@ -86,9 +96,8 @@ impl TerminalHandler {
     pub fn new() -> Self {
         Self {
             answered_by: "terminal".into(),
-            arming: Duration::from_millis(300),
-            #[cfg(feature = "ledger")]
-            grants: None,
+            arming: Duration::from_millis(600),
+            line_by_line: false,
         }
     }
 
@@ -99,46 +108,35 @@ impl TerminalHandler {
         self
     }
 
-    /// Sets for how long no key may be pressed before a question can be answered; 300 ms by default. For the later
-    /// questions of a batch, which the person expects, a third of that time is enough. Keys pressed earlier are
-    /// dropped.
+    /// Sets for how long a call has to be on the screen, without a deciding key being pressed, before it can be decided;
+    /// 600 ms by default. Keys pressed earlier are dropped, and the time begins again. Line by line, a third of the time
+    /// is enough for the later questions of a batch.
     #[must_use]
     pub fn arming(mut self, quiet: Duration) -> Self {
         self.arming = quiet;
         self
     }
 
-    /// Offers grants: `s` approves exactly such calls for the session of this ledger, `p` for its project, and `u 2h`
-    /// until a time (rule G3). It is the ledger of the run, with its
-    /// [session](Ledger::with_session) and [project](Ledger::with_project). A grant is shown as a sentence and as the
-    /// rule, and confirmed, before it is made. Approving once is `y`, as without grants.
+    /// Asks line by line instead of on a full screen, as a screen reader needs it. The environment variable
+    /// `COUNTERSIGN_LINES` does the same for every handler.
     ///
     /// ```
-    /// use countersign::ledger::{Ledger, MemoryStore};
     /// use countersign::terminal::TerminalHandler;
-    ///
-    /// let ledger = Ledger::new(MemoryStore::new()).with_session("2026-11-20 09:00");
-    /// let handler = TerminalHandler::new().answered_by("ann").with_grants(ledger.clone());
+    /// let handler = TerminalHandler::new().line_by_line();
     /// # let _ = handler;
     /// ```
-    #[cfg(feature = "ledger")]
     #[must_use]
-    pub fn with_grants(mut self, ledger: Ledger) -> Self {
-        self.grants = Some(ledger);
+    pub fn line_by_line(mut self) -> Self {
+        self.line_by_line = true;
         self
     }
 
-    /// A line about the grants that stand, to print when a session begins; `None` when none does, or without
-    /// [`with_grants`](Self::with_grants).
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    #[cfg(feature = "ledger")]
-    pub async fn standing_grants(&self) -> Result<Option<String>, BoxError> {
-        match &self.grants {
-            Some(ledger) => granting::standing(ledger).await,
-            None => Ok(None),
-        }
+    /// Whether the terminal can show, and the person wants, a full screen.
+    fn has_full_screen(&self) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let dumb = dumb && cfg!(unix);
+        !self.line_by_line && !set(LINES) && !dumb && io::stdout().is_terminal()
     }
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
@@ -167,24 +165,26 @@ impl TerminalHandler {
         &self,
         agent: &str,
         requests: &DeferredToolRequests,
-        offers: Offers,
         abandoned: Arc<AtomicBool>,
-    ) -> Result<(DeferredToolResults, Vec<(String, Term)>), BoxError> {
-        let mut terminal = match Terminal::open(self.arming, abandoned) {
-            Ok(terminal) => terminal,
+    ) -> Result<DeferredToolResults, BoxError> {
+        let decided = if self.has_full_screen() {
+            full::ask(requests, agent, self.arming, abandoned)
+        } else {
+            Terminal::open(self.arming, abandoned)
+                .map(|mut terminal| Dialogue::new(&mut terminal, requests).run(agent))
+        };
+        let decided = match decided {
+            Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
-                return Ok((self.nobody(requests, &why)?, Vec::new()));
+                return Ok(self.nobody(requests, &why)?);
             }
         };
-        let dialogue = Dialogue::new(&mut terminal, requests).offering(offers);
-        let (decided, granted) = dialogue.run(agent).ok_or(Stopped)?;
-        drop(terminal);
         let mut answers = deny_blocked(requests);
         for (id, answer) in decided {
             answers = answers.approval(id, answer);
         }
-        Ok((answers.answered_by(&self.answered_by).leave_rest().build()?, granted))
+        Ok(answers.answered_by(&self.answered_by).leave_rest().build()?)
     }
 }
 
@@ -210,31 +210,12 @@ impl DeferredToolHandler for TerminalHandler {
         let turn = TERMINAL.lock().await;
         let waiting = Waiting(Arc::default());
         let abandoned = Arc::clone(&waiting.0);
-        #[cfg(feature = "ledger")]
-        let asks = match &self.grants {
-            Some(ledger) => granting::asks(ledger, cx.run_id(), requests).await?,
-            None => Default::default(),
-        };
-        #[cfg(feature = "ledger")]
-        let offers = self.grants.as_ref().map(|it| granting::offers(it, &asks)).unwrap_or_default();
-        #[cfg(not(feature = "ledger"))]
-        let offers = Offers::new();
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
-            this.ask(&agent, &requests, offers, abandoned)
+            this.ask(&agent, &requests, abandoned)
         });
-        let (answers, granted) = asked.await??;
-        #[cfg(feature = "ledger")]
-        if let Some(ledger) = &self.grants {
-            for line in granting::make(ledger, &asks, &granted, &self.answered_by).await {
-                // An error is ignored, as stderr may be closed: the grants are listed by `countersign grants`.
-                let _ = writeln!(io::stderr(), "{line}");
-            }
-        }
-        #[cfg(not(feature = "ledger"))]
-        drop(granted);
-        Ok(answers)
+        asked.await?
     }
 }
 

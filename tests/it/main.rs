@@ -28,6 +28,8 @@ mod hook;
 mod ledger;
 mod levels;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod model_layers;
 mod names;
 mod nesting;
@@ -47,6 +49,7 @@ mod seeds;
 mod shell;
 mod sub_agents;
 mod terminal;
+mod terminal_list;
 mod testing;
 mod tool_errors;
 mod tower_errors;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions, grants, hook};
+use crate::{asks, completions, grants, guard, hook, inbox, pins, rules};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -58,8 +58,16 @@ pub(crate) enum Command {
     Asks(Box<asks::cli::Asks>),
     /// List, show and revoke the calls that people have approved in advance
     Grants(Box<grants::Grants>),
+    /// Serve the page on which people decide
+    Inbox(inbox::Inbox),
+    /// Put permission layers in front of an MCP server
+    Guard(Box<guard::GuardArgs>),
+    /// Show and accept the tools of guarded MCP servers
+    Pins(pins::Pins),
     /// Decide about the tool calls of coding agents
     Hook(hook::cli::Hook),
+    /// Check, explain, examine, replay, compare and import rules
+    Rules(rules::Command),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

@@ -180,6 +180,8 @@ async fn a_grant_is_void_after_its_uses_its_time_and_its_revocation() {
     let store = MemoryStore::with_clock(move || time.load(Ordering::SeqCst));
     let world = World::over(Ledger::new(store));
     let twice = world.granted(|grant| grant.with_uses(2)).await;
+    let line = world.ledger.standing_line().await.unwrap().unwrap();
+    assert!(line.starts_with("1 standing grant, the oldest 0 days old, 1 never used"), "{line}");
     assert!(world.passes(same()).await && world.passes(same()).await);
     assert!(!world.passes(same()).await);
     assert_eq!(world.ledger.grant(&twice.id).await.unwrap().unwrap().state, GrantState::UsedUp);
