@@ -69,7 +69,7 @@ impl Asking<'_> {
                             },
                             None => None,
                         };
-                        let by = approved.decision.as_ref().map(|it| it.by.join(", "));
+                        let by = approved.decision.as_ref().map(|it| it.by_line());
                         let by = by.unwrap_or_default();
                         match self.stack.approved(pending.clone(), edited, &by).await? {
                             Ruling::Allow(args) => {

@@ -104,7 +104,7 @@ fn has(record: &Record, words: &[String]) -> bool {
         text += &format!("\n{}\n{}", question.layer(), question.reason());
     }
     if let Some(decision) = &record.decision {
-        text += &format!("\n{}\n{}", decision.by.join("\n"), json!(decision.answer));
+        text += &format!("\n{}\n{}", decision.by_lines().join("\n"), json!(decision.answer));
     }
     let text = text.to_lowercase();
     words.iter().all(|word| text.contains(word))

@@ -88,7 +88,7 @@ impl<'a> Looker<'a> {
             "left_out": view.as_ref().is_some_and(|view| view.left_out),
             "quorum": self.quorum(record),
             "proposals": self.proposals(record, limits),
-            "decision": record.decision.as_ref().map(|it| decision(&it.by, &it.answer, it.at)),
+            "decision": record.decision.as_ref().map(|it| decision(&it.by_lines(), &it.answer, it.at)),
             "withdrawn_by": record.cancelled_by.as_deref().map(show::escape_name),
             "ran": ran(record),
             "outcome": outcome(record),

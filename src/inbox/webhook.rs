@@ -236,7 +236,7 @@ impl Told {
         let by = record
             .decision
             .as_ref()
-            .map(|decision| decision.by.iter().map(|by| name(by)).collect::<Vec<_>>());
+            .map(|decision| decision.by_lines().iter().map(|by| name(by)).collect::<Vec<_>>());
         let came = match (&record.decision, record.state) {
             (_, AskState::Pending) => None,
             (Some(decision), _) => Some(match decision.answer {

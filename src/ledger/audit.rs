@@ -9,6 +9,7 @@ use super::broken::{Broken, check};
 use super::checkpoint::checkpoints;
 use super::codec;
 use super::error::LedgerError;
+use super::grant_record;
 use super::handle::Ledger;
 use super::log::{PAGE, event, is_dropped};
 use super::run_record::{self, row_id};
@@ -221,6 +222,9 @@ pub(super) async fn export(
 fn about(run: &str, body: &Value) -> Option<String> {
     match body.get("ask").and_then(Value::as_str) {
         Some(ask) => Some(ask.to_owned()),
+        None if event(body)?.starts_with("grant_") => {
+            body.get("grant").and_then(Value::as_str).map(grant_record::row_id)
+        }
         None => event(body)?.starts_with("run_").then(|| row_id(run)),
     }
 }
@@ -238,6 +242,7 @@ fn compare(
         let fits = match row.kind {
             RowKind::Ask => codec::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
+            RowKind::Grant => grant_record::read(found).map(|_| true),
             RowKind::Run => run_record::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
         };
@@ -251,6 +256,10 @@ fn compare(
         }
     }
     let gone = logged.keys().next()?;
-    let kind = if gone.starts_with("run:") { "run" } else { "ask" };
+    let kind = match gone.split_once(':') {
+        Some(("run", _)) => "run",
+        Some(("grant", _)) => "grant",
+        _ => "ask",
+    };
     Some(format!("{} is gone", named(kind, gone)))
 }

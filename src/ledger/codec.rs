@@ -93,6 +93,12 @@ impl<'l> Writing<'l> {
         self.writes.rows.push(row);
     }
 
+    /// Has the writes made before this time of the store's clock, or not at all.
+    pub(super) fn not_after(&mut self, over: Millis) {
+        let last = over.saturating_sub(1);
+        self.writes.until = Some(self.writes.until.map_or(last, |until| until.min(last)));
+    }
+
     /// Adds an entry that is about no row.
     pub(super) fn entry(&mut self, run: &str, body: Value) {
         self.writes.log.push(Draft { run: run.to_owned(), row: None, body });

@@ -111,7 +111,7 @@ fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), 
         (_, AskState::Cancelled) => set(&withdrawn(), POLICY),
         // Another worker executes the call, and settles it.
         (_, AskState::Claimed) => {}
-        (Some(decision), _) => set(&decision.answer, &decision.by.join(", ")),
+        (Some(decision), _) => set(&decision.answer, &decision.by_line()),
         (None, AskState::Closed) => set(&closed(), POLICY),
         (None, _) => {}
     }

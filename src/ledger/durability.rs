@@ -20,7 +20,7 @@ use crate::error::BoxError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::{POLICY, is_policy};
 use crate::outcome::{Deferral, Outcome};
-use crate::turn::{Durability, ParkResult, Parking, Recorded, Shares, Turn};
+use crate::turn::{Durability, Granted, ParkResult, Parking, Recorded, Shares, Turn};
 
 /// The name that is recorded for an answer that does not say whose it is.
 const UNNAMED: &str = "unnamed";
@@ -67,6 +67,19 @@ impl Durability for Ledger {
             let id = parked.ask.id().to_owned();
             let same = parked.fingerprint == fingerprint;
             Ok(if same { ParkResult::Same(id) } else { ParkResult::Other(id) })
+        })
+    }
+
+    fn grant<'a>(&'a self, call: Parking<'a>) -> BoxFuture<'a, Result<Option<Granted>, BoxError>> {
+        Box::pin(async move {
+            let Parking { cx, address, tool, pending, idempotent, .. } = call;
+            let agent = cx.agent_path();
+            let ask = self.with_policy(cx, Ask::of_call(address, tool, pending, idempotent));
+            let record = self.answer_in_scope(&ask, &agent).await?;
+            Ok(record.and_then(|record| {
+                let by = record.decision.as_ref()?.by_line();
+                Some(Granted { ask: record.ask.id().to_owned(), by })
+            }))
         })
     }
 
@@ -193,6 +206,17 @@ async fn aged(
     Ok(ask_anew(ask, format!("{approved} Run it now?")))
 }
 
+/// The question whether to run a call now whose grant does not hold any more.
+async fn void(ledger: &Ledger, ask: &str, grant: &str, ran: bool) -> Result<Question, LedgerError> {
+    let void = format!("It was approved by grant {grant}, which does not hold any more.");
+    if ran {
+        let question = question(ledger, ask).await?;
+        let reason = format!("{void} {}", question.reason);
+        return Ok(Question { reason, ..question });
+    }
+    Ok(ask_anew(ask, format!("{void} Run it now?")))
+}
+
 async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
     let asked = call.approval.and_then(|approval| approval.ask.clone());
     let id = match asked {
@@ -224,6 +248,14 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
         Claimed::Aged { since, may_have_run } => {
             let why = if may_have_run { MAY_HAVE_RUN_ALREADY } else { "its approval is too old" };
             JournalClaim::AskAgain(aged(ledger, &id, since, may_have_run).await?, why)
+        }
+        Claimed::Void { grant, may_have_run } => {
+            let why = if may_have_run {
+                MAY_HAVE_RUN_ALREADY
+            } else {
+                "its grant does not hold any more"
+            };
+            JournalClaim::AskAgain(void(ledger, &id, &grant, may_have_run).await?, why)
         }
         Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
         Claimed::NotDecided | Claimed::UnknownAsk => {

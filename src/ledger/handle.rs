@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::ask::{Ask, Millis};
 use super::names::Names;
+use super::project::Project;
 use super::record::Record;
 use super::store::{Linker, Store};
 use crate::call::RunContext;
@@ -51,6 +52,9 @@ pub struct Ledger {
     pub(super) asks_before_repeating: bool,
     pub(super) names: Names,
     pub(super) valid_for: Option<Millis>,
+    /// The session and the project in which calls are made, for grants.
+    pub(super) session: Option<Arc<str>>,
+    pub(super) project: Option<Project>,
 }
 
 /// Sets the requester, the deadline and the quorum of an ask before it is parked.
@@ -69,6 +73,8 @@ impl Ledger {
             asks_before_repeating: false,
             names: Names::default(),
             valid_for: Some(millis(VALID_FOR)),
+            session: None,
+            project: None,
         }
     }
 
@@ -105,6 +111,33 @@ impl Ledger {
     ) -> Self {
         self.policy = Arc::new(policy);
         self
+    }
+
+    /// Sets the session in which the calls of this handle are made: its grants hold then (rule G1). The id has to be
+    /// unique, and a text that no model can choose.
+    #[must_use]
+    pub fn with_session(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// Sets the project in which the calls of this handle are made: its grants hold then (rule G1).
+    #[must_use]
+    pub fn with_project(mut self, project: Project) -> Self {
+        self.project = Some(project);
+        self
+    }
+
+    /// The session in which the calls of this handle are made, if the host has named one.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// The project in which the calls of this handle are made, if there is one.
+    #[must_use]
+    pub fn project(&self) -> Option<&Project> {
+        self.project.as_ref()
     }
 
     /// Whether both ledgers write to the same store value.

@@ -10,13 +10,19 @@ pub(super) const PAGE: u32 = 512;
 /// The name of the log of the checkpoints, which no run may have as its id.
 pub(super) const CHECKPOINTS: &str = "countersign/checkpoints";
 
-/// Refuses two ids of runs: the name of the log of the checkpoints, and the empty id, as paging through the logs begins
+/// The beginning of the names of the logs of grants, which no run's id may have.
+pub(super) const GRANTS: &str = "countersign/grants/";
+
+/// Refuses ids of runs: the names of the logs of grants, the name of the log of the checkpoints, and the empty id, as paging through the logs begins
 /// behind the empty id and would never list it.
 pub(super) fn refuse_name(run: &str, id: &str) -> Result<(), LedgerError> {
     let problem = match run {
         "" => "its run has no id: give it one".to_owned(),
         CHECKPOINTS => {
             format!("`{CHECKPOINTS}` is the log of the checkpoints: give its run another id")
+        }
+        _ if run.starts_with(GRANTS) => {
+            format!("`{GRANTS}` begins the log of a grant: give its run another id")
         }
         _ => return Ok(()),
     };

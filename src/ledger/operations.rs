@@ -22,7 +22,7 @@ use super::rules::{self, Deciding};
 use super::run_record::{self, RunRecord};
 use super::runs::{self, RunWrite, Saved, Taken};
 use super::store::{Entry, Filter, RowKind};
-use super::{log, retention};
+use super::{grants, log, retention};
 use crate::deferred::Answer;
 
 /// The limit of one read of due asks, apart from those that stay due.
@@ -36,6 +36,14 @@ pub struct Expired {
     pub changed: Vec<String>,
     /// The asks whose time is over, but whose rows are refused (rule L8). They are unchanged.
     pub refused: Vec<RefusedRow>,
+}
+
+/// Why a claim reads more rows than the one of its ask.
+enum Elsewhere {
+    /// The ask repeats these earlier ones.
+    Repeats(Vec<String>),
+    /// The ask was approved by this grant.
+    Granted(String),
 }
 
 impl Ledger {
@@ -175,23 +183,33 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Claimed, LedgerError> {
         let lease = millis(lease);
-        let event = |made: &Result<(Claimed, bool), Vec<String>>| match made {
+        let event = |made: &Result<(Claimed, bool), Elsewhere>| match made {
             Ok((Claimed::Claimed { .. }, _)) => Some("claimed"),
             Ok((Claimed::Aged { .. }, true)) => Some("aged"),
             _ => None,
         };
-        let claim = |record: &mut Record, now| match record.ask.repeats() {
-            earlier if earlier.is_empty() => {
-                let before = record.state;
-                let claimed = rules::claim(record, worker, lease, now);
-                Ok((claimed, record.state != before))
+        let claim = |record: &mut Record, now| {
+            let earlier = record.ask.repeats();
+            if !earlier.is_empty() {
+                return Err(Elsewhere::Repeats(earlier));
             }
-            earlier => Err(earlier),
+            let grant = record.decision.as_ref().and_then(|decision| decision.grant.as_ref());
+            if let Some(grant) = grant {
+                return Err(Elsewhere::Granted(grant.id.clone()));
+            }
+            let before = record.state;
+            let claimed = rules::claim(record, worker, lease, now);
+            Ok((claimed, record.state != before))
         };
         match change(self, id, Change::by(worker), claim, event).await? {
             None => Ok(Claimed::UnknownAsk),
             Some((Ok((claimed, _)), _)) => Ok(claimed),
-            Some((Err(earlier), _)) => claim_again(self, id, earlier, worker, lease).await,
+            Some((Err(Elsewhere::Repeats(earlier)), _)) => {
+                claim_again(self, id, earlier, worker, lease).await
+            }
+            Some((Err(Elsewhere::Granted(grant)), _)) => {
+                grants::claim(self, id, &grant, worker, lease).await
+            }
         }
     }
 

@@ -81,6 +81,42 @@ pub struct LedgerDecision {
     pub by: Vec<String>,
     /// When the decision was made, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
+    /// The grant that gave the answer in advance, if no person was asked; `by` are its makers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantUse>,
+}
+
+impl LedgerDecision {
+    /// Who decided, as it is shown and logged: the names, or `by grant G of ann, 2026-11-20` for an answer in advance.
+    #[must_use]
+    pub fn by_line(&self) -> String {
+        match &self.grant {
+            None => self.by.join(", "),
+            Some(grant) => {
+                let made = jiff::Timestamp::from_millisecond(grant.made_at);
+                let made = made.map(|at| at.strftime(", %Y-%m-%d").to_string()).unwrap_or_default();
+                format!("by grant {} of {}{made}", grant.id, self.by.join(" and "))
+            }
+        }
+    }
+
+    /// Who decided, for a list: each name, or the one [line](Self::by_line) of a grant.
+    #[must_use]
+    pub fn by_lines(&self) -> Vec<String> {
+        match self.grant {
+            None => self.by.clone(),
+            Some(_) => vec![self.by_line()],
+        }
+    }
+}
+
+/// The grant that answered an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantUse {
+    /// The id of the grant.
+    pub id: String,
+    /// When the grant was made, in milliseconds since 1970 by the store's clock.
+    pub made_at: Millis,
 }
 
 /// One person's approval, or external result, which counts towards the quorum of an ask.

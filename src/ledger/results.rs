@@ -20,8 +20,7 @@ pub struct Winner {
 
 impl Winner {
     pub(super) fn of(decision: &LedgerDecision) -> Self {
-        let LedgerDecision { answer, by, at } = decision.clone();
-        Self { by, decision: answer, at }
+        Self { by: decision.by_lines(), decision: decision.answer.clone(), at: decision.at }
     }
 }
 
@@ -94,6 +93,14 @@ pub enum Claimed {
         /// Why: denied by a person or a policy (`decided`), expired, cancelled, closed, or released, in which case
         /// another ask follows.
         state: AskState,
+    },
+    /// The approval was by a grant that was revoked or has expired since, or a file it is bound to has changed. The call
+    /// is asked about anew.
+    Void {
+        /// The id of the grant.
+        grant: String,
+        /// Whether an earlier execution of the call was started, so that it may have run.
+        may_have_run: bool,
     },
     /// The approval is too old to execute the call now: the call has to be asked about again (rule A8).
     Aged {

@@ -88,7 +88,8 @@ pub(super) fn decide(
             return Decided::Recorded { approvals, needed, again };
         }
     }
-    record.decision = Some(LedgerDecision { answer: deciding.answer.clone(), by, at: now });
+    record.decision =
+        Some(LedgerDecision { answer: deciding.answer.clone(), by, at: now, grant: None });
     record.state = AskState::Decided;
     record.changed_at = now;
     Decided::Won { again: false }

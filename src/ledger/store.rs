@@ -14,16 +14,17 @@ use super::ask::Millis;
 use super::record::AskState;
 use crate::error::BoxError;
 
-/// One row: an ask or a run as a JSON document, with the columns that lists filter and sort by.
+/// One row: an ask, a run or a grant as a JSON document, with the columns that lists filter and sort by.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     /// The unique key of the row.
     pub id: String,
-    /// Whether it is an ask or a run.
+    /// Whether it is an ask, a run or a grant.
     pub kind: RowKind,
     /// The run it belongs to.
     pub run: String,
-    /// The state of the ask ([`AskState::as_str`]), or of the run: `waiting`, `over` or `chat`.
+    /// The state of the ask ([`AskState::as_str`]), of the run (`waiting`, `over` or `chat`), or of
+    /// the grant: a standing one has its key, by which it is found.
     pub state: String,
     /// When it was first written, by the store's clock.
     pub created_at: Millis,
@@ -72,29 +73,35 @@ impl Lookup {
     }
 }
 
-/// Whether a row is an ask or a run.
+/// Whether a row is an ask, a run or a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// The row is an ask.
     Ask,
     /// The row is a run or a chat.
     Run,
+    /// The row is a grant.
+    Grant,
 }
 
 impl RowKind {
+    /// All kinds, which a filter without a kind selects.
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Run, Self::Grant];
+
     /// The name of the kind, as stores write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
             Self::Run => "run",
+            Self::Grant => "grant",
         }
     }
 
     /// Reads a name that [`as_str`](Self::as_str) gave; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Ask, Self::Run].into_iter().find(|kind| kind.as_str() == text)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -158,7 +165,7 @@ pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 /// Which rows to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only rows of this kind; `None` means both.
+    /// Only rows of this kind; `None` means all.
     pub kind: Option<RowKind>,
     /// Only rows in one of these states; empty means all.
     pub states: Vec<String>,

@@ -306,7 +306,7 @@ pub(super) enum End {
 
 fn denial(record: &Record) -> String {
     let decision = record.decision.as_ref();
-    match decision.map(|decision| (&decision.answer, decision.by.join(", "))) {
+    match decision.map(|decision| (&decision.answer, decision.by_line())) {
         Some((Answer::Deny { message }, by)) if !message.is_empty() => {
             format!("Denied by {by}: {message}")
         }

@@ -72,7 +72,7 @@ pub(super) fn entry(row: &tokio_postgres::Row, run: &str) -> Result<Entry, Failu
 
 /// The kinds of rows that a filter selects.
 pub(super) fn kinds(filter: &Filter) -> Vec<&'static str> {
-    let all = [RowKind::Ask, RowKind::Run].into_iter();
+    let all = RowKind::ALL.into_iter();
     all.filter(|kind| filter.kind.is_none_or(|it| it == *kind)).map(RowKind::as_str).collect()
 }
 

@@ -64,7 +64,7 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
 /// stops at the limit.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Found>> {
     let mut found = Vec::new();
-    let kinds = filter.kind.map_or_else(|| vec![RowKind::Ask, RowKind::Run], |kind| vec![kind]);
+    let kinds = filter.kind.map_or_else(|| RowKind::ALL.to_vec(), |kind| vec![kind]);
     for kind in kinds {
         if filter.states.is_empty() {
             found.extend(list_one(connection, kind, None, filter)?);

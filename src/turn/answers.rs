@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::call_state::{CallState, State};
+use super::durability::Granted;
 use super::heap::boxed;
 use super::ids::prefix;
 use super::report::TurnError;
@@ -155,6 +156,19 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
     call.state = state;
     call.answered = Some(answered);
     true
+}
+
+/// Plans the approved pass of a call that a grant has approved.
+pub(super) fn grant(call: &mut CallState, granted: Granted) {
+    let Some(pending) = call.pending().cloned() else { return };
+    let Granted { ask, by } = granted;
+    let before = call.ask.replace(ask.clone()).filter(|before| *before != ask);
+    call.closed_asks.extend(before);
+    call.newly_pending = false;
+    call.state = State::Planned(approved_pass(pending, None, None, Some(ask)));
+    let answered = Answered::Approved { by: Some(by), edited: false };
+    answered.report(call.call.id(), call.call.name());
+    call.answered = Some(answered);
 }
 
 /// Hands the agent behind a call the answers to its own calls, if there are any, and plans the pass that resumes it.

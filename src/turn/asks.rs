@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::answers::grant;
 use super::call_state::{CallState, State};
 use super::durability::{ParkResult, Parking, Shares, record_answer};
 use super::run::TurnRun;
@@ -15,7 +16,41 @@ impl TurnRun<'_> {
     /// Records every pending call as an ask before people are asked (rule L3), and keeps the id of the ask. If the
     /// store has another ask under that id, from before a worker died, the call gets the id of the next deferral
     /// (rule A1).
-    pub(super) async fn park(&mut self) -> Result<(), Error> {
+    ///
+    /// A new call that a grant answers is approved instead, and not shown to anyone (rule G2). Returns whether there is
+    /// such a call: its approved pass is planned.
+    pub(super) async fn park(&mut self) -> Result<bool, Error> {
+        let answered = self.answer_by_grants().await?;
+        self.park_pending().await?;
+        Ok(answered)
+    }
+
+    /// Approves the new calls that a person has approved in advance. Calls that were pending before are left to people.
+    async fn answer_by_grants(&mut self) -> Result<bool, Error> {
+        let mut any = false;
+        if self.answer_stands() {
+            return Ok(false);
+        }
+        let Some(durability) = &self.turn.durability else { return Ok(false) };
+        let (cx, info) = (self.turn.context(), &self.turn.info);
+        for call in self.calls.iter_mut().filter(|call| call.newly_pending) {
+            let leaf = self.dispatcher.definition(call).and_then(|definition| definition.leaf());
+            let idempotent = leaf.is_some_and(|leaf| leaf.idempotent);
+            let Some(pending) = call.pending() else { continue };
+            let address = CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
+            let tool = call.call.name();
+            let parking = Parking { cx: &cx, address, tool, pending, idempotent, is_new: true };
+            let Some(granted) = durability.grant(parking).await.map_err(Error::Ledger)? else {
+                continue;
+            };
+            grant(call, granted);
+            info.asks.iter().for_each(AskHistory::answered);
+            any = true;
+        }
+        Ok(any)
+    }
+
+    async fn park_pending(&mut self) -> Result<(), Error> {
         let Some(durability) = &self.turn.durability else { return Ok(()) };
         let (cx, info) = (self.turn.context(), &self.turn.info);
         let max = self.turn.ask_limits.max_pending;

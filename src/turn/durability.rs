@@ -27,6 +27,10 @@ pub(crate) trait Durability: Journal + Any {
         shares: &'a mut Shares,
     ) -> BoxFuture<'a, Result<ParkResult, BoxError>>;
 
+    /// Answers a new call by an answer that a person gave in advance, if there is one for it: the call is stored as an
+    /// ask that is decided already, so that it is never pending (rule G2).
+    fn grant<'a>(&'a self, call: Parking<'a>) -> BoxFuture<'a, Result<Option<Granted>, BoxError>>;
+
     /// Records an answer to the call that was shown under this fingerprint. The result says which answer counts, as
     /// another one may have been recorded before.
     fn record<'a>(
@@ -57,6 +61,14 @@ pub(crate) struct Parking<'a> {
     pub(crate) idempotent: bool,
     /// Whether the call was deferred just now. Only a new call can be refused because its requester has too many.
     pub(crate) is_new: bool,
+}
+
+/// A call that an answer in advance has approved.
+pub(crate) struct Granted {
+    /// The id of the ask.
+    pub(crate) ask: String,
+    /// The grant and its makers, as they are shown: `by grant G of ann, 2026-11-20`.
+    pub(crate) by: String,
 }
 
 /// The result of storing a pending call.

@@ -40,7 +40,7 @@ pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
 pub(crate) use durability::record_answer;
-pub(crate) use durability::{Durability, OpenAsk, ParkResult, Parking, Recorded, Shares};
+pub(crate) use durability::{Durability, Granted, OpenAsk, ParkResult, Parking, Recorded, Shares};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub(crate) use heap::boxed;

@@ -82,8 +82,17 @@ impl<'a> TurnRun<'a> {
             return boxed(|| self.finish()).await;
         }
         loop {
-            if let Err(kind) = boxed(|| self.park()).await {
-                return Err(self.fail(kind));
+            match boxed(|| self.park()).await {
+                Err(kind) => return Err(self.fail(kind)),
+                // Grants have answered calls, whose passes may lead to more questions.
+                Ok(true) => {
+                    self.wake_agents();
+                    self.dispatcher.refuse_unfit(&mut self.calls);
+                    boxed(|| self.dispatch()).await;
+                    self = self.fail_if_broken()?;
+                    continue;
+                }
+                Ok(false) => {}
             }
             let requests = self.requests().only(|id| !self.offered.contains(id));
             if requests.is_empty() {
@@ -118,7 +127,7 @@ impl<'a> TurnRun<'a> {
     }
 
     /// Whether the response has a final answer that is valid: a structured answer is void if a call has to be retried.
-    fn answer_stands(&self) -> bool {
+    pub(super) fn answer_stands(&self) -> bool {
         let retried = |call: &CallState| matches!(call.state, State::Settled(Outcome::Retry(_)));
         match self.turn.final_answer {
             Some(FinalAnswer::Streamed) => true,

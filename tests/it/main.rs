@@ -21,6 +21,7 @@ mod examples;
 mod functions;
 #[cfg(feature = "genai")]
 mod genai;
+mod grants;
 mod histories;
 #[cfg(feature = "cli")]
 mod hook;

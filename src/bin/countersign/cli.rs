@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions, guard, hook, inbox, pins, rules};
+use crate::{asks, completions, grants, guard, hook, inbox, pins, rules};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -56,6 +56,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Park, list, decide, claim and settle asks, and check their log
     Asks(Box<asks::cli::Asks>),
+    /// List, show and revoke the calls that people have approved in advance
+    Grants(Box<grants::Grants>),
     /// Serve the page on which people decide
     Inbox(inbox::Inbox),
     /// Put permission layers in front of an MCP server

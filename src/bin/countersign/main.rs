@@ -4,6 +4,7 @@
 mod asks;
 mod cli;
 mod completions;
+mod grants;
 mod guard;
 mod hook;
 mod inbox;
@@ -58,6 +59,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Inbox(inbox) => inbox.run(&context, json).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Grants(grants) => grants.run(&context).await,
             Command::Guard(guard) => guard.run(&context).await,
             Command::Pins(pins) => pins.run(&context).await,
             Command::Hook(hook) => hook.run(&context),

@@ -5,6 +5,7 @@ mod changed;
 mod claiming;
 mod deciding;
 mod ending;
+mod grants;
 mod limits;
 mod quorum;
 mod store;
@@ -46,6 +47,7 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     claiming::check(&new().await).await;
     ending::check(&new().await).await;
     limits::check(&new().await).await;
+    grants::check(&new().await).await;
     audit::check(&new().await).await;
     changed::check(&new().await).await;
 }

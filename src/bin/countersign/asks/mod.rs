@@ -214,6 +214,6 @@ fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failure> {
     Ok(heads)
 }
 
-fn file(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn file(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
 }

@@ -1,0 +1,181 @@
+//! `countersign grants`: the answers that people have given in advance.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use countersign::config::StoreUrl;
+use countersign::ledger::{GrantRecord, GrantState, Ledger, RevokedGrant};
+use countersign::show;
+use serde_json::{Value, json};
+
+use crate::Context;
+use crate::output::{Failure, Output};
+
+/// The exit statuses, for the end of `--help`.
+const STATUSES: &str = "\
+Exit statuses: 0 done, also where a grant was revoked before; 1 the store cannot be used, or a row of it is refused; 2 bad
+usage; 3 the grant has expired; 7 no such grant. Times in JSON are milliseconds since 1970.";
+
+/// Grants: calls that a person has approved in advance.
+#[derive(Args)]
+#[command(after_help = STATUSES)]
+pub(crate) struct Grants {
+    /// Where the grants are; by default the store of the configuration
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
+    /// A file whose bytes are the key of the log; the same for every command over one store
+    #[arg(long, value_name = "PATH", global = true)]
+    audit_key_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the standing grants, newest first
+    List {
+        /// Also those that are used up, expired or revoked
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one grant with the whole rule that it is
+    Show { id: String },
+    /// Revoke a grant: it answers nothing more, in no process
+    Revoke {
+        id: String,
+        /// Who revokes it; by default the principal of the configuration
+        #[arg(long = "as", value_name = "NAME")]
+        who: Option<String>,
+    },
+    /// Record which grants have expired, and revoke those that were not used for a time
+    Prune {
+        /// Revoke the grants that have answered nothing for this many days
+        #[arg(long, value_name = "DAYS")]
+        unused_for: Option<u32>,
+        /// Who revokes them; by default the principal of the configuration
+        #[arg(long = "as", value_name = "NAME")]
+        who: Option<String>,
+    },
+}
+
+impl Grants {
+    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+        let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
+        let mut ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        if let Some(path) = &self.audit_key_file {
+            ledger = ledger.audit_key(&crate::asks::file(path)?);
+        }
+        let named = |who: Option<String>| who.unwrap_or_else(|| context.config.principal());
+        match self.command {
+            Command::List { all } => list(&ledger, all).await,
+            Command::Show { id } => match ledger.grant(&id).await? {
+                Some(record) => Ok(shown(&record, ledger.now().await?)),
+                None => Ok(unknown()),
+            },
+            Command::Revoke { id, who } => revoke(&ledger, &id, &named(who)).await,
+            Command::Prune { unused_for: None, .. } => {
+                let expired = ledger.expire_grants().await?;
+                Ok(Output::new(0, json!({"expired": expired, "revoked": []})))
+            }
+            Command::Prune { unused_for: Some(days), who } => {
+                prune(&ledger, days, &named(who)).await
+            }
+        }
+    }
+}
+
+/// The state at `now`: a grant whose time is over has expired, also before that is recorded.
+fn state(record: &GrantRecord, now: i64) -> &'static str {
+    match record.state {
+        GrantState::Standing if now >= record.until => GrantState::Expired.as_str(),
+        state => state.as_str(),
+    }
+}
+
+fn object(record: &GrantRecord, now: i64) -> Value {
+    json!({
+        "id": record.id,
+        "by": record.by,
+        "says": record.grant.sentence(),
+        "requester": record.grant.requester(),
+        "agent": record.grant.agent(),
+        "state": state(record, now),
+        "made_at": record.made_at,
+        "until": record.until,
+        "used": record.used,
+        "uses": record.grant.uses(),
+        "used_at": record.used_at,
+        "revoked_by": record.revoked_by,
+    })
+}
+
+fn line(record: &GrantRecord, now: i64) -> String {
+    let by: Vec<_> = record.by.iter().map(|name| show::escape_name(name)).collect();
+    let times = match record.grant.uses() {
+        Some(uses) => format!("used {} of {uses}", record.used),
+        None => format!("used {}", record.used),
+    };
+    let until = jiff::Timestamp::from_millisecond(record.until);
+    let until = until.map_or_else(
+        |_| "for ever".to_owned(),
+        |at| at.strftime("until %Y-%m-%d %H:%M UTC").to_string(),
+    );
+    let (id, says) = (&record.id, record.grant.sentence());
+    format!("{id}  {}  {until}  {times}  by {}  {says}", state(record, now), by.join(" and "))
+}
+
+fn shown(record: &GrantRecord, now: i64) -> Output {
+    let mut object = object(record, now);
+    object["rule"] = record.grant.rule();
+    let rule = show::escape(&record.grant.rule().to_string());
+    Output::new(0, object).for_people(format!("{}\n{rule}", line(record, now)))
+}
+
+async fn list(ledger: &Ledger, all: bool) -> Result<Output, Failure> {
+    let (listed, now) = (ledger.grants(u32::MAX).await?, ledger.now().await?);
+    let meant = |record: &&GrantRecord| all || record.stands(now);
+    let records: Vec<_> = listed.records.iter().filter(meant).collect();
+    let mut lines: Vec<_> = records.iter().map(|record| object(record, now)).collect();
+    let mut text: Vec<_> = records.iter().map(|record| line(record, now)).collect();
+    for refused in &listed.refused {
+        let problem = crate::output::chain(&refused.error);
+        text.push(format!("refused: {problem}"));
+        lines.push(json!({"refused": refused.id, "problem": problem}));
+    }
+    if text.is_empty() {
+        text.push("no grants".to_owned());
+    }
+    let status = u8::from(!listed.refused.is_empty());
+    Ok(Output::of(status, lines).for_people(text.join("\n")))
+}
+
+async fn revoke(ledger: &Ledger, id: &str, who: &str) -> Result<Output, Failure> {
+    Ok(match ledger.revoke_grant(id, who).await? {
+        RevokedGrant::Revoked { again } => {
+            Output::new(0, json!({"result": "revoked", "again": again}))
+        }
+        RevokedGrant::Over { state } => {
+            Output::new(3, json!({"result": "over", "state": state.as_str()}))
+        }
+        _ => unknown(),
+    })
+}
+
+async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<Output, Failure> {
+    let (expired, now) = (ledger.expire_grants().await?, ledger.now().await?);
+    let before = now.saturating_sub(i64::from(days) * 24 * 3600 * 1000);
+    let unused = |record: &GrantRecord| {
+        record.stands(now) && record.used_at.unwrap_or(record.made_at) <= before
+    };
+    let mut revoked = Vec::new();
+    for record in ledger.grants(u32::MAX).await?.records.into_iter().filter(unused) {
+        if let RevokedGrant::Revoked { .. } = ledger.revoke_grant(&record.id, who).await? {
+            revoked.push(record.id);
+        }
+    }
+    Ok(Output::new(0, json!({"expired": expired, "revoked": revoked})))
+}
+
+fn unknown() -> Output {
+    Output::new(7, json!({"result": "unknown_grant"}))
+}

@@ -1,0 +1,339 @@
+//! A grant: a person's answer in advance, and which calls it answers (rules G1, G2).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ask::{Ask, Millis};
+use super::grant_error::GrantError;
+use super::names::Names;
+use super::pattern::{ArgsPattern, FieldPattern};
+use super::project::Project;
+use crate::decision::Question;
+use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, GRANTABLE};
+use crate::outcome::DeferralKind;
+
+/// How long a grant is valid by default: 12 hours.
+const VALID_FOR: Millis = 12 * 3600 * 1000;
+
+/// The beginning of the names of pins that hold the digests of previews.
+const PREVIEW: &str = "preview of ";
+
+/// Where a grant holds. No scope is wider than a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "of", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GrantScope {
+    /// In the run with this id.
+    Run(String),
+    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::with_session)).
+    Session(String),
+    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::with_project)).
+    Project(Project),
+}
+
+/// A question that a grant answers.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Covered {
+    layer: String,
+    key: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pins: BTreeMap<String, String>,
+}
+
+/// A person's answer in advance: it approves later calls that are like the one it was made for (rule G1).
+///
+/// It holds for one tool with one schema, for the questions of the original call, for the same requester and agent, and
+/// for arguments that its pattern allows. By default the pattern is exact: all arguments are equal to the original's.
+/// A field that the pattern does not name has to be as in the original, absent where it was absent.
+///
+/// ```
+/// use std::time::Duration;
+/// use countersign::deferred::metadata::GRANTABLE;
+/// use countersign::ledger::{Ask, FieldPattern, Grant, GrantScope};
+/// use countersign::{Args, Decision};
+///
+/// let asked = Decision::ask("sends mail").with_metadata(GRANTABLE, true);
+/// let ask = Ask::new("run-1", "root/c1", "send_mail")
+///     .with_args(Args::new().with("to", "bob").with("lines", 3))
+///     .with_questions(asked.questions().to_vec());
+/// let grant = Grant::of(&ask, GrantScope::Session("s1".into()))?
+///     .with_field("lines", FieldPattern::between(0, 20))?
+///     .with_valid_for(Duration::from_secs(3600))
+///     .with_uses(5);
+/// assert_eq!(grant.sentence(), "`send_mail` with lines from 0 to 20, and the rest as it was, in this session");
+/// # Ok::<(), countersign::ledger::GrantError>(())
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    tool: String,
+    /// The toolset, name and schema of the tool at its gate, as a digest.
+    identity: String,
+    pattern: ArgsPattern,
+    questions: Vec<Covered>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requester: Option<String>,
+    agent: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    below: bool,
+    scope: GrantScope,
+    valid_for: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uses: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    any_content: bool,
+    /// Digests of files that the call names, by their paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, String>,
+    /// The ask that the grant was made from.
+    from: String,
+}
+
+impl Grant {
+    /// A grant for calls that equal the call of this ask, in a scope. It is valid for 12 hours unless
+    /// [`with_valid_for`](Self::with_valid_for) says otherwise, and not limited in its uses.
+    ///
+    /// # Errors
+    /// [`GrantError`] where no grant may answer such a call: a layer blocks it, wants to be asked every time, or has
+    /// not agreed to answers in advance, or it waits for a result and not for an approval.
+    pub fn of(ask: &Ask, scope: GrantScope) -> Result<Self, GrantError> {
+        if let Some(problem) = refusal(ask) {
+            return Err(GrantError::new(problem));
+        }
+        let covered = |question: &Question| Covered {
+            layer: question.layer().to_owned(),
+            key: question.key().to_owned(),
+            pins: question.pins().clone(),
+        };
+        Ok(Self {
+            tool: ask.tool().to_owned(),
+            identity: ask.identity.clone(),
+            pattern: ArgsPattern::exact(ask.args()),
+            questions: ask.questions().iter().map(covered).collect(),
+            requester: ask.principal().map(str::to_owned),
+            agent: agent_of(ask).to_owned(),
+            below: false,
+            scope,
+            valid_for: VALID_FOR,
+            uses: None,
+            any_content: false,
+            files: BTreeMap::new(),
+            from: ask.id().to_owned(),
+        })
+    }
+
+    /// Sets what one field of the arguments may be, in place of the original value.
+    ///
+    /// # Errors
+    /// [`GrantError`] if the original call does not fit the pattern: a grant covers the call that it was made from.
+    pub fn with_field(
+        mut self,
+        field: impl Into<String>,
+        pattern: FieldPattern,
+    ) -> Result<Self, GrantError> {
+        self.pattern.name(field.into(), pattern)?;
+        Ok(self)
+    }
+
+    /// Sets how long the grant is valid from when it is made, at least one millisecond.
+    #[must_use]
+    pub fn with_valid_for(mut self, time: std::time::Duration) -> Self {
+        self.valid_for = super::handle::millis(time).max(1);
+        self
+    }
+
+    /// Sets how many calls the grant answers, at least one.
+    #[must_use]
+    pub fn with_uses(mut self, uses: u32) -> Self {
+        self.uses = Some(uses.max(1));
+        self
+    }
+
+    /// Lets the grant hold also for the agents behind the tools of its agent.
+    #[must_use]
+    pub fn with_agents_below(mut self) -> Self {
+        self.below = true;
+        self
+    }
+
+    /// Lets the grant answer whatever content the previews of a call show. Without this, a call whose preview differs
+    /// from the original's is shown to a person.
+    #[must_use]
+    pub fn with_any_content(mut self) -> Self {
+        self.any_content = true;
+        self
+    }
+
+    /// Binds the grant to the present content of a file that the call names, such as a script: after a change of the
+    /// file a person is asked again.
+    ///
+    /// # Errors
+    /// [`GrantError`] when the file cannot be read, or is larger than 64 MiB.
+    pub fn with_pinned_file(mut self, path: impl AsRef<Path>) -> Result<Self, GrantError> {
+        let path = std::path::absolute(path.as_ref())
+            .map_err(|error| GrantError::new(format!("{}: {error}", path.as_ref().display())))?;
+        let name = path.to_str().ok_or_else(|| {
+            GrantError::new(format!("the path `{}` is not Unicode", path.display()))
+        })?;
+        let digest = super::project::digest_of(&path)
+            .ok_or_else(|| GrantError::new(format!("the file `{name}` cannot be read")))?;
+        self.files.insert(name.to_owned(), digest);
+        Ok(self)
+    }
+
+    /// The name of the tool that people are shown.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Where the grant holds: in a run, a session or a project.
+    #[must_use]
+    pub fn scope(&self) -> &GrantScope {
+        &self.scope
+    }
+
+    /// The largest number of calls that it answers; `None` means no limit.
+    #[must_use]
+    pub fn uses(&self) -> Option<u32> {
+        self.uses
+    }
+
+    /// The person that calls have to be made for; `None` means calls without a requester.
+    #[must_use]
+    pub fn requester(&self) -> Option<&str> {
+        self.requester.as_deref()
+    }
+
+    /// The path of the agent that has to make the calls: `root/cleaner`.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The id of the ask that the grant was made from.
+    #[must_use]
+    pub fn from_ask(&self) -> &str {
+        &self.from
+    }
+
+    /// How long the grant is valid, in milliseconds from when it is made.
+    #[must_use]
+    pub fn valid_for(&self) -> Millis {
+        self.valid_for
+    }
+
+    /// The grant as one sentence for people, without the values of arguments that it does not name. Fields are shown
+    /// as Rust's debug format escapes them.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let scope = match &self.scope {
+            GrantScope::Run(_) => "in this run".to_owned(),
+            GrantScope::Session(_) => "in this session".to_owned(),
+            GrantScope::Project(project) => format!("in the project {project}"),
+        };
+        format!("`{}` {}, {scope}", self.tool.escape_debug(), self.pattern)
+    }
+
+    /// The grant as the rule that is compared with each call, as JSON: every part that counts, with all values.
+    #[must_use]
+    pub fn rule(&self) -> Value {
+        json!(self)
+    }
+
+    pub(super) fn key(&self) -> String {
+        key(&self.identity, &self.scope)
+    }
+
+    pub(super) fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
+    /// Whether the grant answers this call of an agent, apart from its scope, age and uses (rules G1, G2).
+    pub(super) fn covers(&self, ask: &Ask, agent: &str, names: &Names) -> bool {
+        let below = || agent.strip_prefix(&*self.agent).is_some_and(|rest| rest.starts_with('/'));
+        let requester = match (&self.requester, ask.principal()) {
+            (None, None) => true,
+            (Some(own), Some(other)) => !names.is_blank(own) && names.are_one(own, other),
+            _ => false,
+        };
+        refusal(ask).is_none()
+            && self.identity == ask.identity
+            && requester
+            && (self.agent == agent || (self.below && below()))
+            && ask.questions().iter().all(|question| self.answers(question))
+            && self.pattern.fits(ask.args())
+    }
+
+    fn answers(&self, question: &Question) -> bool {
+        self.questions.iter().any(|covered| {
+            covered.layer == question.layer()
+                && covered.key == question.key()
+                && self.same_pins(&covered.pins, question.pins())
+        })
+    }
+
+    fn same_pins(&self, own: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
+        let counts = |pin: &(&String, &String)| !(self.any_content && pin.0.starts_with(PREVIEW));
+        own.iter().filter(counts).eq(other.iter().filter(counts))
+    }
+}
+
+/// The key of the grants for a tool in a scope, by which a store finds them.
+pub(super) fn key(identity: &str, scope: &GrantScope) -> String {
+    let mut key = crate::args::digest(&json!(["grants", 1, identity, scope]));
+    key.truncate(32);
+    key
+}
+
+/// The path of the agent that makes the call of an ask.
+pub(super) fn agent_of(ask: &Ask) -> &str {
+    ask.path().rsplit_once('/').map_or("", |(agent, _)| agent)
+}
+
+/// Why no grant answers such a call; `None` if one may (rule G2).
+fn refusal(ask: &Ask) -> Option<&'static str> {
+    let is = |metadata: &Map<String, Value>, key: &str| {
+        metadata.get(key).is_some_and(|value| *value != Value::Bool(false) && !value.is_null())
+    };
+    let all = || ask.questions().iter().map(Question::metadata).chain([&ask.metadata]);
+    let agreed = |question: &Question| {
+        question.metadata().get(GRANTABLE) == Some(&Value::Bool(true)) || question.is_of_previews()
+    };
+    if ask.kind != DeferralKind::Approval {
+        return Some("it waits for a result and not for an approval");
+    }
+    if all().any(|metadata| metadata.get(APPROVAL_POLICY).is_some_and(|it| it == BLOCKED)) {
+        return Some("a layer blocks it");
+    }
+    if all().any(|metadata| is(metadata, EVERY_TIME)) {
+        return Some("a layer wants a person to be asked every time");
+    }
+    if ask.questions().iter().all(Question::is_of_previews) {
+        return Some("it has no question that a layer has agreed to");
+    }
+    if !ask.questions().iter().all(agreed) {
+        return Some("a layer that asks has not agreed to answers in advance");
+    }
+    if ask.denied_before().is_some() {
+        return Some("a person has denied the same call in this run");
+    }
+    if ask.changed.is_some() {
+        return Some("it is asked about again after an approval");
+    }
+    None
+}
+
+impl fmt::Debug for Grant {
+    /// Names, not values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant")
+            .field("tool", &self.tool)
+            .field("agent", &self.agent)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}

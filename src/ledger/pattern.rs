@@ -1,0 +1,135 @@
+//! Closed patterns over arguments: a field that is not named has to be as it was.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::grant_error::GrantError;
+use crate::args::{Args, canonical};
+
+/// The largest number whose neighbours a double can tell apart. Larger ones fit no range.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// What one field of the arguments may be.
+///
+/// ```
+/// use countersign::ledger::FieldPattern;
+/// use serde_json::json;
+///
+/// assert!(FieldPattern::between(1, 10).fits(&json!(10)) && !FieldPattern::between(1, 10).fits(&json!("10")));
+/// assert!(FieldPattern::one_of(["dev", "test"]).fits(&json!("dev")));
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldPattern(Kind);
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    OneOf(Vec<Value>),
+    Between(f64, f64),
+    AnyText,
+}
+
+impl FieldPattern {
+    /// One of these values.
+    pub fn one_of(values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
+        Self(Kind::OneOf(values.into_iter().map(Into::into).collect()))
+    }
+
+    /// A number between these two, which are included. Numbers beyond 2^53 never fit.
+    pub fn between(least: impl Into<f64>, most: impl Into<f64>) -> Self {
+        Self(Kind::Between(least.into(), most.into()))
+    }
+
+    /// Any text. Only for fields that a tool treats as text: not for paths, hosts, commands or queries.
+    #[must_use]
+    pub fn any_text() -> Self {
+        Self(Kind::AnyText)
+    }
+
+    /// Whether a value fits the pattern.
+    #[must_use]
+    pub fn fits(&self, value: &Value) -> bool {
+        match &self.0 {
+            Kind::OneOf(values) => values.iter().any(|one| canonical(one) == canonical(value)),
+            Kind::Between(least, most) => {
+                value.as_f64().is_some_and(|it| it.abs() <= EXACT && least <= &it && &it <= most)
+            }
+            Kind::AnyText => value.is_string(),
+        }
+    }
+}
+
+impl fmt::Display for FieldPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::OneOf(values) => {
+                let values: Vec<_> = values.iter().map(canonical).collect();
+                let values = values.join(" or ");
+                write!(f, "{}", values.escape_debug())
+            }
+            Kind::Between(least, most) => write!(f, "from {least} to {most}"),
+            Kind::AnyText => f.write_str("any text"),
+        }
+    }
+}
+
+impl fmt::Debug for FieldPattern {
+    /// The kind, not the values (rule S2).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::OneOf(_) => "OneOf",
+            Kind::Between(..) => "Between",
+            Kind::AnyText => "AnyText",
+        })
+    }
+}
+
+/// The arguments of the original call, and the fields in which later calls may differ.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ArgsPattern {
+    original: Args,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    fields: BTreeMap<String, FieldPattern>,
+}
+
+impl ArgsPattern {
+    pub(super) fn exact(args: &Args) -> Self {
+        Self { original: args.clone(), fields: BTreeMap::new() }
+    }
+
+    pub(super) fn name(&mut self, field: String, pattern: FieldPattern) -> Result<(), GrantError> {
+        if !self.original.as_map().get(&field).is_some_and(|value| pattern.fits(value)) {
+            let problem =
+                format!("the original call's `{}` is not {pattern}", field.escape_debug());
+            return Err(GrantError::new(problem));
+        }
+        self.fields.insert(field, pattern);
+        Ok(())
+    }
+
+    /// Whether these arguments have exactly the original's fields, each equal to the original's or fitting its pattern.
+    pub(super) fn fits(&self, args: &Args) -> bool {
+        let (own, other) = (self.original.as_map(), args.as_map());
+        own.len() == other.len()
+            && own.iter().all(|(field, value)| match (other.get(field), self.fields.get(field)) {
+                (Some(other), Some(pattern)) => pattern.fits(other),
+                (Some(other), None) => canonical(value) == canonical(other),
+                (None, _) => false,
+            })
+    }
+}
+
+impl fmt::Display for ArgsPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.fields.is_empty() {
+            return f.write_str("with exactly these arguments");
+        }
+        let fields = self.fields.iter();
+        let fields: Vec<_> =
+            fields.map(|(field, pattern)| format!("{} {pattern}", field.escape_debug())).collect();
+        write!(f, "with {}, and the rest as it was", fields.join(", "))
+    }
+}

@@ -1,0 +1,98 @@
+//! A project: a directory on one machine, in which a grant may hold.
+
+use std::fmt;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::grant_error::GrantError;
+
+/// The largest file that a grant can be bound to, in bytes.
+const MAX_FILE: u64 = 64 << 20;
+
+/// A project: a directory on one machine, by its canonical path (rule G1).
+///
+/// ```
+/// use countersign::ledger::Project;
+///
+/// assert!(Project::at("build-7", "/").is_err(), "no project is the whole machine");
+/// assert!(Project::at("build-7", std::env::temp_dir()).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    host: String,
+    root: String,
+}
+
+impl Project {
+    /// The project in a directory of the machine named `host`. Symbolic links in the path are resolved.
+    ///
+    /// # Errors
+    /// [`GrantError`] when the directory cannot be resolved, is the root of the file system, a home directory or above
+    /// one, or a temporary directory or in one.
+    pub fn at(host: impl Into<String>, directory: impl AsRef<Path>) -> Result<Self, GrantError> {
+        let (host, given) = (host.into(), directory.as_ref());
+        let refused = |why: &str| {
+            GrantError::new(format!("`{}` cannot be a project: {why}", given.display()))
+        };
+        if host.trim().is_empty() {
+            return Err(refused("its machine has no name"));
+        }
+        let root = given.canonicalize().map_err(|error| refused(&error.to_string()))?;
+        if !root.is_dir() {
+            return Err(refused("it is not a directory"));
+        }
+        if root.parent().is_none() {
+            return Err(refused("it is the root of the file system"));
+        }
+        let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let parent_of_homes = ["/home", "/root", "/Users"];
+        if home.is_some_and(|home| home.starts_with(&root))
+            || parent_of_homes.iter().any(|homes| {
+                root == Path::new(homes)
+                    || root.parent() == Some(Path::new(homes)) && *homes != "/root"
+            })
+        {
+            return Err(refused("it is a home directory, or above one"));
+        }
+        let temporary = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+        let canonical = |path: PathBuf| path.canonicalize().ok();
+        if temporary.into_iter().filter_map(canonical).any(|it| root.starts_with(it)) {
+            return Err(refused("it is a temporary directory, or in one"));
+        }
+        let root = root.to_str().ok_or_else(|| refused("its path is not Unicode"))?.to_owned();
+        Ok(Self { host, root })
+    }
+
+    /// The name of the machine.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The canonical path of the directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        Path::new(&self.root)
+    }
+}
+
+impl fmt::Display for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.root.escape_debug(), self.host.escape_debug())
+    }
+}
+
+/// The digest of a regular file; `None` when it cannot be read, or is too large.
+pub(super) fn digest_of(path: &Path) -> Option<String> {
+    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    if file.len() > MAX_FILE {
+        return None;
+    }
+    let mut content = Vec::new();
+    std::fs::File::open(path).ok()?.take(MAX_FILE + 1).read_to_end(&mut content).ok()?;
+    let fits = u64::try_from(content.len()).is_ok_and(|bytes| bytes <= MAX_FILE);
+    fits.then(|| crate::args::hex(&Sha256::digest(&content)))
+}
