@@ -4,6 +4,7 @@ import { Args, Result } from './Args';
 import { headline, same } from './args';
 import type { Call, Stage } from './approval';
 import { getDraft, setDraft } from './drafts';
+import { Previews } from './Previews';
 import { Line, Visible } from './Visible';
 
 const SAID: Record<Stage, string> = {
@@ -124,6 +125,7 @@ export function CallCard({ call }: { call: Call }) {
             Answered by <Visible text={call.ask.by} />
           </p>
         ) : null}
+        <Previews previews={call.ask?.previews ?? []} />
         {changed ? <Args label="What the model asked for" input={part.input} /> : null}
         <Args
           label={changed ? (stage === 'done' || stage === 'failed' ? 'What ran' : runs ? 'What was approved' : 'What was shown') : 'Arguments'}
