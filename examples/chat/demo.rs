@@ -83,6 +83,10 @@ fn calls_for(said: &str) -> Option<(&'static str, Vec<ToolCall>)> {
             let files = ["a.txt", "b.txt"].into_iter().cycle().take(8);
             ("I read everything.", files.map(read).chain([delete("a.txt")]).collect())
         }
+        "read three files and delete a.txt" => {
+            let files = ["a.txt", "b.txt", "todo.txt"].map(read).into_iter();
+            ("I read them first.", files.chain([delete("a.txt")]).collect())
+        }
         "change todo.txt" => {
             let text = "- rotate the logs, weekly\n- thumbnails of very wide photos are blurred\n- write to Ben\n";
             ("I change it.", vec![write("todo.txt", text.to_owned())])
@@ -130,8 +134,8 @@ fn responses(since: &[Message]) -> usize {
 
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
 b.txt`, `delete a.txt three times`, `delete twelve files`, `move a.txt onto b.txt`, `move a.txt away three times`, \
-`read .env`, `read everything again and again`, `change todo.txt`, `write two thousand lines twice`, `pay the invoices`, \
-`where am i`, `let the cleaner delete a.txt`, `write something hostile`, `write a long script and delete a.txt`, \
+`read .env`, `read everything again and again`, `read three files and delete a.txt`, \
+`change todo.txt`, `write two thousand lines twice`, `pay the invoices`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, `write a long script and delete a.txt`, \
 `insist on deleting a.txt`, `explain it with a table`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.

@@ -25,8 +25,7 @@ pub(crate) fn pay_invoices() -> Tool {
     .requires_approval()
     .with_preview(async |_: RunContext, args: Month| {
         let rate = Preview::text("today's rate", "1 euro is 1.08 dollars\n").without_pin();
-        let table =
-            Preview::table("transfers", ["to", "euros", "month"], invoices(&args.month));
+        let table = Preview::table("transfers", ["to", "euros", "month"], invoices(&args.month));
         Ok::<_, ToolError>(vec![table, rate])
     })
 }

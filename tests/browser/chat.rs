@@ -101,6 +101,19 @@ async fn nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_wri
     people("careful").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself() {
+    // S7: "every surface shows it"; "a preview that was cut says how much is missing, and its call is approved only by
+    // itself".
+    people("previews").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_are_denied_at_once_and_those_that_ran_are_one_row() {
+    // S8: "denying everything is a key of its own, with a confirmation above 10 calls".
+    people("many").await;
+}
+
 #[tokio::test]
 async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
     let chat = Chat::start(&["--max-connections", "8", "--header-timeout-s", "1"]);

@@ -151,7 +151,7 @@ function Questions({ call }: { call: Call }) {
       {questions.map(({ askedBy, reason }, n) => (
         <li key={n}>
           <span className="asker">
-            <Visible text={askedBy} />
+            <Line text={askedBy} />
           </span>
           <Line text={reason} />
         </li>

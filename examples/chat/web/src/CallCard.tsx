@@ -93,16 +93,29 @@ function instead({ ask, part, edited }: Call): { now: unknown; by: string } | un
   return undefined;
 }
 
+/** The calls that were opened; one stays so where it is drawn at another place. */
+const opened = new Set<string>();
+
+export function isOpened({ part }: Call): boolean {
+  return opened.has(part.toolCallId);
+}
+
 /** A call nobody has to do anything about: a line, and behind it everything. */
 export function CallCard({ call }: { call: Call }) {
   const { part, stage } = call;
+  const [open, setOpen] = useState(() => isOpened(call));
+  const toggled = (now: boolean) => {
+    if (now) opened.add(part.toolCallId);
+    else opened.delete(part.toolCallId);
+    setOpen(now);
+  };
   const line = remark(call);
   const changed = instead(call);
   const shown = changed ? changed.now : part.input;
   const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
   return (
     <>
-    <details className="call" data-stage={stage} data-tool={call.name}>
+    <details className="call" data-stage={stage} data-tool={call.name} open={open} onToggle={event => toggled(event.currentTarget.open)}>
       <summary>
         <span className="dot" aria-hidden="true" />
         <span className="line">

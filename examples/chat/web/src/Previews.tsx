@@ -1,6 +1,5 @@
-import { Fragment } from 'react';
-
 import type { Preview } from './approval';
+import { Line } from './Visible';
 
 /** So much of a preview is shown before it is opened. */
 const LINES = 40;
@@ -46,11 +45,13 @@ export function Previews({ previews, onOpen }: Props) {
     return (
       <figure key={n} className="preview" aria-label={`Preview: ${preview.title}`}>
         <figcaption>
-          <span className="asker">{preview.author}</span>
+          <span className="asker">
+            <Line text={preview.author} />
+          </span>
           <code>
             <bdi>{preview.title}</bdi>
           </code>
-          {preview.change ? <span className={`change ${preview.change}`}>{CHANGES[preview.change]}</span> : null}
+          {preview.change ? <span className="change" data-change={preview.change}>{CHANGES[preview.change]}</span> : null}
           <span className="note">{preview.pinned ? 'you are asked again if this changes' : 'may change by itself'}</span>
         </figcaption>
         {preview.cells.length > 0 ? <Table preview={preview} rows={onOpen ? rows(preview) : preview.cells.slice(1)} /> : <Lines lines={onOpen ? lines(preview) : preview.lines} />}
@@ -74,22 +75,23 @@ export function Previews({ previews, onOpen }: Props) {
 
 function Lines({ lines }: { lines: readonly string[] }) {
   if (lines.length === 0) return null;
+  const differ = lines.some(line => /^[-+]/.test(line));
   return (
     <pre tabIndex={0}>
       {lines.map((line, n) => {
         const { kind, said } = SIGNS[line.charAt(0)] ?? { kind: 'plain' };
         return (
-          <Fragment key={n}>
-            <span className={`line-of ${kind}`}>
+          <span key={n} className={`line-of ${kind}`}>
+            {differ ? (
               <span className="sign" aria-hidden="true">
                 {kind === 'remark' ? ' ' : line.charAt(0)}
               </span>
-              <span>
-                {said ? <span className="sr-only">{said}: </span> : null}
-                <bdi>{line.slice(1) || ' '}</bdi>
-              </span>
+            ) : null}
+            <span>
+              {said ? <span className="sr-only">{said}: </span> : null}
+              <bdi>{line.slice(1) || ' '}</bdi>
             </span>
-          </Fragment>
+          </span>
         );
       })}
     </pre>

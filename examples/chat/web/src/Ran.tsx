@@ -1,7 +1,8 @@
 import { isToolUIPart } from 'ai';
+import { useState } from 'react';
 
 import type { Call, ChatMessage } from './approval';
-import { CallCard } from './CallCard';
+import { CallCard, isOpened } from './CallCard';
 import { Visible } from './Visible';
 
 /** So many calls that ran, one after the other, are one row. */
@@ -34,18 +35,20 @@ function tools(calls: readonly Call[]): [string, number][] {
 /** Calls that ran, as one line; behind it each of them. */
 export function Ran({ calls }: { calls: readonly Call[] }) {
   const approved = calls.filter(call => call.part.approval?.approved).length;
+  // A call that a person was reading when it became a part of the row stays in view.
+  const [open, setOpen] = useState(() => calls.some(isOpened));
   return (
-    <details className="ran">
+    <details className="ran" open={open} onToggle={event => event.target === event.currentTarget && setOpen(event.currentTarget.open)}>
       <summary>
         <span className="dot" aria-hidden="true" />
         <span className="line">
-          <strong>{calls.length} calls ran</strong>
+          <strong>{calls.length} calls ran</strong>{' '}
           {tools(calls).map(([name, times]) => (
             <span key={name} className="tally">
               <code>
                 <Visible text={name} />
               </code>
-              {times > 1 ? ` ×${times}` : null}
+              {times > 1 ? ` ×${times} ` : ' '}
             </span>
           ))}
         </span>
