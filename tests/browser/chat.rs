@@ -11,6 +11,29 @@ use crate::built::example;
 use crate::http::{closed, half_open};
 use crate::player::play;
 use crate::service::halt;
+use crate::surface_contract;
+
+/// The scenarios of every surface, and the tests of the chat that show them.
+const CONTRACT: [(&str, &str); 10] = [
+    ("arming", CAREFUL),
+    ("shifting", CAREFUL),
+    ("elision", CAREFUL),
+    ("edits", CAREFUL),
+    ("drafts", CAREFUL),
+    ("floods", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("bulk", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("stop", "pages_are_reloaded_and_opened_twice_and_the_server_is_killed"),
+    ("hostile text", "hostile_text_stays_text_and_everything_works_from_the_keyboard"),
+    ("previews", "a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself"),
+];
+
+const CAREFUL: &str =
+    "nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost";
+
+#[test]
+fn the_chat_passes_the_scenarios_of_every_surface() {
+    surface_contract::holds("the chat", include_str!("chat.rs"), &CONTRACT);
+}
 
 /// The server, and what it keeps.
 struct Chat {
