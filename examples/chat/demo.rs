@@ -134,9 +134,10 @@ fn responses(since: &[Message]) -> usize {
 
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
 b.txt`, `delete a.txt three times`, `delete twelve files`, `move a.txt onto b.txt`, `move a.txt away three times`, \
-`read .env`, `read everything again and again`, `read three files and delete a.txt`, \
-`change todo.txt`, `write two thousand lines twice`, `pay the invoices`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, `write a long script and delete a.txt`, \
-`insist on deleting a.txt`, `explain it with a table`, `tell me a story`.";
+`read .env`, `read everything again and again`, `read three files and delete a.txt`, `change todo.txt`, \
+`write two thousand lines twice`, `pay the invoices`, `where am i`, `let the cleaner delete a.txt`, \
+`write something hostile`, `write a long script and delete a.txt`, `insist on deleting a.txt`, \
+`explain it with a table`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.
 fn hostile() -> ToolCall {

@@ -41,7 +41,7 @@ export function WaitBar({ open, apart, held, onAnswerAll }: Props) {
   const these = denied.map(call => call.part.toolCallId).join(' ');
   if (asked !== undefined && asked === these) {
     return (
-      <div className="wait-bar" role="alertdialog" aria-label="Deny all?">
+      <div className="wait-bar" role="alertdialog" aria-label="Deny all?" onKeyDown={event => event.key === 'Escape' && setAsked(undefined)}>
         <span>
           <strong>Deny {denied.length} calls?</strong> None of them runs, and the assistant is told so.
         </span>
