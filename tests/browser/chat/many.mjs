@@ -45,7 +45,7 @@ export const many = {
     assert.equal(await chat.page.getByText('Approved, done').count(), 0);
   },
 
-  async 'bulk: what nobody has seen whole is denied with the others, but what is being answered is not'({ visit }) {
+  async 'bulk: what was not seen whole is denied with the others, but what is being answered is not'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.long);
     await chat.waits(2);

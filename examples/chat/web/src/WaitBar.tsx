@@ -20,7 +20,7 @@ type Props = {
   onAnswerAll: (calls: readonly Call[], answer: Answer) => void;
 };
 
-/** How much waits, when it is more than one card. What nobody has seen whole is denied with the others, but not approved. */
+/** How much waits, when it is more than one card. What was not seen whole is denied with the others, but not approved. */
 export function WaitBar({ open, apart, held, onAnswerAll }: Props) {
   const [asked, setAsked] = useState<string>();
   const asks = open.filter(call => call.stage === 'waiting');

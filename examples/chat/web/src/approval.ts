@@ -113,7 +113,7 @@ function preview(value: unknown): Preview[] {
   ];
 }
 
-/** Whether a part of a preview is stored nowhere, so that nobody can see it: such a call is approved only by itself. */
+/** Whether a part of a preview is stored nowhere, so that it cannot be seen: such a call is approved only by itself. */
 export function hasCut(call: Call): boolean {
   return (call.ask?.previews ?? []).some(preview => preview.cut > 0);
 }
