@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::assistant::Tidy;
 use crate::assistant::real::{self, Real};
+use crate::payments;
 use crate::spoken::since_the_user_spoke;
 use crate::stack;
 
@@ -29,6 +30,7 @@ pub(crate) fn agent(model: Option<Real>) -> Agent {
         stack::stack(false),
         FunctionToolset::new().tool(cleaner).into(),
         ExternalToolset::new("browser", [location]).into(),
+        FunctionToolset::new().tool(payments::pay_invoices()).into(),
     ]);
     match model {
         Some(model) => real::agent(model, tools),
@@ -42,8 +44,6 @@ struct Demo;
 impl Model for Demo {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let (said, since) = since_the_user_spoke(request.messages());
-        let delete = |path: &str| call("delete_file", json!({"path": path}));
-        let moves = |to: &str| call("move_file", json!({"from": "a.txt", "to": to}));
         let (text, calls) = match said.trim() {
             "clean up" => return Tidy.respond(request).await,
             "insist on deleting a.txt" if responses(since) < 3 => {
@@ -52,39 +52,79 @@ impl Model for Demo {
             _ if since.iter().any(|it| matches!(it, Message::Response { .. })) => {
                 (sums_up(since), Vec::new())
             }
-            "delete a.txt" => ("I delete a.txt.".to_owned(), vec![delete("a.txt")]),
-            "delete a.txt and b.txt" => {
-                ("I delete both.".to_owned(), vec![delete("a.txt"), delete("b.txt")])
-            }
-            "delete a.txt three times" => (
-                "I delete it, to be sure.".to_owned(),
-                vec![delete("a.txt"), delete("a.txt"), delete("a.txt")],
-            ),
-            "move a.txt onto b.txt" => ("I move it.".to_owned(), vec![moves("b.txt")]),
-            "move a.txt away three times" => (
-                "I move it, to be sure.".to_owned(),
-                vec![moves("away.txt"), moves("away.txt"), moves("away.txt")],
-            ),
-            "read .env" => {
-                ("I look into .env.".to_owned(), vec![call("read_file", json!({"path": ".env"}))])
-            }
-            "where am i" => {
-                ("I ask your browser.".to_owned(), vec![call("get_location", json!({}))])
-            }
-            "let the cleaner delete a.txt" => {
-                let prompt = json!({"prompt": "delete a.txt"});
-                ("I pass it on.".to_owned(), vec![call("cleaner", prompt)])
-            }
-            "write something hostile" => ("I write it.".to_owned(), vec![hostile()]),
-            "write a long script and delete a.txt" => {
-                ("I do both.".to_owned(), vec![long_script(), delete("a.txt")])
-            }
             "tell me a story" => (story(&request).await, Vec::new()),
-            _ => (HELP.to_owned(), Vec::new()),
+            said => match calls_for(said) {
+                Some((text, calls)) => (text.to_owned(), calls),
+                None => (HELP.to_owned(), Vec::new()),
+            },
         };
         request.text_delta(&text);
         Ok(ModelResponse::calls(calls).saying(text))
     }
+}
+
+/// What the model says to a sentence, and the calls that it makes.
+fn calls_for(said: &str) -> Option<(&'static str, Vec<ToolCall>)> {
+    let write = |path: &str, text: String| call("write_file", json!({"path": path, "text": text}));
+    let moves = |to: &str| call("move_file", json!({"from": "a.txt", "to": to}));
+    let read = |path: &str| call("read_file", json!({"path": path}));
+    let lines = |many: usize| (1..=many).map(|n| format!("line {n}\n")).collect::<String>();
+    Some(match said {
+        "delete a.txt" => ("I delete a.txt.", vec![delete("a.txt")]),
+        "delete a.txt and b.txt" => ("I delete both.", vec![delete("a.txt"), delete("b.txt")]),
+        "delete a.txt three times" => ("I delete it, to be sure.", thrice(|| delete("a.txt"))),
+        "delete twelve files" => {
+            ("I delete them.", (1..=12).map(|n| delete(&format!("old-{n}.txt"))).collect())
+        }
+        "move a.txt onto b.txt" => ("I move it.", vec![moves("b.txt")]),
+        "move a.txt away three times" => ("I move it, to be sure.", thrice(|| moves("away.txt"))),
+        "read .env" => ("I look into .env.", vec![read(".env")]),
+        "read everything again and again" => {
+            let files = ["a.txt", "b.txt"].into_iter().cycle().take(8);
+            ("I read everything.", files.map(read).chain([delete("a.txt")]).collect())
+        }
+        "read three files and delete a.txt" => {
+            let files = ["a.txt", "b.txt", "todo.txt"].map(read).into_iter();
+            ("I read them first.", files.chain([delete("a.txt")]).collect())
+        }
+        "change todo.txt" => {
+            let text = "- rotate the logs, weekly\n- thumbnails of very wide photos are blurred\n- write to Ben\n";
+            ("I change it.", vec![write("todo.txt", text.to_owned())])
+        }
+        "write two thousand lines twice" => (
+            "I write them.",
+            vec![write("long.txt", lines(2_100)), write("long.txt", lines(2_100)), delete("b.txt")],
+        ),
+        "pay the invoices" => ("I pay them.", vec![call("pay_invoices", json!({"month": "May"}))]),
+        "where am i" => ("I ask your browser.", vec![call("get_location", json!({}))]),
+        "let the cleaner delete a.txt" => {
+            ("I pass it on.", vec![call("cleaner", json!({"prompt": "delete a.txt"}))])
+        }
+        "write something hostile" => ("I write it.", vec![hostile()]),
+        "write a long script and delete a.txt" => {
+            ("I do both.", vec![long_script(), delete("a.txt")])
+        }
+        "explain it with a table" => (MARKDOWN, Vec::new()),
+        _ => return None,
+    })
+}
+
+/// What a page renders of a model's text, and what it must not: markup, addresses that run, and images.
+const MARKDOWN: &str = "## What I found\n\nThere are **two** files, `a.txt` and *b.txt*:\n\n\
+| file | lines |\n|---|---:|\n| a.txt | 1 |\n| b.txt | 2 |\n\n\
+1. read them\n2. keep them\n   - both\n\n> as it was said\n\n```sh\nrm -i a.txt\n```\n\n\
+See [the manual](https://docs.example.com/files), [your bank](https://bank.example@evil.example/login), \
+[this](javascript:alert(1)) and [here](/api/chat). ![a chart](https://evil.example/pixel.png?secret=1)\n\n\
+<script>alert('run')</script> <b onclick=\"alert(2)\">bold</b> \u{202e}txt.exe\n\n\
+<iframe src=\"https://evil.example\"></iframe>";
+
+/// Three equal calls, each with an id of its own.
+fn thrice(call: impl Fn() -> ToolCall) -> Vec<ToolCall> {
+    vec![call(), call(), call()]
+}
+
+fn delete(path: &str) -> ToolCall {
+    call("delete_file", json!({"path": path}))
 }
 
 /// How often the model has answered since the user spoke.
@@ -93,8 +133,11 @@ fn responses(since: &[Message]) -> usize {
 }
 
 const HELP: &str = "I am a script, and understand a few sentences: `clean up`, `delete a.txt`, `delete a.txt and \
-b.txt`, `delete a.txt three times`, `move a.txt onto b.txt`, `move a.txt away three times`, `read .env`, `where am i`, `let the cleaner delete a.txt`, `write something hostile`, \
-`write a long script and delete a.txt`, `insist on deleting a.txt`, `tell me a story`.";
+b.txt`, `delete a.txt three times`, `delete twelve files`, `move a.txt onto b.txt`, `move a.txt away three times`, \
+`read .env`, `read everything again and again`, `read three files and delete a.txt`, `change todo.txt`, \
+`write two thousand lines twice`, `pay the invoices`, `where am i`, `let the cleaner delete a.txt`, \
+`write something hostile`, `write a long script and delete a.txt`, `insist on deleting a.txt`, \
+`explain it with a table`, `tell me a story`.";
 
 /// What a page must show as text, and only as text.
 fn hostile() -> ToolCall {

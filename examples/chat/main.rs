@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `main.rs` | the server: who may talk to it, the page, the chats |
 //! | `demo.rs` | the assistant: its tools and its permission stack are those of `examples/assistant` |
+//! | `payments.rs` | a tool that shows a table before it is approved |
 //! | `spoken.rs` | what the scripted model goes by |
 //! | `places.rs` | a folder to tidy up for each chat |
 //! | `web/` | the page |
@@ -20,6 +21,7 @@
 #[expect(dead_code, reason = "the first example tells more of a model that fails")]
 mod assistant;
 mod demo;
+mod payments;
 mod places;
 #[path = "../assistant/sandbox.rs"]
 #[expect(dead_code, reason = "the first example asks it for more")]

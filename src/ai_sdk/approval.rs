@@ -7,7 +7,7 @@ use super::chunk::{Chunk, DataChunk};
 use super::message::UiPart;
 use crate::args::Args;
 use crate::deferred::DeferredToolRequests;
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, PreviewLine, PreviewView};
 
 /// The `type` of the data part of an ask.
 pub(super) const KIND: &str = "data-approval";
@@ -48,6 +48,7 @@ pub(super) fn shown(
         "canonical": show::json(args),
         "headline": view.headline,
         "questions": questions.collect::<Vec<_>>(),
+        "previews": view.previews.iter().map(preview).collect::<Vec<_>>(),
         "group": requests.group_key(call),
         "status": "pending",
     });
@@ -57,6 +58,24 @@ pub(super) fn shown(
         }
     }
     Some(chunk(approval, data))
+}
+
+/// A preview, as a page draws it (rule S7). Each line begins with its sign, as in a diff; a table has cells instead.
+fn preview(view: &PreviewView) -> Value {
+    let line = |line: &PreviewLine| format!("{}{}", line.sign.char(), line.text);
+    let lines: Vec<_> = match view.cells.is_empty() {
+        true => view.lines.iter().map(line).collect(),
+        false => Vec::new(),
+    };
+    json!({
+        "author": view.author,
+        "title": view.title,
+        "change": view.change,
+        "pinned": view.pinned,
+        "lines": lines,
+        "cells": view.cells,
+        "cut": view.cut,
+    })
 }
 
 /// The reasons of the questions about a call, as one text.

@@ -35,11 +35,17 @@
 //! | `path` | the tool; for a sub-agent's tool, the agents that lead to it come first: `root/cleaner/delete_file` |
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
 //! | `headline`, `questions` | the call on one line; the layers that ask and their reasons: `[{askedBy, reason}]` |
+//! | `previews` | what the call would change or is about, safe to show (rule S7): `[{author, title, change, pinned, lines, cells, cut}]`, see below |
 //! | `group` | the same for equal calls of one response, which a page shows as one with their number (rule D11); each keeps its own `approvalId` |
 //! | `changed` | why a call is asked about again |
 //! | `deniedBefore` | how often a person has denied the same call before in its run: `denied twice before: keep it` |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
+//!
+//! A preview is the difference of two texts (`change` is `created`, `deleted`, `changed` or `unchanged`), a text (`change`
+//! is null), or a table (`cells` are its rows, of which the first names the columns). Each of the `lines` begins with `+`,
+//! `-`, a space, or `@` for a remark. The call is asked about again if the content changes, unless `pinned` is false: that
+//! content changes by itself. `cut` lines are not stored: a page does not approve such a call together with others.
 //!
 //! A call that a layer denies without an ask ends with `tool-output-error`, which every client accepts. A data part for
 //! the call is sent beside it, without an `approvalId`; its id is the call's, and its status `denied`.

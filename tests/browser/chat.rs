@@ -11,6 +11,29 @@ use crate::built::example;
 use crate::http::{closed, half_open};
 use crate::player::play;
 use crate::service::halt;
+use crate::surface_contract;
+
+/// The scenarios of every surface, and the tests of the chat that show them.
+const CONTRACT: [(&str, &str); 10] = [
+    ("arming", CAREFUL),
+    ("shifting", CAREFUL),
+    ("elision", CAREFUL),
+    ("edits", CAREFUL),
+    ("drafts", CAREFUL),
+    ("floods", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("bulk", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("stop", "pages_are_reloaded_and_opened_twice_and_the_server_is_killed"),
+    ("hostile text", "hostile_text_stays_text_and_everything_works_from_the_keyboard"),
+    ("previews", "a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself"),
+];
+
+const CAREFUL: &str =
+    "nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost";
+
+#[test]
+fn the_chat_passes_the_scenarios_of_every_surface() {
+    surface_contract::holds("the chat", include_str!("chat.rs"), &CONTRACT);
+}
 
 /// The server, and what it keeps.
 struct Chat {
@@ -99,6 +122,19 @@ async fn pages_are_reloaded_and_opened_twice_and_the_server_is_killed() {
 async fn nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost() {
     // S3, S4, S5; "a lost server is shown".
     people("careful").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself() {
+    // S7: "every surface shows it"; "a preview that was cut says how much is missing, and its call is approved only by
+    // itself".
+    people("previews").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_are_denied_at_once_and_those_that_ran_are_one_row() {
+    // S8: "denying everything is a key of its own, with a confirmation above 10 calls".
+    people("many").await;
 }
 
 #[tokio::test]

@@ -18,4 +18,7 @@ mod player;
 )]
 mod postgres;
 mod service;
+#[cfg(feature = "ai-sdk")]
+#[path = "../it/support/surface_contract.rs"]
+mod surface_contract;
 mod workers;

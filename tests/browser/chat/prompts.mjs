@@ -12,6 +12,13 @@ export const PROMPTS = {
   subAgent: 'let the cleaner delete a.txt',
   hostile: 'write something hostile',
   long: 'write a long script and delete a.txt',
+  change: 'change todo.txt',
+  invoices: 'pay the invoices',
+  tooLong: 'write two thousand lines twice',
+  reads: 'read everything again and again',
+  some: 'read three files and delete a.txt',
+  dozen: 'delete twelve files',
+  markdown: 'explain it with a table',
   insist: 'insist on deleting a.txt',
   slow: 'tell me a story',
 };

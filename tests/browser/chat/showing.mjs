@@ -27,6 +27,27 @@ export const showing = {
     assert.doesNotMatch(raw, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]/, 'an invisible character got through');
   },
 
+  async 'hostile text: Markdown of a model is drawn, and nothing in it runs, loads or hides where it leads'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.markdown);
+    await chat.sees('What I found');
+    await chat.ready();
+    const prose = chat.answers.locator('.prose');
+    assert.equal(await prose.getByRole('row').count(), 3);
+    assert.equal(await prose.locator('strong').innerText(), 'two');
+    const made = 'img, iframe, b, script, svg, object, embed, style, link, form, [onclick], [srcset]';
+    assert.equal(await prose.locator(made).count(), 0, 'an element was made of it');
+    for (const shown of ['<script>', '<iframe src="https://evil.example">', 'U+202E', 'this and here.']) assert.ok((await prose.innerText()).includes(shown), shown);
+    const links = await prose.locator('.link').evaluateAll(all => all.map(it => [it.querySelector('a').innerText, it.querySelector('.host').innerText, it.querySelector('a').rel]));
+    const rel = 'noopener noreferrer nofollow';
+    assert.deepEqual(links, [
+      ['the manual', 'docs.example.com', rel],
+      ['your bank', 'evil.example', rel],
+      ['Image: a chart', 'evil.example', rel],
+    ]);
+    assert.equal(await prose.locator('a').count(), links.length);
+  },
+
   async 'everything works with the keyboard alone'({ visit }) {
     const chat = await visit.open();
     const { keyboard } = chat.page;
@@ -71,7 +92,7 @@ export const showing = {
     await keyboard.press('Enter');
     await armed();
     const reached = [];
-    for (let steps = 0; steps < 4; steps++) {
+    for (let steps = 0; steps < 5; steps++) {
       await keyboard.press('Tab');
       reached.push(await focused(chat.page));
       assert.notEqual(await chat.page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), 'none');

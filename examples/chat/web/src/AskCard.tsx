@@ -2,11 +2,12 @@ import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { headline, isCut, isRounded, same, saidBy } from './args';
-import type { Call, JsonObject } from './approval';
+import { hasCut, type Call, type JsonObject } from './approval';
 import { WaitingHead } from './CallCard';
 import { getDraft, setDraft } from './drafts';
 import { useEffect } from './effect';
 import { DenyForm, EditForm } from './forms';
+import { isFolded, Previews } from './Previews';
 import { Line, Visible } from './Visible';
 
 export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
@@ -14,8 +15,8 @@ export type Answer = { approved: true; edited?: JsonObject } | { approved: false
 /** A key counts after this long without one. Whoever was writing when the card got the focus meant something else. */
 const QUIET_MS = 600;
 
-/** Why a call is not approved together with others: something of it is not shown, or it is being answered. */
-export type Held = 'unseen' | 'open';
+/** Why a call is not approved together with others: it is being answered, or something of it is not shown or not stored. */
+export type Held = 'open' | 'unseen' | 'cut';
 
 type Props = {
   call: Call;
@@ -39,10 +40,11 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
   const { ask, part } = call;
   const input = ask?.input ?? (part.input as JsonObject);
   const editable = !isRounded(input);
+  const previews = ask?.previews ?? [];
   // Of a number that would be rounded only the server's text is shown, and that as a whole.
-  const unseen = editable && !seen && isCut(input);
+  const unseen = !seen && ((editable && isCut(input)) || previews.some(isFolded));
   const all = times > 1 ? ` all ${times}` : '';
-  const held = open ? 'open' : unseen ? 'unseen' : undefined;
+  const held = open ? 'open' : unseen ? 'unseen' : hasCut(call) ? 'cut' : undefined;
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
     onHeld(held);
@@ -120,6 +122,7 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
         </p>
       ) : null}
       <Questions call={call} />
+      {open === 'edit' ? null : <Previews previews={previews} onOpen={unseen ? () => setSeen(true) : undefined} />}
       {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
       {open === 'edit' ? <EditForm name={call.name} times={times} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
       {open === 'deny' ? <DenyForm times={times} draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
@@ -148,7 +151,7 @@ function Questions({ call }: { call: Call }) {
       {questions.map(({ askedBy, reason }, n) => (
         <li key={n}>
           <span className="asker">
-            <Visible text={askedBy} />
+            <Line text={askedBy} />
           </span>
           <Line text={reason} />
         </li>

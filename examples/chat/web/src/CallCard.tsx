@@ -4,6 +4,7 @@ import { Args, Result } from './Args';
 import { headline, same } from './args';
 import type { Call, Stage } from './approval';
 import { getDraft, setDraft } from './drafts';
+import { Previews } from './Previews';
 import { Line, Visible } from './Visible';
 
 const SAID: Record<Stage, string> = {
@@ -92,16 +93,29 @@ function instead({ ask, part, edited }: Call): { now: unknown; by: string } | un
   return undefined;
 }
 
+/** The calls that were opened; one stays so where it is drawn at another place. */
+const opened = new Set<string>();
+
+export function isOpened({ part }: Call): boolean {
+  return opened.has(part.toolCallId);
+}
+
 /** A call nobody has to do anything about: a line, and behind it everything. */
 export function CallCard({ call }: { call: Call }) {
   const { part, stage } = call;
+  const [open, setOpen] = useState(() => isOpened(call));
+  const toggled = (now: boolean) => {
+    if (now) opened.add(part.toolCallId);
+    else opened.delete(part.toolCallId);
+    setOpen(now);
+  };
   const line = remark(call);
   const changed = instead(call);
   const shown = changed ? changed.now : part.input;
   const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
   return (
     <>
-    <details className="call" data-stage={stage} data-tool={call.name}>
+    <details className="call" data-stage={stage} data-tool={call.name} open={open} onToggle={event => toggled(event.currentTarget.open)}>
       <summary>
         <span className="dot" aria-hidden="true" />
         <span className="line">
@@ -124,6 +138,7 @@ export function CallCard({ call }: { call: Call }) {
             Answered by <Visible text={call.ask.by} />
           </p>
         ) : null}
+        <Previews previews={call.ask?.previews ?? []} />
         {changed ? <Args label="What the model asked for" input={part.input} /> : null}
         <Args
           label={changed ? (stage === 'done' || stage === 'failed' ? 'What ran' : runs ? 'What was approved' : 'What was shown') : 'Arguments'}

@@ -9,12 +9,13 @@ import { Composer } from './Composer';
 import { useEffect } from './effect';
 import { forgetAnswers, keepAnswer, keepResult, result, withAnswers } from './answers';
 import { Message } from './Message';
-import { Empty, Failed, Notice, Unsent, WaitBar } from './notices';
+import { Empty, Failed, Notice, Unsent } from './notices';
 import { halt, isConflict, problem, sender } from './server';
 import { whenAnswered } from './send';
 import { useAttention } from './useAttention';
 import { useElsewhere } from './useElsewhere';
 import { usePinned } from './usePinned';
+import { WaitBar } from './WaitBar';
 
 type Props = { id: string; initial: ChatMessage[]; fresh: boolean; onSaid: (text: string) => void };
 
@@ -151,7 +152,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
         </div>
       </div>
       <footer>
-        <WaitBar open={open} apart={apart} held={held} onApproveAll={calls => calls.forEach(call => answer(call, { approved: true }))} />
+        <WaitBar open={open} apart={apart} held={held} onAnswerAll={(calls, given) => calls.forEach(call => answer(call, given))} />
         <Composer input={input} draft={draft} busy={busy} waits={open.length} onSend={send} onStop={stop} />
       </footer>
       <p className="sr-only" role="status" aria-live="polite">

@@ -5,6 +5,7 @@ import { AskCard, type Answer, type Held } from './AskCard';
 import { calls, inGroups, type Call, type ChatMessage, type JsonObject } from './approval';
 import { CallCard } from './CallCard';
 import { GiveCard } from './GiveCard';
+import { Ran, stretches } from './Ran';
 import { Prose } from './Prose';
 import { Visible } from './Visible';
 
@@ -46,13 +47,17 @@ function Card({ call, equal, answer, give, hold, split }: Answers & { call: Call
 /** One message: what was said, and the calls where they were made. */
 export function Message({ message, last, busy, edits, apart, ...answers }: Props) {
   const found = calls(message, { last, busy }, edits);
+  const rows = stretches(message.parts, found);
   const groups = new Map(inGroups(found.values(), apart).map(equal => [equal[0], equal]));
   const parts: ReactNode[] = [];
   message.parts.forEach((part, n) => {
     const call = isToolUIPart(part) ? found.get(part.toolCallId) : undefined;
     const equal = call && groups.get(call);
     // A card for several is another one than a card for one of them: what is held back or opened there is not taken over.
-    if (call && equal) parts.push(<Card key={`${call.part.toolCallId} ×${equal.length}`} call={call} equal={equal} {...answers} />);
+    const row = call && rows.get(call);
+    if (row) {
+      if (row[0] === call) parts.push(<Ran key={`ran ${call.part.toolCallId}`} calls={row} />);
+    } else if (call && equal) parts.push(<Card key={`${call.part.toolCallId} ×${equal.length}`} call={call} equal={equal} {...answers} />);
     else if (part.type === 'text' && part.text && message.role === 'user') {
       parts.push(
         <p key={n} className="said">

@@ -7,6 +7,21 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type JsonObject = { [name: string]: Json };
 export type Question = { askedBy: string; reason: string };
 
+/** What a call would change, or is about (rule S7): the difference of two texts, a text, or a table. */
+export type Preview = {
+  author: string;
+  title: string;
+  change?: 'created' | 'deleted' | 'changed' | 'unchanged';
+  /** Whether the call is asked about again if this changes. */
+  pinned: boolean;
+  /** Each begins with `+`, `-`, a space, or `@` for a remark. */
+  lines: string[];
+  /** The rows of a table; the first names the columns. */
+  cells: string[][];
+  /** So many lines are not stored anywhere. */
+  cut: number;
+};
+
 const STATUSES = ['pending', 'approved', 'denied', 'edited', 'expired', 'superseded', 'cancelled'] as const;
 export type Status = (typeof STATUSES)[number];
 
@@ -20,6 +35,7 @@ export type Approval = {
   canonical: string;
   headline: string;
   questions: Question[];
+  previews: Preview[];
   /** The same for equal calls of one response. */
   group?: string;
   changed?: string;
@@ -77,6 +93,31 @@ function question(value: unknown): Question[] {
   return isObject(value) ? [{ askedBy: text(value.askedBy) ?? '', reason: text(value.reason) ?? '' }] : [];
 }
 
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(it => (typeof it === 'string' ? it : JSON.stringify(it))) : [];
+}
+
+function preview(value: unknown): Preview[] {
+  if (!isObject(value)) return [];
+  const change = (['created', 'deleted', 'changed', 'unchanged'] as const).find(it => it === value.change);
+  return [
+    {
+      author: text(value.author) ?? '',
+      title: text(value.title) ?? '',
+      ...(change && { change }),
+      pinned: value.pinned === true,
+      lines: texts(value.lines),
+      cells: Array.isArray(value.cells) ? value.cells.map(texts) : [],
+      cut: typeof value.cut === 'number' ? value.cut : 0,
+    },
+  ];
+}
+
+/** Whether a part of a preview is stored nowhere, so that it cannot be seen: such a call is approved only by itself. */
+export function hasCut(call: Call): boolean {
+  return (call.ask?.previews ?? []).some(preview => preview.cut > 0);
+}
+
 /** Reads a `data-approval`; whatever is not one is no approval. */
 export function readApproval(data: unknown): Approval | undefined {
   if (!isObject(data)) return undefined;
@@ -92,6 +133,7 @@ export function readApproval(data: unknown): Approval | undefined {
     canonical: text(data.canonical) ?? '',
     headline: text(data.headline) ?? '',
     questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
+    previews: Array.isArray(data.previews) ? data.previews.flatMap(preview) : [],
     status,
     ...(isObject(data.input) && { input: data.input }),
     ...(text(data.group) && { group: text(data.group) }),
@@ -198,14 +240,14 @@ export function waiting(messages: readonly ChatMessage[]): Call[] {
 }
 
 /**
- * Calls that wait, with equal ones together (rule D11), in the order of the first of each. Those whose group is in `apart`
- * are shown one by one.
+ * Calls that wait, with equal ones together (rule D11), in the order of the first of each. Those whose group is in `apart`,
+ * and those with a preview that was cut, are shown one by one.
  */
 export function inGroups(open: Iterable<Call>, apart: ReadonlySet<string> = new Set()): Call[][] {
   const found = new Map<string, Call[]>();
   for (const call of open) {
     const group = call.stage === 'waiting' && call.ask?.status === 'pending' ? call.ask.group : undefined;
-    const key = group && !apart.has(group) ? `group ${group}` : `call ${call.part.toolCallId}`;
+    const key = group && !apart.has(group) && !hasCut(call) ? `group ${group}` : `call ${call.part.toolCallId}`;
     const calls = found.get(key);
     if (calls) calls.push(call);
     else found.set(key, [call]);

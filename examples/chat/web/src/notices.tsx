@@ -1,5 +1,3 @@
-import { inGroups, type Call } from './approval';
-import type { Held } from './AskCard';
 import { SUGGESTIONS } from './suggestions';
 import { Visible } from './Visible';
 
@@ -51,29 +49,6 @@ export function Notice({ text, action, onAction }: { text: string; action: strin
       </p>
       <button type="button" onClick={onAction}>
         {action}
-      </button>
-    </div>
-  );
-}
-
-type WaitProps = { open: readonly Call[]; apart: ReadonlySet<string>; held: ReadonlyMap<string, Held>; onApproveAll: (calls: Call[]) => void };
-
-/** How much waits, when it is more than one card. What is not shown whole, or is being answered, is left out of "all". */
-export function WaitBar({ open, apart, held, onApproveAll }: WaitProps) {
-  const asks = open.filter(call => call.stage === 'waiting');
-  if (inGroups(asks, apart).length < 2) return null;
-  const ready = asks.filter(call => !held.has(call.part.toolCallId));
-  const unseen = asks.filter(call => held.get(call.part.toolCallId) === 'unseen').length;
-  const answering = asks.length - ready.length - unseen;
-  const left = [unseen > 0 && `${unseen} with text that is not shown yet`, answering > 0 && `${answering} that you are answering`].filter(Boolean);
-  return (
-    <div className="wait-bar">
-      <span>
-        {asks.length} calls wait for you. They go on together, when all are answered.
-        {left.length > 0 ? ` Left out of “all”: ${left.join(', ')}.` : null}
-      </span>
-      <button type="button" disabled={ready.length === 0} onClick={() => onApproveAll(ready)}>
-        {ready.length === asks.length ? `Approve all ${asks.length}` : `Approve ${ready.length} of ${asks.length}`}
       </button>
     </div>
   );

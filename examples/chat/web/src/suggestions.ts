@@ -1,7 +1,7 @@
 /** What a new conversation offers. */
 export const SUGGESTIONS: readonly { text: string; about: string }[] = [
   { text: 'clean up', about: 'reads the folder, asks before it deletes' },
-  { text: 'delete a.txt', about: 'one call that waits for you' },
+  { text: 'change todo.txt', about: 'a change, shown as a difference' },
   { text: 'delete a.txt and b.txt', about: 'two calls, answered together' },
   { text: 'read .env', about: 'a call that nobody may approve' },
   { text: 'where am i', about: 'a question only you can answer' },

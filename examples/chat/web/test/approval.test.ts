@@ -11,6 +11,7 @@ const ask = (more: object = {}) => ({
   canonical: '{"path":"a.txt"}',
   headline: 'delete_file(path: "a.txt")',
   questions: [{ askedBy: 'Changes', reason: 'delete a.txt?' }],
+  previews: [],
   status: 'pending',
   ...more,
 });
@@ -28,6 +29,28 @@ test('what is no approval is not read as one', () => {
   expect(readApproval(ask())).toEqual(ask());
   expect(readApproval(ask({ questions: 'x', input: [], ranInput: 'x' }))).toMatchObject({ questions: [] });
   expect(readApproval(ask({ input: [] }))).not.toHaveProperty('input');
+});
+
+test('a preview is read as far as it is one', () => {
+  const diff = { author: 'Changes', title: 'a.txt', change: 'changed', pinned: true, lines: ['-one', '+two'], cells: [], cut: 0 };
+  expect(readApproval(ask({ previews: [diff] }))?.previews).toEqual([diff]);
+  expect(readApproval(ask({ previews: [null, 'x', { change: 'gone', lines: 7, cells: ['x', ['a']] }] }))?.previews).toEqual([
+    { author: '', title: '', pinned: false, lines: [], cells: [[], ['a']], cut: 0 },
+  ]);
+  expect(readApproval(ask({ previews: 'x' }))?.previews).toEqual([]);
+});
+
+test('equal calls with a preview that was cut are answered one by one', () => {
+  const two = (cut: number) => {
+    const previews = [{ title: 'a.txt', lines: ['+one'], cut }];
+    const parts = ['call-1', 'call-2'].flatMap(toolCallId => [
+      { ...requested, toolCallId },
+      { type: 'data-approval', id: toolCallId, data: ask({ toolCallId, group: 'g', previews }) },
+    ]);
+    return inGroups(waiting([message(parts)])).map(group => group.length);
+  };
+  expect(two(0)).toEqual([2]);
+  expect(two(3)).toEqual([1, 1]);
 });
 
 test('a call waits while its question is open, in the last message only', () => {
