@@ -156,14 +156,17 @@ pub async fn decide(tools: &Tools, call: ToolCall) -> Result<StackDecision, Stri
 ///
 /// ```
 /// use countersign::testing::decide_in;
-/// use countersign::{Decision, FunctionToolset, ToolCall, ToolError, ToolsExt, decide_fn, tool_fn};
+/// use countersign::{Decision, FunctionToolset, ToolCall, ToolError, ToolsExt, decide_fn, schemars, tool_fn};
 /// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct NoArgs {}
 ///
 /// struct User(&'static str);
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let tools = FunctionToolset::new()
-///     .tool(tool_fn("deploy", "Deploys", async || Ok::<_, ToolError>("deployed")))
+///     .tool(tool_fn("deploy", "Deploys", async |_: NoArgs| Ok::<_, ToolError>("deployed")))
 ///     .layered(decide_fn(|call: &ToolCall| match call.context().deps::<User>() {
 ///         Ok(User("ann")) => Decision::allow(),
 ///         _ => Decision::deny("only ann deploys"),

@@ -2,12 +2,15 @@
 //!
 //! ```
 //! use countersign::testing::decide;
-//! use countersign::{Decision, FunctionToolset, ToolCall, ToolError, ToolsExt, decide_fn, tool_fn};
+//! use countersign::{Decision, FunctionToolset, ToolCall, ToolError, ToolsExt, decide_fn, schemars, tool_fn};
 //! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct NoArgs {}
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let tools = FunctionToolset::new()
-//!     .tool(tool_fn("deploy", "Deploys", async || Ok::<_, ToolError>("deployed")))
+//!     .tool(tool_fn("deploy", "Deploys", async |_: NoArgs| Ok::<_, ToolError>("deployed")))
 //!     .layered(decide_fn(|_: &ToolCall| Decision::ask("changes production")).named("operations"));
 //!
 //! let said = decide(&tools, ToolCall::new("c1", "deploy", json!({}))).await?;

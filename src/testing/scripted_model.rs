@@ -11,11 +11,14 @@ use crate::model::{Model, ModelRequest, ModelResponse};
 /// ```
 /// use countersign::model::ModelResponse;
 /// use countersign::testing::ScriptedModel;
-/// use countersign::{Agent, FunctionToolset, ToolCall, ToolError, tool_fn};
+/// use countersign::{Agent, FunctionToolset, ToolCall, ToolError, schemars, tool_fn};
 /// use serde_json::json;
 ///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct NoArgs {}
+///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let tools = FunctionToolset::new().tool(tool_fn("now", "The time", async || Ok::<_, ToolError>("noon")));
+/// let tools = FunctionToolset::new().tool(tool_fn("now", "The time", async |_: NoArgs| Ok::<_, ToolError>("noon")));
 /// let model = ScriptedModel::new([
 ///     ModelResponse::calls([ToolCall::new("c1", "now", json!({}))]),
 ///     ModelResponse::text("It is noon."),
