@@ -82,8 +82,20 @@ pub mod vercel_ai_adapter {}
 #[doc = include_str!("../docs/inbox.md")]
 pub mod inbox {}
 
+/// Available with the feature `mcp`.
+#[cfg(feature = "mcp")]
+#[doc = ""]
+#[doc = include_str!("../docs/mcp.md")]
+pub mod mcp {}
+
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
+
+/// Available with the feature `rules`.
+#[cfg(feature = "rules")]
+#[doc = ""]
+#[doc = include_str!("../docs/rules-file.md")]
+pub mod rules_file {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -213,8 +213,11 @@ impl Decision {
     /// assert!(ask.questions()[0].pins().contains_key("preview of a.txt"));
     /// ```
     pub fn with_preview(mut self, preview: Preview) -> Self {
-        if let Verdict::Ask(questions) = &mut self.verdict {
-            questions.iter_mut().for_each(|question| question.attach(preview.clone()));
+        if let Verdict::Ask(questions) = &mut self.verdict
+            && let Some((last, others)) = questions.split_last_mut()
+        {
+            others.iter_mut().for_each(|question| question.attach(preview.clone()));
+            last.attach(preview);
         }
         self
     }

@@ -122,7 +122,7 @@ impl Preview {
             unified(old.unwrap_or(""), new.unwrap_or(""), |line| room.keep(&mut lines, line));
         }
         let digest = digest("diff", [old, new].map(|text| text.map(str::as_bytes)));
-        Self::new(path, PreviewContent::Diff { change, lines }, digest, room)
+        Self::new(path, PreviewContent::Diff { change, lines }, digest, &room)
     }
 
     /// A text that the call is about.
@@ -138,7 +138,7 @@ impl Preview {
         let mut lines = Vec::new();
         text.split('\n').for_each(|line| room.keep(&mut lines, line.to_owned()));
         let digest = digest("text", [Some(text.as_bytes())]);
-        Self::new(title, PreviewContent::Text { text: lines.join("\n") }, digest, room)
+        Self::new(title, PreviewContent::Text { text: lines.join("\n") }, digest, &room)
     }
 
     /// The first lines of a text, with the number of the others. For a text of which the rest need not be seen, such as
@@ -198,10 +198,10 @@ impl Preview {
             }
         }
         let content = PreviewContent::Table { columns, rows: kept };
-        Self::new(title, content, hex(&hash.finalize()), room)
+        Self::new(title, content, hex(&hash.finalize()), &room)
     }
 
-    fn new(title: impl Into<String>, content: PreviewContent, digest: String, room: Room) -> Self {
+    fn new(title: impl Into<String>, content: PreviewContent, digest: String, room: &Room) -> Self {
         Self {
             author: String::new(),
             title: title.into(),

@@ -141,7 +141,6 @@ pub(crate) fn is_policy(by: Option<&str>) -> bool {
 ///     }
 /// }
 /// ```
-#[must_use]
 pub fn deny_blocked(requests: &DeferredToolRequests) -> Answers<'_> {
     let mut answers = requests.answer();
     for call in &requests.approvals {

@@ -100,10 +100,8 @@ fn claude(tool: &str) -> Tool {
 
 fn codex(tool: &str) -> Tool {
     Some(match tool {
-        "Bash" | "shell" | "local_shell" | "container.exec" => {
-            (Kind::Shell, &[("workdir", "directory")])
-        }
-        "exec_command" => (Kind::Shell, &[("cmd", "command"), ("workdir", "directory")]),
+        "Bash" | "shell" | "local_shell" | "container.exec" => (Kind::Shell, SAME),
+        "exec_command" => (Kind::Shell, &[("cmd", "command")]),
         "apply_patch" => (Kind::Patch, &[("command", "patch"), ("input", "patch")]),
         "write_stdin" => (Kind::ShellInput, SAME),
         "view_image" => (Kind::ReadFile, SAME),
@@ -119,9 +117,9 @@ fn codex(tool: &str) -> Tool {
 fn gemini(tool: &str, args: &serde_json::Map<String, serde_json::Value>) -> Tool {
     Some(match tool {
         "run_shell_command" if args.contains_key("dir_path") => {
-            (Kind::Shell, &[("dir_path", "directory")])
+            (Kind::Shell, &[("dir_path", "workdir")])
         }
-        "run_shell_command" => (Kind::Shell, SAME),
+        "run_shell_command" => (Kind::Shell, &[("directory", "workdir")]),
         "write_file" => (Kind::WriteFile, FILE),
         "replace" => (Kind::EditFile, FILE),
         "read_file" if args.contains_key("absolute_path") => {
@@ -170,7 +168,7 @@ fn copilot(tool: &str, args: &Args) -> Tool {
 
 fn opencode(tool: &str) -> Tool {
     Some(match tool {
-        "bash" => (Kind::Shell, &[("workdir", "directory")]),
+        "bash" => (Kind::Shell, SAME),
         "write" => (Kind::WriteFile, &[("filePath", "path")]),
         "edit" | "multiedit" => (Kind::EditFile, &[("filePath", "path")]),
         "patch" | "apply_patch" => (Kind::Patch, &[("patchText", "patch")]),

@@ -2,7 +2,7 @@
 //!
 //! | tool | arguments that every client has |
 //! |---|---|
-//! | `shell` | `command`, `directory`; `paths`, where the text is a patch |
+//! | `shell` | `command`, `workdir`; `paths`, where the text is a patch |
 //! | `shell_input` | text that is typed into a shell that runs already |
 //! | `read_file`, `write_file`, `edit_file` | `path` |
 //! | `patch` | `patch`, `paths`: every path that it adds, changes, removes or moves |
@@ -208,13 +208,13 @@ pub(super) fn normal(call: &HookCall) -> Normal {
 }
 
 fn shell(call: &HookCall, this: &mut Normal) {
-    let directory = match this.args.get("directory") {
+    let directory = match this.args.get("workdir") {
         Some(_) => {
-            this.absolute("directory", &call.directory, false);
-            this.args.str("directory").map_or_else(|| call.directory.clone(), Into::into)
+            this.absolute("workdir", &call.directory, false);
+            this.args.str("workdir").map_or_else(|| call.directory.clone(), Into::into)
         }
         None => {
-            this.absolute("directory", &call.directory, true);
+            this.absolute("workdir", &call.directory, true);
             call.directory.clone()
         }
     };

@@ -22,6 +22,7 @@ use super::app::App;
 use super::body::{MOST_BYTES, Sent};
 use super::decide::{decide, decide_many, find, find_id};
 use super::entry::arranged;
+use super::json::set;
 use super::log::{export, verify};
 use super::principal::Principal;
 use super::query::{ListQuery, offered};
@@ -152,7 +153,7 @@ async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<K
             Ok(record) => changed.push(looker.ask(&record)),
             Err(refused) => {
                 let mut body = refused.body();
-                body["id"] = id.as_str().into();
+                set(&mut body, "id", id.as_str().into());
                 changed.push(body);
             }
         }

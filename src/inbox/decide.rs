@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::body::Sent;
+use super::json::set;
 use super::principal::Principal;
 use super::refused::{Refused, Reply};
 use crate::args::Args;
@@ -125,7 +126,7 @@ pub(super) async fn decide_many(
             Err(refused) => Err(refused),
         };
         let mut result = result.unwrap_or_else(|refused| refused.body());
-        result["id"] = id.as_str().into();
+        set(&mut result, "id", id.as_str().into());
         results.push(result);
         ids.push(id);
     }

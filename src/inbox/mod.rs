@@ -72,6 +72,7 @@ mod entry;
 mod files;
 mod guard;
 mod history;
+mod json;
 mod log;
 mod notice;
 mod numbers;

@@ -66,7 +66,7 @@ impl Notices {
             };
             for webhook in &self.webhooks {
                 if left <= webhook.lead() && !self.expiring.contains(id) {
-                    webhook.tell(id, Told::of(&item.record, "expiring"));
+                    webhook.tell(id, &Told::of(&item.record, "expiring"));
                 }
             }
             if self.webhooks.iter().any(|webhook| left <= webhook.lead()) {
@@ -77,7 +77,7 @@ impl Notices {
 
     fn tell(&self, id: &str, told: &Told) {
         for webhook in &self.webhooks {
-            webhook.tell(id, told.clone());
+            webhook.tell(id, told);
         }
     }
 }

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::json::set;
 use super::principal::Rejection;
 use super::view;
 use crate::ledger::{LedgerError, Winner};
@@ -99,7 +100,7 @@ impl Refused {
     pub(super) fn body(self) -> Value {
         let mut body = json!({"error": self.error, "message": self.message});
         if let Some((key, value)) = self.more {
-            body[key] = value;
+            set(&mut body, key, value);
         }
         body
     }

@@ -6,6 +6,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::entry::Entry;
+use super::json::set;
 use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
@@ -50,9 +51,9 @@ impl<'a> Looker<'a> {
         let mut value = self.ask(&entry.item.record);
         let same = entry.same.iter().map(|it| &it.record);
         let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
-        value["key"] = entry.item.key.as_str().into();
-        value["due"] = entry.item.due.into();
-        value["same"] = same.collect();
+        set(&mut value, "key", entry.item.key.as_str().into());
+        set(&mut value, "due", entry.item.due.into());
+        set(&mut value, "same", same.collect());
         value
     }
 
@@ -64,7 +65,7 @@ impl<'a> Looker<'a> {
     /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
     pub(super) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
-        value["args"] = show::json(record.ask.args()).into();
+        set(&mut value, "args", show::json(record.ask.args()).into());
         value
     }
 
@@ -121,13 +122,13 @@ impl<'a> Looker<'a> {
             let Some(first) = votes.first() else { continue };
             let people: Vec<_> = votes.iter().map(|vote| vote.by.clone()).collect();
             let mut it = decision(&people, &first.answer, first.at);
-            it["own"] = votes.iter().any(|vote| self.is_own(vote)).into();
+            set(&mut it, "own", votes.iter().any(|vote| self.is_own(vote)).into());
             if let Answer::Approve { args: Some(args) } = &first.answer {
                 let call = ToolCall::new("", record.ask.tool(), args.to_value());
                 let view = CallView::of_call(&call, limits);
-                it["left_out"] = view.left_out.into();
-                it["view"] = json!(view);
-                it["args"] = show::json(args).into();
+                set(&mut it, "left_out", view.left_out.into());
+                set(&mut it, "view", json!(view));
+                set(&mut it, "args", show::json(args).into());
             }
             out.push(it);
         }

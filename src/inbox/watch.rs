@@ -104,8 +104,10 @@ impl Hub {
 
     /// The pending asks; as they are now, where they can be read at once.
     pub(super) async fn board(&self) -> Result<Arc<Board>, LedgerError> {
-        if let Some(board) = self.inner.at_hand() {
-            return Ok(board);
+        if self.inner.is_slow_to_read() {
+            // What is new is there at once; what others have decided, after the next look.
+            self.inner.glance().await?;
+            return Ok(self.inner.kept());
         }
         self.inner.read().await
     }
@@ -142,11 +144,10 @@ impl Inner {
         self.ring();
     }
 
-    /// The board, unless it should be read anew.
-    fn at_hand(&self) -> Option<Arc<Board>> {
+    /// Whether there is a board, and reading it anew for each request would take too long.
+    fn is_slow_to_read(&self) -> bool {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let (at, took) = kept.read?;
-        (took > QUICK || at.elapsed() < took).then(|| Arc::clone(&kept.board))
+        kept.read.is_some_and(|(_, took)| took > QUICK)
     }
 
     async fn read(&self) -> Result<Arc<Board>, LedgerError> {
@@ -249,10 +250,7 @@ async fn watch(inner: Arc<Inner>) {
                 inner.stop.told.send_replace(true);
                 stop = std::future::pending().boxed().fuse();
             }
-            run = runs.next().fuse() => match run {
-                Some(run) => warn_of(inner.glance_at(&run).await),
-                None => {}
-            },
+            run = runs.next().fuse() => if let Some(run) = run { warn_of(inner.glance_at(&run).await) },
             () = sleep(pause).fuse() => warn_of(inner.glance().await),
         }
     }

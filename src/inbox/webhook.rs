@@ -14,6 +14,7 @@ use sha2::Sha256;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::json::set;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::ledger::{AskState, Millis, Record};
@@ -145,7 +146,7 @@ impl Webhook {
     }
 
     /// Adds an event to the next message. It takes the place of an earlier one about the same ask.
-    pub(super) fn tell(&self, id: &str, told: Told) {
+    pub(super) fn tell(&self, id: &str, told: &Told) {
         self.queue.add(id, told);
     }
 
@@ -211,7 +212,7 @@ fn over(mut mac: Hmac<Sha256>, at: &str, body: &[u8]) -> Hmac<Sha256> {
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
-    if hex.len() % 2 != 0 || !hex.is_ascii() {
+    if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return None;
     }
     let at = |n| hex.get(n..n + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
@@ -282,7 +283,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn add(&self, id: &str, told: Told) {
+    fn add(&self, id: &str, told: &Told) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.add(id, told);
         drop(events);
@@ -309,7 +310,7 @@ struct Kind {
 }
 
 impl Events {
-    fn add(&mut self, id: &str, told: Told) {
+    fn add(&mut self, id: &str, told: &Told) {
         for kind in &mut self.0 {
             let before = kind.named.len();
             kind.named.retain(|(known, _)| known != id);
@@ -343,7 +344,7 @@ impl Events {
             }
             blocks.push(plain(&format!("{what}:\n{}", lines.join("\n"))));
             let asks: Vec<_> = kind.named.iter().map(|(_, told)| &told.data).collect();
-            data[*what] = json!({"count": kind.count, "asks": asks});
+            set(&mut data, what, json!({"count": kind.count, "asks": asks}));
         }
         let mut text = escaped(&title);
         if let Some(link) = link {
@@ -370,4 +371,115 @@ fn plain(text: &str) -> Value {
 /// The three characters that are markup everywhere in Slack.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::ledger::{Ask, Ledger, MemoryStore};
+
+    const KEY: &[u8] = b"a secret of 16 bytes";
+
+    async fn told(tool: &str, who: &str, what: &'static str) -> (String, Told) {
+        let ledger = Ledger::new(MemoryStore::new());
+        let args = crate::args::Args::new().with("password", "hunter2-very-secret");
+        let ask = Ask::new("run-1", "root/c1", tool).with_args(args).with_principal(who);
+        let record = ledger.park(ask).await.unwrap();
+        (record.ask.id().to_owned(), Told::of(&record, what))
+    }
+
+    /// A server that gives these answers, one for each request, and passes on what it was sent.
+    fn target(answers: &'static [&'static str]) -> (String, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let (tell, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let (mut text, mut part) = (String::new(), [0; 65536]);
+                loop {
+                    let read = stream.read(&mut part).unwrap();
+                    text += std::str::from_utf8(&part[..read]).unwrap();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                    let length = head.lines().find_map(|it| it.strip_prefix("content-length: "));
+                    if body.len() >= length.unwrap().parse().unwrap() {
+                        break;
+                    }
+                }
+                let reply =
+                    format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(reply.as_bytes()).unwrap();
+                tell.send(text).unwrap();
+            }
+        });
+        (url, heard)
+    }
+
+    #[tokio::test]
+    async fn a_message_is_signed_sent_again_and_follows_no_redirect() {
+        // S10: "a webhook … signed, without arguments and without a link that decides".
+        let (url, heard) =
+            target(&["302 Found\r\nlocation: http://127.0.0.1:1/", "500 No", "200 OK"]);
+        let webhook = Webhook::new(&url, KEY).unwrap().with_link("https://inbox.example/?a=1&b=2");
+        for n in 0..3 {
+            let (id, told) = told("delete_file", &format!("<!channel> {n}"), "new").await;
+            webhook.tell(&format!("{id}{n}"), &told);
+        }
+        let sending = tokio::spawn(webhook.send());
+        let sent = tokio::task::spawn_blocking(move || heard.iter().take(3).collect::<Vec<_>>());
+        let sent = sent.await.unwrap();
+        sending.abort();
+        let mut bodies = Vec::new();
+        for text in &sent {
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            let header =
+                |name: &str| head.lines().find_map(|it| it.strip_prefix(name)).unwrap().to_owned();
+            let signature = header("countersign-signature: ");
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+            assert!(Webhook::verify(KEY, &signature, body.as_bytes(), now));
+            assert!(!Webhook::verify(b"another secret, as long", &signature, body.as_bytes(), now));
+            assert!(!Webhook::verify(KEY, &signature, b"{}", now));
+            assert!(!Webhook::verify(KEY, &signature, body.as_bytes(), now + 301), "too old");
+            bodies.push((header("countersign-delivery: "), body.to_owned()));
+        }
+        assert!(bodies.windows(2).all(|two| two[0] == two[1]), "the same message each time");
+        let message: Value = serde_json::from_str(&bodies[0].1).unwrap();
+        assert_eq!(message["metadata"]["event_payload"]["new"]["count"], 3, "one message for all");
+        let text = message.to_string();
+        assert!(!text.contains("hunter2"), "no arguments");
+        assert!(!message["text"].as_str().unwrap().contains("<!"), "no markup");
+        for block in message["blocks"].as_array().unwrap() {
+            let is_link =
+                block["text"]["text"] == "<https://inbox.example/?a=1&amp;b=2|Open the inbox>";
+            assert!(is_link || block["text"]["type"] == "plain_text", "{block}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_sent_yet_does_not_grow_without_end_and_the_latest_counts() {
+        let (_, new) = told("delete_file", "ann", "new").await;
+        let (_, decided) = told("delete_file", "ann", "decided").await;
+        let mut events = Events::default();
+        for n in 0..10_000 {
+            events.add(&n.to_string(), &new);
+        }
+        events.add("9999", &decided);
+        let message = events.message("1", None);
+        let of = |kind: &str| message["metadata"]["event_payload"][kind].clone();
+        assert_eq!((&of("new")["count"], &of("decided")["count"]), (&json!(9_999), &json!(1)));
+        assert!(of("new")["asks"].as_array().unwrap().len() <= NAMED);
+    }
+
+    #[test]
+    fn what_cannot_be_a_webhook_is_refused_without_its_address() {
+        for url in ["", "ftp://secret.example/x", "file:///secret", "secret"] {
+            let error = Webhook::new(url, KEY).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        }
+        assert!(matches!(Webhook::new("https://a.example/", b"short"), Err(WebhookError::Secret)));
+    }
 }

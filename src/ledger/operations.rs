@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::ask::{Ask, Millis};
 use super::audit::{self, Verified};
-use super::broken::Broken;
 use super::change::{Change, change, closed, transact};
 use super::checkpoint::{self, Checkpoint};
 use super::codec::{counted, read, there};

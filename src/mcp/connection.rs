@@ -130,7 +130,6 @@ impl Connection {
             info: ClientConfig::new(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
-            server: Arc::clone(&self.name),
         };
         let modes = || ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -276,7 +275,6 @@ pub(super) struct Client {
     info: ClientConfig,
     routes: Arc<Routes>,
     changes: watch::Sender<u64>,
-    server: Arc<str>,
 }
 
 impl ClientHandler for Client {

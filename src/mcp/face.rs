@@ -70,7 +70,7 @@ impl Face {
         let Some(upstream) = &self.shared.upstream else { return Ok(()) };
         let connection = &upstream.toolset.connection;
         connection.answer_forms(asking(capabilities).0);
-        let info = connection.info().await.map_err(unreachable)?;
+        let info = connection.info().await.map_err(|error| unreachable(&error))?;
         let offered = &info.capabilities;
         let mut mine = ServerCapabilities::default();
         mine.tools = offered.tools.clone().map(|mut tools| {
@@ -107,24 +107,29 @@ impl Face {
     }
 
     /// The upstream server, if its kind of list is offered to clients.
-    fn beside(
+    async fn beside(
         &self,
-        has: impl Fn(&ServerCapabilities) -> bool,
+        cx: &RequestContext<RoleServer>,
+        has: impl Fn(&ServerCapabilities) -> bool + Send,
         none: ErrorData,
     ) -> Result<&Upstream, ErrorData> {
+        // A client of the newest revision need not have asked before what is offered.
+        if self.shared.upstream.as_ref().is_some_and(|it| it.capabilities.get().is_none()) {
+            self.connect(cx.client_capabilities().as_ref()).await?;
+        }
         let upstream = self.shared.upstream.as_ref().filter(|_| has(&self.offered()));
         upstream.ok_or(none)
     }
 }
 
-fn unreachable(error: super::McpError) -> ErrorData {
+fn unreachable(error: &super::McpError) -> ErrorData {
     tracing::error!(target: "countersign::mcp", %error, "the server cannot be reached");
     ErrorData::internal_error(error.to_string(), None)
 }
 
 fn failed(failed: Failed) -> ErrorData {
     match failed {
-        Failed::NotSent(error) => unreachable(error),
+        Failed::NotSent(error) => unreachable(&error),
         Failed::Unknown(why) => ErrorData::internal_error(why, None),
         Failed::Answered(error) => error,
     }
@@ -172,8 +177,8 @@ fn method<M: rmcp::model::ConstString>() -> ErrorData {
 }
 
 macro_rules! passed_list {
-    ($self:ident, $params:ident, $field:ident, $Method:ident, $Request:ident, $Result:ident) => {{
-        let upstream = $self.beside(|it| it.$field.is_some(), method::<$Method>())?;
+    ($self:ident, $cx:ident, $params:ident, $field:ident, $Method:ident, $Request:ident, $Result:ident) => {{
+        let upstream = $self.beside(&$cx, |it| it.$field.is_some(), method::<$Method>()).await?;
         let mut request = $Request::default();
         request.params = $params;
         let sent = ClientRequest::$Request(request);
@@ -261,7 +266,7 @@ impl ServerHandler for Face {
             let definitions = self.definitions().await?;
             return Ok(ListToolsResult::with_all_items(definitions.iter().map(listed).collect()));
         };
-        let listing = upstream.toolset.list(true).await.map_err(unreachable)?;
+        let listing = upstream.toolset.list(true).await.map_err(|error| unreachable(&error))?;
         if let Some(pins) = &upstream.pins {
             pins.look().await;
         }
@@ -307,10 +312,11 @@ impl ServerHandler for Face {
     async fn list_resources(
         &self,
         params: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         passed_list!(
             self,
+            cx,
             params,
             resources,
             ListResourcesRequestMethod,
@@ -322,10 +328,11 @@ impl ServerHandler for Face {
     async fn list_resource_templates(
         &self,
         params: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         passed_list!(
             self,
+            cx,
             params,
             resources,
             ListResourceTemplatesRequestMethod,
@@ -337,10 +344,11 @@ impl ServerHandler for Face {
     async fn list_prompts(
         &self,
         params: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         passed_list!(
             self,
+            cx,
             params,
             prompts,
             ListPromptsRequestMethod,
@@ -355,9 +363,11 @@ impl ServerHandler for Face {
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.beside(
+            &cx,
             |it| it.resources.is_some(),
             method::<rmcp::model::ReadResourceRequestMethod>(),
-        )?;
+        )
+        .await?;
         let (tool, args) = (READ_RESOURCE.to_owned(), json!({"uri": params.uri}));
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
@@ -378,7 +388,12 @@ impl ServerHandler for Face {
         params: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.beside(|it| it.prompts.is_some(), method::<rmcp::model::GetPromptRequestMethod>())?;
+        self.beside(
+            &cx,
+            |it| it.prompts.is_some(),
+            method::<rmcp::model::GetPromptRequestMethod>(),
+        )
+        .await?;
         let mut args = json!({"name": params.name});
         if let (Some(arguments), Some(map)) = (params.arguments, args.as_object_mut()) {
             map.insert("arguments".to_owned(), Value::Object(arguments));

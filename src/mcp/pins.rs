@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use super::launch::digest;
-use super::toolset::{GET_PROMPT, McpToolset, READ_RESOURCE};
+use super::toolset::{GET_PROMPT, Listing, McpToolset, READ_RESOURCE};
 use crate::call::{RunContext, ToolCall};
 use crate::decision::Decision;
 use crate::deferred::Answer;
@@ -40,6 +40,8 @@ struct State {
     /// The number of proposals that are folded into `accepted`.
     read: u32,
     accepted: Option<Accepted>,
+    /// A listing that is as it was accepted.
+    same: Option<Arc<Listing>>,
     /// The ask and the digest of the set that is proposed now.
     open: Option<(String, String)>,
 }
@@ -75,34 +77,30 @@ impl Pins {
         Ask::new(self.run(generation), PATH, ACCEPT_TOOLS)
     }
 
-    /// How the tools of the server stand now, by their names. What differs is proposed in an ask, once.
-    async fn standing(&self) -> Result<BTreeMap<String, Pinned>, BoxError> {
+    /// How a tool of the server stands now; `None` where the server does not offer it. What differs is proposed in an
+    /// ask, once.
+    async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
         let listing = self.toolset.list(false).await?;
-        let current: Accepted = listing
-            .tools
-            .iter()
-            .map(|tool| (tool.name.to_string(), definition(&json!(tool))))
-            .collect();
         let mut state = self.state.lock().await;
-        if state.accepted.as_ref() == Some(&current) {
-            return Ok(current.into_keys().map(|name| (name, Pinned::Same)).collect());
+        let same = |_: &Value| Pinned::Same;
+        if state.same.as_ref().is_some_and(|same| Arc::ptr_eq(same, &listing)) {
+            return Ok(listing.pinned.get(name).map(same));
         }
-        self.read(&mut state).await?;
-        let State { accepted, .. } = &*state;
-        let known = accepted.clone().unwrap_or_default();
-        let ask = match known == current && accepted.is_some() {
-            true => String::new(),
-            false => self.propose(&mut state, &known, &current).await?,
-        };
-        let stands = |(name, now): (String, Value)| {
-            let pinned = match known.get(&name) {
-                Some(was) if *was == now => Pinned::Same,
-                Some(_) => Pinned::Changed(ask.clone()),
-                None => Pinned::New(ask.clone()),
-            };
-            (name, pinned)
-        };
-        Ok(current.into_iter().map(stands).collect())
+        let current = &listing.pinned;
+        if state.accepted.as_ref() != Some(current) {
+            self.read(&mut state).await?;
+        }
+        if state.accepted.as_ref() == Some(current) {
+            state.same = Some(Arc::clone(&listing));
+            return Ok(current.get(name).map(same));
+        }
+        let known = state.accepted.clone().unwrap_or_default();
+        let ask = self.propose(&mut state, &known, current).await?;
+        Ok(current.get(name).map(|now| match known.get(name) {
+            Some(was) if was == now => Pinned::Same,
+            Some(_) => Pinned::Changed(ask),
+            None => Pinned::New(ask),
+        }))
     }
 
     /// Folds the decided proposals into the accepted set.
@@ -174,15 +172,14 @@ impl Pins {
 
     /// Proposes what has changed, before the tools are listed.
     pub(super) async fn look(&self) {
-        if let Err(error) = self.standing().await {
+        if let Err(error) = self.standing("").await {
             tracing::error!(target: "countersign::mcp", server = self.server, %error, "the pins cannot be read");
         }
     }
 }
 
 /// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
-fn definition(tool: &Value) -> Value {
-    let mut tool = tool.clone();
+pub(super) fn definition(mut tool: Value) -> Value {
     if let Value::Object(map) = &mut tool {
         map.remove("_meta");
     }
@@ -246,8 +243,8 @@ impl ToolMiddleware for PinLayer {
         if [READ_RESOURCE, GET_PROMPT].contains(&source.tool()) {
             return Decision::undecided();
         }
-        let standing = match self.0.standing().await {
-            Ok(mut standing) => standing.remove(source.tool()),
+        let standing = match self.0.standing(source.tool()).await {
+            Ok(standing) => standing,
             Err(error) => {
                 tracing::error!(target: "countersign::mcp", server = self.0.server, %error, "the pins cannot be read");
                 return Decision::deny("Whether this tool was accepted cannot be read.");

@@ -45,7 +45,9 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         policy: Arc::new(|ask| ask),
         upstream: None,
         hosts: None,
-        origins: Vec::new(),
+        origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+            .map(str::to_owned)
+            .to_vec(),
         authorize: None,
     }
 }
@@ -150,7 +152,7 @@ impl Server {
         self
     }
 
-    /// Sets the origins of browsers that may send requests to the router; none by default.
+    /// Sets the origins of browsers that may send requests to the router; by default those of this machine.
     pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.origins = origins.into_iter().map(Into::into).collect();
         self
@@ -270,6 +272,9 @@ pub(super) struct Upstream {
     pub(super) capabilities: OnceLock<ServerCapabilities>,
 }
 
+/// The tools by their names.
+type Identities = Arc<HashMap<String, Identity>>;
+
 /// What all requests of a server share.
 pub(super) struct Shared {
     pub(super) name: String,
@@ -283,7 +288,7 @@ pub(super) struct Shared {
     pub(super) upstream: Option<Upstream>,
     /// Calls whose servers have asked back, until their clients answer.
     pub(super) kept: Mutex<HashMap<String, Flight>>,
-    identities: RwLock<Option<(Instant, Arc<HashMap<String, Identity>>)>>,
+    identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
     pub(super) in_flight: Arc<()>,
 }

@@ -10,7 +10,7 @@ use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, InputRequiredResult, InputResponses, ProgressNotificationParam,
-    ServerRequest,
+    ProgressToken, ServerRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer};
 use serde::{Deserialize, Serialize};
@@ -211,7 +211,7 @@ impl Shared {
                 _ => false,
             };
             return Err(match (taken, record.outcome) {
-                (true, Some(outcome)) => self.redelivered(outcome),
+                (true, Some(outcome)) => Self::redelivered(outcome),
                 _ => Reply::Error(ErrorData::invalid_params(
                     "This request state was used already. Call again without it, to be asked again.",
                     None,
@@ -282,16 +282,14 @@ impl Shared {
             tokio::select! {
                 biased;
                 report = &mut flight.running => {
+                    // What came before the result is told before it.
+                    while let Ok(progress) = flight.progress.try_recv() {
+                        progressed(&mut flight.told, token.as_ref(), progress, cx).await;
+                    }
                     return Flown::Landed(Box::new(report));
                 }
                 Some(progress) = flight.progress.recv() => {
-                    if let Some(token) = &token && progress.progress > flight.told {
-                        flight.told = progress.progress;
-                        let mut params = progress;
-                        params.progress_token = token.clone();
-                        // A client that has gone needs no progress.
-                        _ = cx.peer.notify_progress(params).await;
-                    }
+                    progressed(&mut flight.told, token.as_ref(), progress, cx).await;
                 }
                 Some((question, answer)) = flight.questions.recv(), if flight.open.is_none() => {
                     let question = form::labelled(question, &self.name);
@@ -351,7 +349,7 @@ impl Shared {
             ))),
             // What came from upstream is passed on unchanged, unless a layer has changed what the model is told.
             (outcome @ (Outcome::Failed(_) | Outcome::Returned(_)), Some(raw)) => {
-                self.passed_on(outcome, raw)
+                Self::passed_on(outcome, raw)
             }
             (outcome, _) => Reply::Result(Box::new(result::result(
                 outcome,
@@ -368,7 +366,7 @@ impl Shared {
         reply
     }
 
-    fn passed_on(&self, outcome: &Outcome, raw: Raw) -> Reply {
+    fn passed_on(outcome: &Outcome, raw: Raw) -> Reply {
         match raw {
             Raw::Error(error) if outcome.text().is_some_and(|text| text == error.message) => {
                 Reply::Error(error)
@@ -465,7 +463,7 @@ impl Shared {
     }
 
     /// The outcome of an equal call whose client did not get it.
-    fn redelivered(&self, outcome: Value) -> Reply {
+    fn redelivered(outcome: Value) -> Reply {
         let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
             Outcome::failed("The call has run, and its result cannot be read.")
         });
@@ -475,6 +473,20 @@ impl Shared {
         told.meta = Some(meta);
         Reply::Result(Box::new(told))
     }
+}
+
+/// Passes progress on under the client's own token; it never goes back.
+async fn progressed(
+    told: &mut f64,
+    token: Option<&ProgressToken>,
+    mut progress: ProgressNotificationParam,
+    cx: &RequestContext<RoleServer>,
+) {
+    let Some(token) = token.filter(|_| progress.progress > *told) else { return };
+    *told = progress.progress;
+    progress.progress_token = token.clone();
+    // A client that has gone needs no progress.
+    _ = cx.peer.notify_progress(progress).await;
 }
 
 enum Flown {
@@ -594,7 +606,7 @@ impl Asker {
                 }
                 Standing::Denied(text) => return Ok(Answered::Denied(text)),
                 Standing::Delivered(outcome) => {
-                    return Ok(Answered::Left(self.shared.redelivered(outcome)));
+                    return Ok(Answered::Left(Shared::redelivered(outcome)));
                 }
             };
             let may_ask = self.client.forms
@@ -619,7 +631,7 @@ impl Asker {
             }
             match self.wait(&run, seen, until).await? {
                 Some(now) => place = Some(now),
-                None => return Ok(Answered::Left(self.waits(&record))),
+                None => return Ok(Answered::Left(Self::waits(&record))),
             }
         }
     }
@@ -674,7 +686,7 @@ impl Asker {
             }
             beats += 1.0;
             if let Some(beat) = &self.beat {
-                let token = rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(0));
+                let token = ProgressToken(rmcp::model::NumberOrString::Number(0));
                 let params = ProgressNotificationParam::new(token, beats / 1e6)
                     .with_message("waits for an approval");
                 // The request may be over.
@@ -684,7 +696,7 @@ impl Asker {
     }
 
     /// The result for a client that cannot be asked in time: nothing but the id of the ask.
-    fn waits(&self, record: &Record) -> Reply {
+    fn waits(record: &Record) -> Reply {
         let id = record.ask.id();
         let text = format!(
             "Not run yet: this call waits for an approval, under ask {id}. Once it is approved, call the tool again \

@@ -71,6 +71,8 @@ pub(super) struct Listing {
     pub(super) tools: Vec<Listed>,
     definitions: Vec<ToolDefinition>,
     validators: HashMap<String, jsonschema::Validator>,
+    /// The definitions as they are pinned.
+    pub(super) pinned: std::collections::BTreeMap<String, Value>,
     /// The count of changes that this listing was made after.
     changes: u64,
     at: Instant,
@@ -147,8 +149,7 @@ impl McpToolset {
         let (mut tools, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
-            let mut request = ListToolsRequest::default();
-            request.params = Some(params);
+            let request = ListToolsRequest { params: Some(params), ..Default::default() };
             let sent =
                 self.connection.request(ClientRequest::ListToolsRequest(request), None).await;
             let (page, next) = match sent {
@@ -201,6 +202,7 @@ impl McpToolset {
             tools: Vec::new(),
             definitions: Vec::new(),
             validators: HashMap::new(),
+            pinned: std::collections::BTreeMap::new(),
             changes,
             at: Instant::now(),
         };
@@ -227,6 +229,7 @@ impl McpToolset {
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => {
                     listing.definitions.push(self.definition(&tool, schema));
+                    listing.pinned.insert(name.clone(), super::pins::definition(json!(tool)));
                     listing.validators.insert(name, validator);
                     listing.tools.push(tool);
                 }
@@ -278,7 +281,7 @@ impl McpToolset {
                 Ok(ServerResult::InputRequiredResult(required)) => {
                     asked = answered(required, site.as_ref(), asked.meta).await;
                 }
-                Ok(answer) => return self.done(answer, site.as_ref()),
+                Ok(answer) => return self.done(&answer, site.as_ref()),
                 Err(Failed::NotSent(error)) => {
                     return Err(ToolFailed::new(format!("The tool did not run: {error}.")).into());
                 }
@@ -299,10 +302,10 @@ impl McpToolset {
 
     fn done(
         &self,
-        answer: ServerResult,
+        answer: &ServerResult,
         site: Option<&Arc<Site>>,
     ) -> Result<ToolReturn, ToolError> {
-        let raw = match &answer {
+        let raw = match answer {
             ServerResult::CallToolResult(result) => json!(result),
             ServerResult::ReadResourceResult(result) => json!(result),
             ServerResult::GetPromptResult(result) => json!(result),
@@ -315,7 +318,7 @@ impl McpToolset {
         if let Some(site) = site {
             site.put(Raw::Result(raw.clone()));
         }
-        match &answer {
+        match answer {
             ServerResult::CallToolResult(result) => result::returned(result),
             _ => Ok(ToolReturn::new(raw)),
         }

@@ -220,7 +220,8 @@ impl ModelRetry {
 }
 
 /// A call whose tool was started, but whose end was not seen: the tool may have run.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
 pub struct ToolUnknown {
     /// The text for the model.
     pub message: String,

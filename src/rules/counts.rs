@@ -37,6 +37,9 @@ pub trait CallCounts: Send + Sync + 'static {
     fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>>;
 }
 
+/// When calls were counted, and which.
+type Calls = VecDeque<(SystemTime, String)>;
+
 /// Counts in the memory of this process.
 ///
 /// ```
@@ -48,7 +51,7 @@ pub trait CallCounts: Send + Sync + 'static {
 #[derive(Default)]
 pub struct MemoryCounts {
     /// The calls of each rule and principal, oldest first.
-    calls: Mutex<HashMap<(String, String), VecDeque<(SystemTime, String)>>>,
+    calls: Mutex<HashMap<(String, String), Calls>>,
 }
 
 impl fmt::Debug for MemoryCounts {

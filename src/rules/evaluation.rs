@@ -45,7 +45,7 @@ pub(super) struct Evaluation<'a> {
 pub(super) fn evaluate(
     set: &RuleSet,
     engine: &Engine,
-    call: RuleCall<'_>,
+    call: &RuleCall<'_>,
     explains: bool,
 ) -> (Ruling, Vec<NearMiss>) {
     let ruling = Ruling {
@@ -65,7 +65,7 @@ pub(super) fn evaluate(
     };
     evaluation.look();
     let set = evaluation.set;
-    set.candidates(&call, |file, rule| evaluation.rule(file, rule));
+    set.candidates(call, |file, rule| evaluation.rule(file, rule));
     floor::speak(&evaluation.seen, &evaluation.views, set, &mut evaluation.ruling.spoke);
     evaluation.decide();
     (evaluation.ruling, evaluation.near.unwrap_or_default())
@@ -149,7 +149,7 @@ impl Evaluation<'_> {
                 }
                 Err(why) => {
                     let part = self.part(unit);
-                    self.missed(file, rule, part, || why());
+                    self.missed(file, rule, part, why);
                 }
             }
         }
@@ -310,6 +310,10 @@ impl Evaluation<'_> {
             Answer::Unknown(why) => (ToolDecision::Ask, why),
             Answer::Yes | Answer::No => (rule.effect, ""),
         };
+        // What a rule asks about or denies has been spoken about: the default is for the rest.
+        for (other, covered) in self.units.iter().zip(&mut self.covered) {
+            *covered |= unit == Unit::Whole || unit == *other;
+        }
         let said = self.spoke(file, rule, effect, unit, why);
         if !self.ruling.spoke.contains(&said) {
             self.ruling.spoke.push(said);

@@ -42,7 +42,7 @@ pub(super) fn speak(
     };
     for (name, value) in seen.call.args {
         if !is_command(name) {
-            strings(value, 0, &mut |text| {
+            strings(value, &mut |text| {
                 if protected_text(seen, text) {
                     let shown = crate::show::escape(text);
                     let reason = format!(
@@ -132,13 +132,13 @@ fn git_elsewhere(seen: &Seen<'_>, part: &Part) -> bool {
     false
 }
 
-fn strings(value: &Value, depth: usize, each: &mut impl FnMut(&str)) {
+fn strings(value: &Value, each: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => each(text),
-        Value::Array(items) => items.iter().for_each(|item| strings(item, depth + 1, each)),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, each)),
         Value::Object(map) => map.iter().for_each(|(name, value)| {
             each(name);
-            strings(value, depth + 1, each);
+            strings(value, each);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -220,7 +220,7 @@ fn fits_component(part: &Glob, component: &str, folded: bool, may: bool) -> bool
     if may && (is_pattern(component) || component.contains('[')) {
         // A shell's `*` at the beginning does not stand for a dot, and a `[…]` may be any character.
         let dotless = component.starts_with(['*', '?', '[']) && part.text.starts_with('.');
-        let component = component.to_lowercase().replace('[', "*").replace(']', "*");
+        let component = component.to_lowercase().replace(['[', ']'], "*");
         return !dotless && overlap(part.folded.as_bytes(), component.as_bytes());
     }
     if folded { part.matches_folded(component) } else { part.matches(component) }

@@ -51,7 +51,7 @@ pub(super) struct Settings {
 ///
 /// Cheap to clone; clones share the rules that are in force. Apply it with
 /// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, whatever its file or place, and a call
-/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::rules) describes the format.
+/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes the format.
 ///
 /// ```no_run
 /// use countersign::rules::Rules;
@@ -130,11 +130,11 @@ impl Rules {
         let mut sets = in_force.sets.iter().rev();
         let Some(latest) = sets.next() else {
             let empty = RuleSet::default();
-            return evaluate(&empty, &self.shared.engine, call.clone(), explains);
+            return evaluate(&empty, &self.shared.engine, call, explains);
         };
-        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call.clone(), explains);
+        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call, explains);
         for earlier in sets {
-            let (before, _) = evaluate(earlier, &self.shared.engine, call.clone(), true);
+            let (before, _) = evaluate(earlier, &self.shared.engine, call, true);
             ruling = stricter(ruling, before);
         }
         if let Some(problem) = in_force.problem.as_ref().and_then(|it| it.problems().first()) {

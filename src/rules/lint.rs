@@ -143,9 +143,8 @@ impl Linting<'_> {
         if rule.tools.iter().any(ToolPattern::is_every_tool) && !conditional {
             self.add(file, Some(rule), "over-wide", "every tool is allowed with any arguments");
         }
-        let shell = |pattern: &ToolPattern| {
-            pattern.literal().is_some_and(|name| super::engine::is_known_shell(name))
-        };
+        let shell =
+            |pattern: &ToolPattern| pattern.literal().is_some_and(super::engine::is_known_shell);
         if rule.tools.iter().any(shell) && rule.commands.is_empty() && rule.whole.is_empty() {
             self.add(
                 file,

@@ -2,7 +2,7 @@
 //!
 //! [`Rules`] are read from files and decide about each call: ALLOW, ASK or DENY. The strictest rule wins over all rules
 //! and files, order never matters, and what no rule speaks about is asked about (rule R2). A file loads as a whole or
-//! not at all, with the tests in it (rule R3). [The file of rules](crate::rules) describes the format.
+//! not at all, with the tests in it (rule R3). [The file of rules](crate::docs::rules_file) describes the format.
 //!
 //! ```
 //! use countersign::rules::{RuleCall, Rules};

@@ -88,7 +88,7 @@ impl RuleFile {
             widens: layer != Layer::Project,
         };
         let document = parsed.get_ref();
-        file.version(&mut source, document);
+        Self::version(&mut source, document);
         // A file of another version is not read any further: its keys may mean something else.
         source.checked()?;
         file.keys(&mut source, document, engine);
@@ -103,7 +103,7 @@ impl RuleFile {
         self
     }
 
-    fn version(&self, source: &mut Source, document: &DeTable<'_>) {
+    fn version(source: &mut Source, document: &DeTable<'_>) {
         match entries(document).find(|(key, ..)| *key == "version") {
             None => source.problem(&(0..0), "a file of rules begins with `version = 1`"),
             Some((_, _, item)) => {

@@ -73,9 +73,9 @@ impl Sources {
         tested.widens = true;
         let set = RuleSet::new(vec![tested]);
         for example in &file.examples {
-            let (ruling, _) = evaluate(&set, &self.tests, example.call(), false);
+            let (ruling, _) = evaluate(&set, &self.tests, &example.call(), false);
             if ruling.decision != example.wanted {
-                let (ruling, _) = evaluate(&set, &self.tests, example.call(), true);
+                let (ruling, _) = evaluate(&set, &self.tests, &example.call(), true);
                 let wanted = super::ruling::word(example.wanted);
                 let text = format!(
                     "the test `{}` wants {wanted}, and the rules decide: {ruling}",

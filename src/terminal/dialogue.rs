@@ -11,9 +11,9 @@ use crate::outcome::ToolDenied;
 use crate::show::{self, CallView, Limits};
 
 /// The most calls that are approved at once without typing their number.
-const MANY_APPROVED: usize = 50;
+pub(super) const MANY_APPROVED: usize = 50;
 /// The most calls that are denied at once without a confirmation.
-const MANY_DENIED: usize = 10;
+pub(super) const MANY_DENIED: usize = 10;
 
 /// One batch that a person is asked about.
 pub(super) struct Dialogue<'s, 'a, S> {
@@ -366,18 +366,18 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 }
 
 /// A count with its noun: `1 call`, `2 calls`.
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn denied(text: &str) -> ToolApproval {
+pub(super) fn denied(text: &str) -> ToolApproval {
     match text.trim() {
         "" => false.into(),
         text => ToolDenied::new(text).into(),
     }
 }
 
-fn object(text: &str) -> Result<Args, String> {
+pub(super) fn object(text: &str) -> Result<Args, String> {
     match text.trim() {
         "" => Err("nothing was typed; {} means no arguments".to_owned()),
         text if !text.starts_with('{') => Err("it has to begin with {".to_owned()),

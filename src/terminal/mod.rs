@@ -3,9 +3,16 @@
 //! Needs the feature `terminal`. Keys are read through `crossterm`: a line editor that blocks on a key would keep its
 //! question on the screen when the run has been dropped and no longer needs the answer.
 
+mod batch;
 mod choice;
 mod dialogue;
+mod editor;
+mod frame;
+mod full;
+mod input;
+mod layout;
 mod line;
+mod list;
 mod screen;
 mod tty;
 
@@ -30,21 +37,29 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
 ///
-/// The whole batch is shown first: tools, final arguments, and every question with its layer and reason, made safe to
-/// read (rule S1, [`show`](crate::show)). Then each call is asked about:
+/// On a full screen, the calls are a list with their reasons, above all of the selected call: its final arguments, its
+/// questions, and the previews of what it would change. Everything is made safe to read (rule S1,
+/// [`show`](crate::show)), and equal calls are one entry.
 ///
-/// | input | effect |
+/// | key | effect |
 /// |---|---|
-/// | `y` | approves the call |
-/// | `n`, or Enter alone | denies the call; `n TEXT` tells the model the text, `m` asks for the text |
-/// | `e` | edits the arguments, shows the call again, and approves it |
-/// | `a`, `d` | approves or denies every call without an answer |
-/// | `t`, `x` | approves or denies every call of this tool without an answer |
-/// | `v`, `?` | shows the call in full, shows help; a second `v` shows masked values |
-/// | Ctrl-C, Ctrl-D | stops the run |
+/// | `j`, `k`, arrows | select another call; Space and Page Up move within the call |
+/// | `a`, `d`, `m` | approve the call, deny it, deny it with a message for the model |
+/// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
+/// | `u` | takes the answer back |
+/// | `A`, `D` | approve or deny every listed call without an answer |
+/// | `/`, `v`, `?` | search the list, show all of the call (again: what is masked), show help |
+/// | Ctrl-C, Ctrl-D | stop the run |
 ///
-/// A call whose view leaves something out has to be opened with `v` before `y`, `a` or `t` approve it (rule S4). To
-/// approve more than 50 calls at once, the person types their number (`all 499`); denying more than 10 is confirmed.
+/// A key decides nothing while what it is about has been on the screen for less than [a while](Self::arming) (rule S3).
+/// A call of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or
+/// with others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
+/// than 10 is confirmed.
+///
+/// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
+/// none, with [`line_by_line`](Self::line_by_line), and with the environment variable `COUNTERSIGN_LINES`, as for a
+/// screen reader. There `y`, `n`, `m`, `e`, `v` and `?` with Enter are about the call, and `a`, `d`, `t`, `x` about all
+/// calls or all of a tool. `NO_COLOR` switches colors off.
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
@@ -69,13 +84,21 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 pub struct TerminalHandler {
     answered_by: Arc<str>,
     arming: Duration,
+    line_by_line: bool,
 }
+
+/// Asks line by line where this is set and not empty, as for a screen reader.
+const LINES: &str = "COUNTERSIGN_LINES";
 
 impl TerminalHandler {
     /// Creates a handler that asks on stdin and stderr.
     #[must_use]
     pub fn new() -> Self {
-        Self { answered_by: "terminal".into(), arming: Duration::from_millis(300) }
+        Self {
+            answered_by: "terminal".into(),
+            arming: Duration::from_millis(600),
+            line_by_line: false,
+        }
     }
 
     /// Sets the name that is recorded with the answers; `terminal` by default.
@@ -85,13 +108,35 @@ impl TerminalHandler {
         self
     }
 
-    /// Sets for how long no key may be pressed before a question can be answered; 300 ms by default. For the later
-    /// questions of a batch, which the person expects, a third of that time is enough. Keys pressed earlier are
-    /// dropped.
+    /// Sets for how long a call has to be on the screen, without a deciding key being pressed, before it can be decided;
+    /// 600 ms by default. Keys pressed earlier are dropped, and the time begins again. Line by line, a third of the time
+    /// is enough for the later questions of a batch.
     #[must_use]
     pub fn arming(mut self, quiet: Duration) -> Self {
         self.arming = quiet;
         self
+    }
+
+    /// Asks line by line instead of on a full screen, as a screen reader needs it. The environment variable
+    /// `COUNTERSIGN_LINES` does the same for every handler.
+    ///
+    /// ```
+    /// use countersign::terminal::TerminalHandler;
+    /// let handler = TerminalHandler::new().line_by_line();
+    /// # let _ = handler;
+    /// ```
+    #[must_use]
+    pub fn line_by_line(mut self) -> Self {
+        self.line_by_line = true;
+        self
+    }
+
+    /// Whether the terminal can show, and the person wants, a full screen.
+    fn has_full_screen(&self) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let dumb = dumb && cfg!(unix);
+        !self.line_by_line && !set(LINES) && !dumb && io::stdout().is_terminal()
     }
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
@@ -122,15 +167,19 @@ impl TerminalHandler {
         requests: &DeferredToolRequests,
         abandoned: Arc<AtomicBool>,
     ) -> Result<DeferredToolResults, BoxError> {
-        let mut terminal = match Terminal::open(self.arming, abandoned) {
-            Ok(terminal) => terminal,
+        let decided = if self.has_full_screen() {
+            full::ask(requests, agent, self.arming, abandoned)
+        } else {
+            Terminal::open(self.arming, abandoned)
+                .map(|mut terminal| Dialogue::new(&mut terminal, requests).run(agent))
+        };
+        let decided = match decided {
+            Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
                 return Ok(self.nobody(requests, &why)?);
             }
         };
-        let decided = Dialogue::new(&mut terminal, requests).run(agent).ok_or(Stopped)?;
-        drop(terminal);
         let mut answers = deny_blocked(requests);
         for (id, answer) in decided {
             answers = answers.approval(id, answer);

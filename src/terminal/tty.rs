@@ -1,39 +1,31 @@
 //! The terminal on stdin and stderr, as the screen of a dialogue.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crossterm::cursor::{MoveToColumn, RestorePosition, SavePosition};
-use crossterm::event::{
-    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEventKind, KeyModifiers,
-};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::style::Print;
-use crossterm::terminal::{
-    Clear, ClearType, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled, size,
-};
+use crossterm::terminal::{Clear, ClearType, size};
 use crossterm::{execute, queue};
 
+use super::input::{Input, Raw, failed};
 use super::line::{Line, Step};
 use super::screen::{Gone, Kind, Prompt, Screen};
-
-/// The interval of the checks whether the answer is still needed and the terminal still connected.
-const TICK: Duration = Duration::from_millis(100);
-/// The shortest time to wait for a key: crossterm reads nothing when the time is zero.
-const SHORTEST: Duration = Duration::from_millis(5);
 
 /// The terminal on stdin and stderr.
 pub(super) struct Terminal {
     arming: Duration,
-    abandoned: Arc<AtomicBool>,
+    input: Input,
     asked: bool,
     _raw: Raw,
 }
 
 impl Terminal {
     pub(super) fn open(arming: Duration, abandoned: Arc<AtomicBool>) -> io::Result<Self> {
-        Ok(Self { arming, abandoned, asked: false, _raw: Raw::enter()? })
+        Ok(Self { arming, input: Input::new(abandoned), asked: false, _raw: Raw::enter()? })
     }
 
     /// Drops keys and pasted text until no key has been pressed for the arming time. Returns the number of dropped
@@ -42,7 +34,7 @@ impl Terminal {
         let quiet = if self.asked { self.arming / 3 } else { self.arming };
         self.asked = true;
         let mut dropped = 0;
-        while let Some(event) = self.event(Some(quiet))? {
+        while let Some(event) = self.input.event(Some(quiet))? {
             match event {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -59,34 +51,11 @@ impl Terminal {
         Ok(dropped)
     }
 
-    /// Waits for the next event; `None` when there is none within the time.
-    fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
-        let start = Instant::now();
-        loop {
-            if self.abandoned.load(Ordering::Relaxed) {
-                return Err(Gone::Abandoned);
-            }
-            let left = within.map(|within| within.saturating_sub(start.elapsed()));
-            if event::poll(left.unwrap_or(TICK).clamp(SHORTEST, TICK))
-                .map_err(|error| failed(&error))?
-            {
-                return event::read().map(Some).map_err(|error| failed(&error));
-            }
-            // A terminal that hangs up reports no event, but stdin is no longer a terminal then.
-            if !io::stdin().is_terminal() {
-                return Err(Gone::EndOfInput);
-            }
-            if within.is_some_and(|within| start.elapsed() >= within) {
-                return Ok(None);
-            }
-        }
-    }
-
     fn read(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
         let mut line = Line::new(prompt.initial);
         loop {
             self.draw(prompt.label, &line).map_err(|error| failed(&error))?;
-            match self.event(None)? {
+            match self.input.event(None)? {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match line.key(key) {
                     Step::More => {}
                     Step::Done => return Ok(line.text()),
@@ -137,38 +106,5 @@ impl Screen for Terminal {
             self.show("\n")?;
         }
         answer
-    }
-}
-
-fn failed(error: &io::Error) -> Gone {
-    tracing::warn!(%error, "the terminal failed");
-    Gone::Failed
-}
-
-/// Raw mode with bracketed paste, until this value is dropped.
-struct Raw {
-    /// Whether raw mode was on before: it stays on then.
-    before: bool,
-}
-
-impl Raw {
-    fn enter() -> io::Result<Self> {
-        let before = is_raw_mode_enabled()?;
-        if !before {
-            enable_raw_mode()?;
-        }
-        let raw = Self { before };
-        execute!(io::stderr(), EnableBracketedPaste)?;
-        Ok(raw)
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        // An error is ignored: the terminal may be gone.
-        let _ = execute!(io::stderr(), DisableBracketedPaste);
-        if !self.before {
-            let _ = disable_raw_mode();
-        }
     }
 }

@@ -27,6 +27,8 @@ mod hook;
 mod ledger;
 mod levels;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod model_layers;
 mod names;
 mod nesting;
@@ -46,6 +48,7 @@ mod seeds;
 mod shell;
 mod sub_agents;
 mod terminal;
+mod terminal_list;
 mod testing;
 mod tool_errors;
 mod tower_errors;

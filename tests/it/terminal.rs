@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::agent::TakeUp;
+use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
@@ -26,7 +27,7 @@ use crate::support::{Recorder, Script, call, example};
 const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
 const PROMPT: &str = "Approve? ";
-const SCREEN: Duration = Duration::from_secs(20);
+pub(crate) const SCREEN: Duration = Duration::from_secs(20);
 
 /// What runs at the terminal: one turn with some calls, answered there. The other tests start it; by itself it does
 /// nothing.
@@ -42,6 +43,8 @@ fn the_program_at_the_terminal() {
             "parallel" => return parallel().await,
             "long" => return long().await,
             "ledger" => return in_a_ledger().await,
+            "many" => return many().await,
+            "preview" => return preview().await,
             _ => {}
         }
         turn(!case.is_empty()).await
@@ -110,6 +113,28 @@ async fn long() -> Value {
     json!(recorder.ids())
 }
 
+/// Sixty calls, of which ten are equal.
+async fn many() -> Value {
+    let recorder = Recorder::new(["delete_file"]);
+    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let path =
+        |i: usize| json!({"path": if i < 50 { format!("{i}.log") } else { "same.log".to_owned() }});
+    let calls = (0..60).map(|i| call(&format!("c{i}"), "delete_file", path(i))).collect();
+    let ended = Turn::new(tools).handler(TerminalHandler::new()).run(calls).await;
+    json!({"ran": recorder.ids().len(), "stopped": ended.is_err()})
+}
+
+/// A call with the change that it would make.
+async fn preview() -> Value {
+    let recorder = Recorder::new(["write_file"]);
+    let ask = Decision::ask("writes a file").with_key("write");
+    let ask = ask.with_preview(Preview::diff("a.txt", "one\ntwo\n", "one\n2\u{1b}[2J\n"));
+    let tools = recorder.clone().layered(decide_fn(move |_| ask.clone()).into_layer());
+    let calls = vec![call("c1", "write_file", json!({"path": "a.txt"}))];
+    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    json!(recorder.ids())
+}
+
 /// A run with a ledger that is stopped at its first question, and taken up with an approval given elsewhere.
 async fn in_a_ledger() -> Value {
     let ledger = Ledger::new(MemoryStore::new());
@@ -163,15 +188,15 @@ async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
 }
 
 /// The program at a pseudo-terminal, with what it has shown.
-struct Session {
+pub(crate) struct Session {
     child: Child,
-    pty: Arc<Pty>,
+    pub(crate) pty: Arc<Pty>,
     shown: Arc<Mutex<String>>,
     result: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-fn arguments() -> [&'static str; 3] {
+pub(crate) fn arguments() -> [&'static str; 3] {
     ["--exact", "terminal::the_program_at_the_terminal", "--nocapture"]
 }
 
@@ -181,7 +206,12 @@ impl Session {
         Self::of(program.env(CASE, case))
     }
 
+    /// The program, which asks line by line.
     fn of(program: Command) -> Self {
+        Self::on_full_screen(program.env("COUNTERSIGN_LINES", "1"))
+    }
+
+    pub(crate) fn on_full_screen(program: Command) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let result = dir.path().join("result.json");
         let (pty, pts) = open().unwrap();
@@ -198,17 +228,17 @@ impl Session {
         Self { child, pty, shown, result, _dir: dir }
     }
 
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         self.shown.lock().unwrap().clone()
     }
 
-    fn send(&self, keys: &str) -> &Self {
+    pub(crate) fn send(&self, keys: &str) -> &Self {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
         self
     }
 
     /// Waits until this was shown so many times.
-    fn until(&self, text: &str, times: usize) -> &Self {
+    pub(crate) fn until(&self, text: &str, times: usize) -> &Self {
         let start = Instant::now();
         while self.shown().matches(text).count() < times {
             assert!(start.elapsed() < SCREEN, "`{text}` was not shown:\n{}", self.shown());
@@ -228,7 +258,7 @@ impl Session {
         self
     }
 
-    fn result(mut self) -> Value {
+    pub(crate) fn result(mut self) -> Value {
         self.ended();
         read(&self.result).unwrap_or_else(|| panic!("no result:\n{}", self.shown()))
     }
@@ -412,6 +442,7 @@ fn a_terminal_that_hangs_up_stops_the_run() {
         .arg(std::env::current_exe().unwrap())
         .args(arguments())
         .env(RESULT, &result)
+        .env("COUNTERSIGN_LINES", "1")
         .stdout(Stdio::null())
         .spawn(pts)
         .unwrap();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::output;
-use crate::{asks, completions, hook};
+use crate::{asks, completions, guard, hook, inbox, pins, rules};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
@@ -56,8 +56,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Park, list, decide, claim and settle asks, and check their log
     Asks(Box<asks::cli::Asks>),
+    /// Serve the page on which people decide
+    Inbox(inbox::Inbox),
+    /// Put permission layers in front of an MCP server
+    Guard(Box<guard::GuardArgs>),
+    /// Show and accept the tools of guarded MCP servers
+    Pins(pins::Pins),
     /// Decide about the tool calls of coding agents
     Hook(hook::cli::Hook),
+    /// Check, explain, examine, replay, compare and import rules
+    Rules(rules::Command),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

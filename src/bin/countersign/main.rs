@@ -4,8 +4,12 @@
 mod asks;
 mod cli;
 mod completions;
+mod guard;
 mod hook;
+mod inbox;
 mod output;
+mod pins;
+mod rules;
 
 use std::process::ExitCode;
 
@@ -27,7 +31,7 @@ fn main() -> ExitCode {
     if let Command::Hook(hook) = &cli.command
         && let Some((client, answering)) = hook.command.answering()
     {
-        hook::answer(client, answering, cli.config);
+        hook::answer(client, answering, cli.config.as_deref());
     }
     let json = cli.json;
     output::print(run(cli), json)
@@ -38,17 +42,26 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
     if let Command::Completions(completions) = &cli.command {
         return Ok(completions.run());
     }
+    // Rules are examined without a store and without the configuration.
+    if let Command::Rules(rules) = &cli.command {
+        return rules.run();
+    }
     let directories = Directories::of_user()?;
     let config = Config::load(&directories, cli.config.as_deref())?;
     let context = Context { directories, config };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Store(error.to_string()))?;
+    let json = cli.json;
     runtime.block_on(async {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
+            Command::Inbox(inbox) => inbox.run(&context, json).await,
             Command::Completions(completions) => Ok(completions.run()),
+            Command::Guard(guard) => guard.run(&context).await,
+            Command::Pins(pins) => pins.run(&context).await,
             Command::Hook(hook) => hook.run(&context),
+            Command::Rules(rules) => rules.run(),
         }
     })
 }

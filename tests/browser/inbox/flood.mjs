@@ -41,7 +41,9 @@ await scenario(async ({ url, person }) => {
     if (await fresh.isVisible()) await fresh.click({ timeout: 1000 });
     await card(carol, "send_report", "5 equal calls").waitFor({ timeout: 1000 });
   });
+  await carol.page.getByLabel("Compact").uncheck();
   const one = card(carol, "send_report");
+  await button(one, "Show one by one").waitFor();
   assert.equal(await one.count(), 1);
   await button(one, "Show one by one").click();
   await eventually("they are five again", async () => assert.equal(await one.count(), 5));

@@ -33,10 +33,10 @@ await scenario(async ({ url, person }) => {
   await tabTo(bob, /^Approve delete_file\(path: "a.log"\)/);
   await page.keyboard.press("Enter");
   await notice(bob, "delete_file: approved.").waitFor();
-  await decided(bob, "ran", "a.log");
   const focus = await page.evaluate(() => document.activeElement.closest("article, section")?.tagName);
   assert.ok(focus, "the focus is not lost with the card");
   checked("approved with Tab and Enter, and the focus went on");
+  await decided(bob, "ran", "a.log");
 
   await page.keyboard.press("Control+Home");
   await page.evaluate(() => document.activeElement.blur());

@@ -31,7 +31,7 @@ fn every_recorded_call_has_its_name_in_the_common_vocabulary() {
     for it in before() {
         let payload = it.payload.to_string();
         let (tool, args) = Hook::new(it.client).translate(payload.as_bytes()).unwrap();
-        for name in ["path", "directory"] {
+        for name in ["path", "workdir"] {
             if let Some(path) = args.str(name) {
                 assert!(path.starts_with("/src/ws"), "{} {path}", it.client);
             }
@@ -62,7 +62,7 @@ fn paths_are_resolved_against_the_directory_of_the_call() {
     assert_eq!(read("../x"), "/w/../x");
     let (tool, args) =
         translated(Client::Codex, "shell", json!({"command": "make", "workdir": "sub"}));
-    assert_eq!((tool.as_str(), &args["directory"]), ("shell", &json!("/w/sub")));
+    assert_eq!((tool.as_str(), &args["workdir"]), ("shell", &json!("/w/sub")));
     let (_, args) = translated(Client::Opencode, "grep", json!({"pattern": "x"}));
     assert_eq!(args["path"], "/w", "without a path, the directory is searched");
 }

@@ -156,7 +156,7 @@ fn an_approval_in_time_answers_the_call() {
         let child = user.start_hook(client, "30", &[], payload.as_bytes());
         let pending = user.pending_are(1);
         assert_eq!(pending[0]["tool"], "shell");
-        assert_eq!(pending[0]["args"], json!({"command": "make install", "directory": "/src"}));
+        assert_eq!(pending[0]["args"], json!({"command": "make install", "workdir": "/src"}));
         user.decide(&pending[0], &["--approve"]);
         let ended = ended(&child.wait_with_output().unwrap());
         assert_allowed(&ended);
@@ -307,7 +307,7 @@ fn edited_arguments_are_the_ones_that_run() {
     let user = User::new();
     let child = user.start_hook("claude", "30", &[], CALL.before().to_string().as_bytes());
     let pending = user.pending_are(1);
-    let args = r#"{"command": "make check", "directory": "/src"}"#;
+    let args = r#"{"command": "make check", "workdir": "/src"}"#;
     user.decide(&pending[0], &["--approve", "--args", args]);
     let ended = ended(&child.wait_with_output().unwrap());
     assert_eq!(ended.status, 0, "{ended:?}");

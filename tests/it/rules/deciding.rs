@@ -3,7 +3,9 @@
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use serde_json::json;
 
-use super::{decide, rules, run};
+use countersign::rules::{RuleCall, Rules};
+
+use super::{args, decide, rules, run};
 
 const FILE: &str = r#"
 version = 1
@@ -53,4 +55,273 @@ fn the_strictest_rule_wins_and_no_match_is_asked_about() {
     assert_eq!(run(&rules, "ls && cat .env"), Deny);
     assert_eq!(run(&rules, "ls && git push"), Ask);
     assert_eq!(run(&rules, "ls && ls src"), Allow);
+}
+
+#[test]
+fn no_condition_that_cannot_be_evaluated_allows_or_silences_a_denial() {
+    let rules = rules(
+        r#"
+version = 1
+[[rule]]
+id = "small"
+allow = "refund"
+where.amount = "<= 50"
+[[rule]]
+id = "never"
+deny = "refund"
+where.customer = "blocked"
+"#,
+    );
+    let decide = |value| decide(&rules, "refund", value);
+    assert_eq!(decide(json!({"amount": 10, "customer": "ann"})), Allow);
+    assert_eq!(decide(json!({"amount": 10})), Ask, "the denial cannot be ruled out");
+    assert_eq!(decide(json!({"amount": 10, "customer": 7})), Ask);
+    assert_eq!(decide(json!({"amount": "10", "customer": "ann"})), Ask);
+    assert_eq!(decide(json!({"amount": null, "customer": "ann"})), Ask);
+    assert_eq!(decide(json!({"amount": 10, "customer": "blocked"})), Deny);
+    assert_eq!(
+        decide(json!({"amount": 10, "customer": ["ann", "blocked"]})),
+        Deny,
+        "any of several"
+    );
+}
+
+#[test]
+fn a_pattern_without_a_source_allows_no_tool_of_a_server_and_denies_it() {
+    let rules = rules(
+        r#"
+version = 1
+[[rule]]
+id = "search"
+allow = ["search", "mcp:docs/get_*"]
+[[rule]]
+id = "drop"
+deny = "drop_table"
+reason = "no"
+"#,
+    );
+    let none = serde_json::Map::new();
+    let call = |tool| RuleCall::new(tool, &none);
+    assert_eq!(rules.decide(&call("search")).decision(), Allow);
+    assert_eq!(rules.decide(&call("search").server("evil")).decision(), Ask);
+    assert_eq!(rules.decide(&call("get_page").server("docs")).decision(), Allow);
+    assert_eq!(rules.decide(&call("get_page").server("docs2")).decision(), Ask);
+    // A tool whose name looks like a server's and a tool's is none.
+    assert_eq!(rules.decide(&call("docs/get_page")).decision(), Ask);
+    assert_eq!(rules.decide(&call("Drop_Table").server("db")).decision(), Deny);
+}
+
+#[test]
+fn a_path_is_inside_both_as_written_and_as_resolved() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("project");
+    std::fs::create_dir_all(root.join("src")).unwrap();
+    std::fs::write(folder.path().join("secret"), "x").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(folder.path(), root.join("src/out")).unwrap();
+    let text = "version = 1\n[[rule]]\nid = 'look'\nallow = 'read_file'\nwhere.path = 'within:.'";
+    let rules = Rules::builder().root(&root).text("mine.toml", text).load().unwrap();
+    let decide = |path: &str| decide(&rules, "read_file", json!({"path": path}));
+    assert_eq!(decide("src/lib.rs"), Allow);
+    assert_eq!(decide("src/../src/lib.rs"), Allow);
+    assert_eq!(decide("../secret"), Ask);
+    assert_eq!(decide(folder.path().join("secret").to_str().unwrap()), Ask);
+    #[cfg(unix)]
+    assert_eq!(decide("src/out/secret"), Ask);
+}
+
+#[test]
+fn a_host_is_the_one_that_a_browser_would_connect_to() {
+    let rules = rules(
+        r#"
+version = 1
+[[rule]]
+id = "fetch"
+allow = "fetch"
+where.url.host = ["example.com", "*.docs.rs"]
+[[rule]]
+id = "metadata"
+deny = "fetch"
+where.url.host = "169.254.169.254"
+reason = "no"
+"#,
+    );
+    let decide = |url: &str| decide(&rules, "fetch", json!({"url": url}));
+    assert_eq!(decide("https://example.com/a?b"), Allow);
+    assert_eq!(decide("https://EXAMPLE.com./a"), Allow);
+    assert_eq!(decide("https://a.docs.rs"), Allow);
+    for url in [
+        "https://example.com@evil.com/",
+        "https://evil.com/#example.com",
+        "https://example.com.evil.com",
+        "https://docs.rs",
+        "https://evildocs.rs",
+        "https://example.com:8443/",
+        "https://user@example.com/",
+        "https://example.com\\@evil.com",
+        "ftp://example.com/",
+        "example.com",
+        "",
+    ] {
+        assert_eq!(decide(url), Ask, "{url}");
+    }
+    assert_eq!(decide("http://2852039166/"), Deny, "the same address as a number");
+    assert_eq!(decide("169.254.169.254/latest"), Deny);
+}
+
+#[test]
+fn a_command_is_denied_behind_wrappers_paths_options_and_in_what_was_read_of_a_refused_text() {
+    let rules = rules(
+        r#"
+version = 1
+[[rule]]
+id = "all"
+allow = "shell"
+[[rule]]
+id = "push"
+deny = "shell"
+where.command.runs = "git push"
+reason = "push by hand"
+"#,
+    );
+    for command in [
+        "git push",
+        "ls; git push --force",
+        "timeout 9 git push",
+        "/usr/bin/git push",
+        "GIT push",
+        "git -C sub push",
+        "git --no-pager -c a=b push origin",
+        "X=1 git push",
+        "sudo git push",
+        "(git push)",
+        "echo $(git push)",
+        "git push; while true; do :; done",
+    ] {
+        assert_eq!(run(&rules, command), Deny, "{command}");
+    }
+    for command in ["git commit -m push", "git log", "echo git push"] {
+        assert_eq!(run(&rules, command), Allow, "{command}");
+    }
+    for command in ["$GIT push", "git $SUB", "while true; do git push; done"] {
+        assert_ne!(run(&rules, command), Allow, "{command}");
+    }
+}
+
+#[test]
+fn an_allowed_program_gets_no_redirection_assignment_or_other_program_with_it() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'make'\nallow = 'shell'\nwhere.command.runs = 'make check'",
+    );
+    assert_eq!(run(&rules, "make check"), Allow);
+    assert_eq!(run(&rules, "cd sub && make check -j4 2>&1"), Allow);
+    for command in [
+        "make check > ~/.bashrc",
+        "PATH=/tmp make check",
+        "./make check",
+        "MAKE check",
+        "make check; rm -rf x",
+        "make check $(rm x)",
+        "make checkall",
+        "sudo make check",
+        "make check &",
+    ] {
+        assert_eq!(run(&rules, command), Ask, "{command}");
+    }
+}
+
+#[test]
+fn any_path_sees_every_string_and_every_operand() {
+    let rules = rules(FILE);
+    for value in [
+        json!({"path": "x/.env"}),
+        json!({"files": [{"name": "a"}, {"name": "./deep/.env"}]}),
+        json!({"files": {".env": "A=1"}}),
+        json!({"path": "%2Eenv"}),
+        json!({"path": "%252Eenv"}),
+        json!({"uri": "file:///home/user/project/.env"}),
+        json!({"path": "/home/user/.ssh/id_ed25519"}),
+        json!({"path": "~/.ssh"}),
+        json!({"path": "../.ssh/config"}),
+        json!({"path": ".ENV"}),
+        json!({"path": "x\\.env"}),
+    ] {
+        assert_eq!(decide(&rules, "upload", value.clone()), Deny, "{value}");
+    }
+    for command in [
+        "cat .env",
+        "grep x --file=.env",
+        "curl -d @.env x",
+        "sort < .env",
+        "cat $HOME/.ssh/id",
+        "tar cf - ~/.aws",
+        "for f in .env; do cat $f; done",
+    ] {
+        assert_eq!(run(&rules, command), Deny, "{command}");
+    }
+    assert_eq!(run(&rules, "cat .e*"), Ask, "a pattern may become the file");
+    assert_eq!(decide(&rules, "upload", json!({"path": "env"})), Ask);
+}
+
+#[test]
+fn an_exception_carves_out_of_its_rule_only() {
+    let rules = rules(FILE);
+    assert_eq!(run(&rules, "git push --dry-run"), Ask, "no rule allows it");
+    assert!(
+        rules
+            .explain(&RuleCall::new("shell", &args(json!({"command": "git push --dry-run"}))))
+            .by()
+            .iter()
+            .all(|by| &*by.rule == "default")
+    );
+    assert_eq!(run(&rules, "git log -p"), Allow);
+    assert_eq!(run(&rules, "git log -p -- secrets"), Ask);
+}
+
+#[test]
+fn the_floor_asks_every_time_whatever_is_allowed() {
+    let rules = rules("version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n");
+    for value in [
+        json!({"path": ".git/hooks/pre-commit"}),
+        json!({"path": "sub/.GIT/config"}),
+        json!({"path": "countersign.toml"}),
+        json!({"path": ".claude/settings.json"}),
+        json!({"path": "bare/HEAD"}),
+        json!({"path": ".vscode%2Ftasks.json"}),
+        json!({"edits": [{"file": ".cursor/mcp.json"}]}),
+    ] {
+        let given = args(value.clone());
+        let ruling = rules.decide(&RuleCall::new("write_file", &given));
+        assert_eq!(ruling.decision(), Ask, "{value}");
+        assert!(ruling.is_every_time() && !ruling.is_grantable(), "{value}");
+    }
+    for command in [
+        "echo x > .git/config",
+        "git -C /tmp/x log",
+        "cd /tmp && git status",
+        "countersign asks approve 1",
+        "cp a .git/hooks/b",
+    ] {
+        let given = args(json!({"command": command}));
+        let ruling = rules.decide(&RuleCall::new("shell", &given));
+        assert!(ruling.decision() == Ask && ruling.is_every_time(), "{command}: {ruling}");
+    }
+    let elsewhere = args(json!({"command": "git status", "cwd": "/tmp/x"}));
+    assert_eq!(rules.decide(&RuleCall::new("shell", &elsewhere)).decision(), Ask);
+    assert_eq!(
+        decide(&rules, "write_file", json!({"path": "src/lib.rs", "content": "see .git/config\n"})),
+        Allow
+    );
+}
+
+#[test]
+fn a_reason_is_filled_in_inertly() {
+    let rules = rules("version = 1\n[[rule]]\nid = 'a'\ndeny = 'x'\nreason = 'to {a}, {b}, {c}'");
+    let given = args(json!({"a": "{b}", "b": "\u{202e}x\n", "c": "y".repeat(300)}));
+    let text = rules.decide(&RuleCall::new("x", &given)).to_string();
+    assert!(text.starts_with("deny: to {b}, "), "{text}");
+    assert!(
+        !text.contains('\u{202e}') && !text.contains('\n') && text.contains("100 more"),
+        "{text}"
+    );
 }

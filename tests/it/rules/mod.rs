@@ -2,6 +2,10 @@
 
 mod corpus;
 mod deciding;
+mod layering;
+mod loading;
+mod properties;
+mod tools;
 
 use countersign::decision::ToolDecision;
 use countersign::rules::{RuleCall, Rules, RulesBuilder, RulesError};

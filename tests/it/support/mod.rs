@@ -4,8 +4,10 @@ mod built;
 mod kinds;
 mod layers;
 mod logs;
-mod program;
+pub(crate) mod program;
 mod script;
+#[cfg(unix)]
+pub(crate) mod surface_contract;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The command line of `countersign hook`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -48,6 +49,14 @@ pub(crate) enum Command {
 /// How a payload on stdin is answered.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Answering {
+    /// A file of rules, any number of times; by default `rules.toml` in the user's configuration directory. Without rules
+    /// every call is asked about
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// The root of the project that paths in rules are relative to; by default the directory that the client runs the
+    /// hook in
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) root: Option<PathBuf>,
     /// The store of asks; by default that of the configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,

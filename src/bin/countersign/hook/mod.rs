@@ -5,15 +5,16 @@ pub(crate) mod cli;
 mod doctor;
 mod exit;
 mod install;
+mod rules;
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use countersign::BoxError;
 use countersign::config::{Config, Directories, StoreUrl};
 use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::Ledger;
+use countersign::{BoxError, ToolMiddlewareExt as _};
 
 use crate::Context;
 use crate::output::chain;
@@ -37,11 +38,11 @@ impl cli::Hook {
 }
 
 /// Answers the payload on stdin, and ends the process.
-pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathBuf>) -> ! {
+pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
     let start = Instant::now();
     let limit = answering.limit.unwrap_or_else(|| client.default_limit());
-    let margin =
-        (limit / 10).clamp(Duration::from_millis(500), Duration::from_secs(5)).min(limit / 4);
+    // The client's time began before this process did: a shell was started, on a machine that may be busy.
+    let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
     let until = start + limit - margin;
     let reply = decided(client, answering, config, until);
@@ -58,7 +59,7 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<PathB
 fn decided(
     client: Client,
     answering: &Answering,
-    config: Option<PathBuf>,
+    config: Option<&Path>,
     until: Instant,
 ) -> Result<HookReply, String> {
     // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
@@ -68,7 +69,7 @@ fn decided(
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
-    let config = Config::load(&directories, config.as_deref()).map_err(|error| chain(&error))?;
+    let config = Config::load(&directories, config).map_err(|error| chain(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| chain(&it))?;
     let mut hook = Hook::new(client)
@@ -76,6 +77,13 @@ fn decided(
         .with_explicit_allow(answering.allow == Allow::Grant);
     if let Some(event) = &answering.event {
         hook = hook.with_event(event);
+    }
+    let root = match &answering.root {
+        Some(root) => root.clone(),
+        None => std::env::current_dir().map_err(|error| error.to_string())?,
+    };
+    if let Some(rules) = rules::load(&answering.rules, &directories, &root)? {
+        hook = hook.layered(rules.into_layer());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;

@@ -1,0 +1,155 @@
+//! `countersign guard`: a guard in front of one MCP server.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use countersign::config::StoreUrl;
+use countersign::mcp::{Guard, Launch, McpError, Server};
+use countersign::rules::Rules;
+use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
+
+use crate::Context;
+use crate::output::{Failure, Output, chain};
+
+/// The end of `--help`.
+const AFTER: &str = "\
+In a client's configuration, put `countersign guard --name NAME --` in front of the server's command:
+  {\"mcpServers\": {\"git\": {\"command\": \"countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
+
+Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be
+accepted once: `countersign pins list`. Logs are on stderr, without arguments.
+
+Exit statuses: 0 the client has ended the connection; 1 the store, the address or the server cannot be used; 2 bad usage.";
+
+/// Put permission layers in front of an MCP server
+#[derive(Args)]
+#[command(after_help = AFTER, group = ArgGroup::new("server").required(true).args(["command", "upstream"]))]
+pub(crate) struct GuardArgs {
+    /// The name of the server, as people are shown it; by default that of the program or the host
+    #[arg(long)]
+    name: Option<String>,
+    /// A file of rules; without one, every call is asked about. Several files add up, and the strictest rule wins
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+    /// Where asks and accepted tools are; by default the store of the configuration
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// How many seconds a call is held while a person decides; less than the client's own limit
+    #[arg(long, value_name = "SECONDS", default_value_t = 45)]
+    wait: u64,
+    /// The root of the project, within which equal calls share an approval; by default the working directory
+    #[arg(long, value_name = "DIRECTORY")]
+    project: Option<PathBuf>,
+    /// The address of the inbox, for clients that can open one
+    #[arg(long, value_name = "URL")]
+    inbox: Option<String>,
+    /// Serve streamable HTTP at this address, in place of stdio. Without accounts: clients share nothing
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Allow every call, and log what would have been decided
+    #[arg(long)]
+    danger_observe: bool,
+    /// Accept every tool as the server defines it, and whatever it changes later
+    #[arg(long)]
+    danger_accept_all_tools: bool,
+    /// The URL of the server (streamable HTTP)
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// The command of the server (stdio), after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl GuardArgs {
+    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+        log();
+        let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
+        let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        let keys = context.config.seal_keys(&context.directories)?;
+        let project = match &self.project {
+            Some(project) => project.clone(),
+            None => std::env::current_dir().map_err(|error| Failure::Usage(error.to_string()))?,
+        };
+        let launch = self.launch()?;
+        let mut guard = Guard::new(self.named(), launch, ledger)
+            .principal(context.config.principal())
+            .project(project.to_string_lossy());
+        if self.name.is_some() {
+            guard = guard.identified_by_name();
+        }
+        if !self.rules.is_empty() {
+            let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
+            let rules =
+                rules.root(&project).load().map_err(|error| Failure::Usage(chain(&error)))?;
+            guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));
+        }
+        if self.danger_observe {
+            guard = guard.danger_observe();
+        }
+        if self.danger_accept_all_tools {
+            guard = guard.danger_accept_all_tools();
+        }
+        let mut server = guard.server().seal_keys(keys).wait(Duration::from_secs(self.wait));
+        if let Some(inbox) = &self.inbox {
+            server = server.inbox(inbox);
+        }
+        match self.listen {
+            Some(address) => listen(server, address).await?,
+            None => server.stdio().await.map_err(|error| failed(&error))?,
+        }
+        Ok(Output::of(0, Vec::new()))
+    }
+
+    fn launch(&self) -> Result<Launch, Failure> {
+        match (&self.upstream, self.command.split_first()) {
+            (Some(url), None) => Ok(Launch::url(url)),
+            (None, Some((program, args))) => Ok(Launch::command(program).args(args)),
+            _ => Err(Failure::Usage(
+                "give either a command after `--`, or `--upstream URL`".to_owned(),
+            )),
+        }
+    }
+
+    fn named(&self) -> String {
+        let program = || {
+            let path = self.command.first().map(PathBuf::from)?;
+            path.file_stem().map(|name| name.to_string_lossy().into_owned())
+        };
+        let host =
+            || self.upstream.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned);
+        self.name.clone().or_else(program).or_else(host).unwrap_or_else(|| "server".to_owned())
+    }
+}
+
+async fn listen(server: Server, address: SocketAddr) -> Result<(), Failure> {
+    let router = server.router().map_err(|error| failed(&error))?;
+    let problem = |error: std::io::Error| Failure::Store(format!("{address}: {error}"));
+    let listener = tokio::net::TcpListener::bind(address).await.map_err(problem)?;
+    let bound = listener.local_addr().map_err(problem)?;
+    let line = format!("countersign guard listens on http://{bound}/mcp");
+    // A closed stderr is no error.
+    let _ = writeln!(std::io::stderr(), "{line}");
+    axum::serve(listener, router).await.map_err(problem)
+}
+
+/// Writes the library's log to stderr: names and decisions, never arguments (rule S2).
+fn log() {
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::layer::SubscriberExt as _;
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    let own = Targets::new().with_target("countersign", LevelFilter::INFO);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    // Only a program that has a log already refuses another.
+    let _ = tracing_subscriber::registry().with(lines).with(own).try_init();
+}
+
+fn failed(error: &McpError) -> Failure {
+    match error {
+        McpError::Config { .. } => Failure::Usage(chain(error)),
+        other => Failure::Store(chain(other)),
+    }
+}

@@ -1,0 +1,32 @@
+//! The rules that decide about the calls of a hook.
+
+use std::path::{Path, PathBuf};
+
+use countersign::config::Directories;
+use countersign::rules::Rules;
+
+use crate::output::chain;
+
+/// The rules in these files, or else in `rules.toml` of the user's configuration directory. `None` when there are none:
+/// then every call is asked about.
+pub(super) fn load(
+    files: &[PathBuf],
+    directories: &Directories,
+    root: &Path,
+) -> Result<Option<Rules>, String> {
+    let of_user = directories.config().join("rules.toml");
+    let files = match files {
+        [] if of_user.exists() => vec![of_user],
+        [] => return Ok(None),
+        files => files.to_vec(),
+    };
+    let mut rules = Rules::builder()
+        .root(root)
+        .home(directories.home())
+        .protect(directories.config())
+        .protect(directories.state());
+    for file in files {
+        rules = rules.file(file);
+    }
+    rules.load().map(Some).map_err(|error| chain(&error))
+}

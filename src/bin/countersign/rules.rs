@@ -1,0 +1,262 @@
+//! `countersign rules`: checks, explains, examines, replays, compares and imports rules.
+
+use std::io::{BufRead as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use countersign::rules::{
+    self as library, DecisionJournal, Imported, RuleCall, Rules, RulesBuilder, RulesError,
+};
+use countersign::shell;
+use serde_json::{Map, Value, json};
+
+use crate::output::{Failure, Output};
+
+/// Exit statuses: 0 done; 1 the rules have a problem, or something widens; 2 bad usage.
+#[derive(Args)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Load rules, run the tests in them and examine them; exits 1 if there is an error or a finding
+    Check(Source),
+    /// Say why calls are allowed, asked about or denied
+    ///
+    /// Reads JSON lines of {"tool": …, "args": {…}} on stdin, with an optional "server" or "toolset". The tool `shell`
+    /// with the argument `command` is the shell.
+    Explain(Source),
+    /// Find rules that do nothing, or more than they seem to
+    Lint(Source),
+    /// Decide about the calls of a decision journal under other rules; exits 1 if anything widens
+    Replay(Replay),
+    /// Show which rules differ between two files; exits 1 if a difference may widen
+    Diff(Diff),
+    /// Print the rules of another agent's file as a file of rules
+    Import(Import),
+    /// Print the JSON Schema of files of rules
+    Schema,
+}
+
+#[derive(Args)]
+struct Source {
+    /// A file of rules; may be repeated
+    #[arg(long = "rules", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A preset that comes with the program
+    #[arg(long)]
+    preset: Option<Preset>,
+    /// The root of the workspace
+    #[arg(long, default_value = ".")]
+    root: PathBuf,
+    /// Judge paths by their text alone, and look up no file and no program
+    #[arg(long)]
+    lexical: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Preset {
+    Developer,
+    Reader,
+}
+
+#[derive(Args)]
+struct Replay {
+    /// The decision journal
+    journal: PathBuf,
+    #[command(flatten)]
+    source: Source,
+}
+
+#[derive(Args)]
+struct Diff {
+    /// The file before
+    old: PathBuf,
+    /// The file after
+    new: PathBuf,
+}
+
+#[derive(Args)]
+struct Import {
+    /// The agent whose file it is
+    agent: Agent,
+    /// The file: `settings.json` of Claude Code, or a `.rules` file of Codex
+    file: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Agent {
+    Claude,
+    Codex,
+}
+
+impl Source {
+    fn builder(&self) -> Result<RulesBuilder, Failure> {
+        let mut builder = Rules::builder().root(&self.root);
+        if self.lexical {
+            builder = builder.lexical();
+        }
+        match self.preset {
+            Some(Preset::Developer) => builder = builder.preset(shell::Preset::Developer),
+            Some(Preset::Reader) => builder = builder.preset(shell::Preset::Reader),
+            None if self.files.is_empty() => {
+                return Err(Failure::Usage("name `--rules FILE` or `--preset NAME`".into()));
+            }
+            None => {}
+        }
+        Ok(self.files.iter().fold(builder, RulesBuilder::file))
+    }
+
+    fn load(&self) -> Result<Rules, Failure> {
+        self.builder()?.load().map_err(|error| problem(&error))
+    }
+}
+
+fn problem(error: &RulesError) -> Failure {
+    Failure::Store(error.to_string())
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Store(format!("{}: {error}", path.display())))
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<Output, Failure> {
+        match &self.action {
+            Action::Check(source) => check(source),
+            Action::Explain(source) => explain(&source.load()?),
+            Action::Lint(source) => Ok(lint(&source.load()?, 0)),
+            Action::Replay(replay) => replay.run(),
+            Action::Diff(diff) => diff.run(),
+            Action::Import(import) => import.run(),
+            Action::Schema => Ok(Output::new(0, library::schema())),
+        }
+    }
+}
+
+fn check(source: &Source) -> Result<Output, Failure> {
+    match source.builder()?.load() {
+        Ok(rules) => Ok(lint(&rules, 1)),
+        Err(error) => {
+            let lines = error.problems().iter().map(|problem| {
+                json!({"kind": "error", "file": problem.file(), "line": problem.line(), "column": problem.column(), "text": problem.text()})
+            });
+            Ok(Output::of(1, lines.collect()).for_people(error.to_string()))
+        }
+    }
+}
+
+fn lint(rules: &Rules, status: u8) -> Output {
+    let found = library::lint(rules, None);
+    let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let text = if found.is_empty() { "no findings".to_owned() } else { text.join("\n") };
+    let status = if found.is_empty() { 0 } else { status };
+    Output::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text)
+}
+
+fn explain(rules: &Rules) -> Result<Output, Failure> {
+    let (mut lines, mut texts) = (Vec::new(), Vec::new());
+    for (number, line) in std::io::stdin().lock().lines().enumerate() {
+        let line = line.map_err(|error| Failure::Usage(format!("line {}: {error}", number + 1)))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let bad = |what: &str| Failure::Usage(format!("line {}: {what}", number + 1));
+        let call: Value = serde_json::from_str(&line).map_err(|error| bad(&error.to_string()))?;
+        let tool = call["tool"].as_str().ok_or_else(|| bad("`tool` has to be a text"))?;
+        let none = Map::new();
+        let args = match call.get("args") {
+            None | Some(Value::Null) => &none,
+            Some(args) => args.as_object().ok_or_else(|| bad("`args` has to be an object"))?,
+        };
+        let mut seen = RuleCall::new(tool, args);
+        if let Some(server) = call["server"].as_str() {
+            seen = seen.server(server);
+        } else if let Some(toolset) = call["toolset"].as_str() {
+            seen = seen.toolset(toolset);
+        }
+        let explanation = rules.explain(&seen);
+        texts.push(explanation.to_string());
+        lines.push(json!(explanation));
+    }
+    Ok(Output::of(0, lines).for_people(texts.join("\n")))
+}
+
+impl Replay {
+    fn run(&self) -> Result<Output, Failure> {
+        let rules = self.source.load()?;
+        let journal = DecisionJournal::at(&self.journal);
+        let (entries, unreadable) = journal
+            .entries()
+            .map_err(|error| Failure::Store(format!("{}: {error}", self.journal.display())))?;
+        let replayed = library::replay(&entries, &rules);
+        let mut text =
+            format!("{} calls, {} decided otherwise", replayed.calls, replayed.changes.len());
+        if unreadable > 0 {
+            text.push_str(&format!(", {unreadable} lines cannot be read"));
+        }
+        for change in replayed.changes.iter().take(10) {
+            let word = if change.widens() { "widens" } else { "narrows" };
+            text.push_str(&format!(
+                "\n{word}: {} {}: {}",
+                change.tool,
+                Value::Object(change.args.clone()),
+                change.because
+            ));
+        }
+        let status = u8::from(replayed.widens() || unreadable > 0);
+        Ok(Output::new(
+            status,
+            json!({"calls": replayed.calls, "unreadable": unreadable, "changes": replayed.changes}),
+        )
+        .for_people(text))
+    }
+}
+
+impl Diff {
+    fn run(&self) -> Result<Output, Failure> {
+        let found = library::difference(&text_of(&self.old)?, &text_of(&self.new)?)
+            .map_err(|error| problem(&error))?;
+        let marked = |sign: &str, text: &Option<String>| {
+            text.iter()
+                .flat_map(|text| text.lines())
+                .map(|line| format!("\n{sign} {line}"))
+                .collect::<String>()
+        };
+        let texts = found.iter().map(|it| {
+            let note = if it.may_widen { " (may widen)" } else { "" };
+            format!("{}{note}{}{}", it.rule, marked("-", &it.before), marked("+", &it.after))
+        });
+        let text = texts.collect::<Vec<_>>().join("\n\n");
+        let text = if found.is_empty() { "no difference".to_owned() } else { text };
+        let status = u8::from(found.iter().any(|it| it.may_widen));
+        Ok(Output::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text))
+    }
+}
+
+impl Import {
+    fn run(&self) -> Result<Output, Failure> {
+        let mut text = String::new();
+        std::fs::File::open(&self.file)
+            .and_then(|file| file.take(4 * 1024 * 1024).read_to_string(&mut text))
+            .map_err(|error| Failure::Store(format!("{}: {error}", self.file.display())))?;
+        let imported = match self.agent {
+            Agent::Claude => library::import_claude(&text),
+            Agent::Codex => library::import_codex(&text),
+        };
+        let imported: Imported = imported.map_err(|error| problem(&error))?;
+        let mut shown = imported.text.clone();
+        if !imported.left_out.is_empty() {
+            shown.push_str("\n# Not carried over:\n");
+        }
+        for one in &imported.left_out {
+            let dead = if one.dead { " (it has no effect there either)" } else { "" };
+            let rule: Vec<&str> = one.rule.split_whitespace().collect();
+            shown.push_str(&format!("# {}: {}{dead}\n", rule.join(" "), one.why));
+        }
+        Ok(Output::new(0, json!(imported)).for_people(shown.trim_end()))
+    }
+}

@@ -1,0 +1,245 @@
+//! The batch as a list: its entries, which one is selected, and what was seen of each.
+
+use std::collections::HashSet;
+
+use super::dialogue::askable;
+use crate::call::ToolCall;
+use crate::deferred::{DeferredToolRequests, ToolApproval, ToolApproved};
+use crate::show::{CallView, Limits};
+
+/// One entry: a call, or several equal ones.
+pub(super) struct Entry<'a> {
+    pub(super) calls: Vec<&'a ToolCall>,
+    pub(super) view: CallView,
+    /// The reasons of all layers, on one line.
+    pub(super) reasons: String,
+    /// Whether the row of the list says everything about the call, where it is not cut.
+    pub(super) is_short: bool,
+    /// Whether all of the call was on the screen (rule S4).
+    pub(super) seen: bool,
+    pub(super) opened: Opened,
+    pub(super) answer: Option<ToolApproval>,
+    /// The arguments that are being edited.
+    pub(super) draft: Option<String>,
+}
+
+/// How much of a call is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opened {
+    Short,
+    Full,
+    Unmasked,
+}
+
+impl Opened {
+    fn limits(self) -> Limits {
+        match self {
+            Self::Short => Limits::default(),
+            Self::Full => Limits::none(),
+            Self::Unmasked => Limits::unmasked(),
+        }
+    }
+}
+
+/// The calls that a bulk approval leaves out, and those that it approves.
+pub(super) struct Bulk {
+    pub(super) entries: Vec<usize>,
+    pub(super) calls: usize,
+    pub(super) unseen: usize,
+}
+
+/// The entries, and the place in them.
+pub(super) struct CallList<'a> {
+    requests: &'a DeferredToolRequests,
+    pub(super) entries: Vec<Entry<'a>>,
+    /// The index of the selected entry.
+    pub(super) at: usize,
+    /// The row of the details that is shown first.
+    pub(super) scrolled: usize,
+    /// Only entries with this text are listed.
+    pub(super) search: String,
+}
+
+impl<'a> CallList<'a> {
+    pub(super) fn new(requests: &'a DeferredToolRequests) -> Self {
+        let asked: HashSet<_> = askable(requests).map(ToolCall::id).collect();
+        let groups = requests.groups().into_iter();
+        let groups = groups.filter(|calls| calls.iter().any(|call| asked.contains(call.id())));
+        let entries = groups.filter_map(|calls| Entry::new(requests, calls)).collect();
+        Self { requests, entries, at: 0, scrolled: 0, search: String::new() }
+    }
+
+    pub(super) fn selected(&self) -> Option<&Entry<'a>> {
+        self.entries.get(self.at)
+    }
+
+    pub(super) fn selected_mut(&mut self) -> Option<&mut Entry<'a>> {
+        self.entries.get_mut(self.at)
+    }
+
+    /// The details of the selected entry, as rows that are safe to print.
+    pub(super) fn details(&self, width: usize) -> Vec<String> {
+        let Some(entry) = self.selected() else { return Vec::new() };
+        let Some(call) = entry.calls.first() else { return Vec::new() };
+        let view = CallView::of(self.requests, call.id(), entry.opened.limits());
+        let mut rows: Vec<_> = view
+            .iter()
+            .flat_map(|it| it.text(width).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        if entry.calls.len() > 1 {
+            rows.push(format!("  = {} equal calls, answered as one", entry.calls.len()));
+        }
+        rows
+    }
+
+    /// Whether all that is known of the selected call is shown, once its last row is.
+    pub(super) fn shows_all(&self) -> bool {
+        self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
+    }
+
+    /// The indices of the entries that the search leaves.
+    pub(super) fn listed(&self) -> Vec<usize> {
+        let text = self.search.to_lowercase();
+        let has = |entry: &Entry<'_>| {
+            let of = |it: &str| it.to_lowercase().contains(&text);
+            text.is_empty() || of(&entry.view.headline) || of(&entry.reasons)
+        };
+        (0..self.entries.len()).filter(|at| self.entries.get(*at).is_some_and(has)).collect()
+    }
+
+    /// Selects the entry that is so many rows away in the list.
+    pub(super) fn go(&mut self, rows: isize) {
+        let listed = self.listed();
+        let here = listed.iter().position(|at| *at == self.at).unwrap_or(0);
+        let last = listed.len().saturating_sub(1);
+        let to = here.saturating_add_signed(rows).min(last);
+        if let Some(at) = listed.get(to) {
+            self.select(*at);
+        }
+    }
+
+    /// Selects the next entry without an answer, from the selected one on.
+    pub(super) fn go_to_open(&mut self) {
+        let listed = self.listed();
+        let (before, behind): (Vec<_>, Vec<_>) = listed.into_iter().partition(|at| *at < self.at);
+        let all = behind.into_iter().chain(before).chain(0..self.entries.len());
+        let mut open = all.filter(|at| self.entries.get(*at).is_some_and(|it| it.answer.is_none()));
+        if let Some(at) = open.next() {
+            if !self.listed().contains(&at) {
+                self.search.clear();
+            }
+            self.select(at);
+        }
+    }
+
+    fn select(&mut self, at: usize) {
+        if self.at != at {
+            (self.at, self.scrolled) = (at, 0);
+        }
+    }
+
+    /// Selects a listed entry, where the selected one is not listed any more.
+    pub(super) fn keep_listed(&mut self) {
+        let listed = self.listed();
+        if !listed.contains(&self.at)
+            && let Some(first) = listed.first()
+        {
+            self.select(*first);
+        }
+    }
+
+    /// Opens the selected call: all of it, then with what is masked, then short again.
+    pub(super) fn open(&mut self) {
+        self.scrolled = 0;
+        if let Some(entry) = self.selected_mut() {
+            entry.opened = match entry.opened {
+                Opened::Short => Opened::Full,
+                Opened::Full if entry.view.masked => Opened::Unmasked,
+                Opened::Full | Opened::Unmasked => Opened::Short,
+            };
+        }
+    }
+
+    pub(super) fn answer(&mut self, at: usize, answer: &ToolApproval) {
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.answer = Some(answer.clone());
+        }
+    }
+
+    /// The entries without an answer that are listed, of which those can be approved together whose calls were seen and
+    /// are stored in full (rule S4).
+    pub(super) fn bulk(&self) -> Bulk {
+        let mut bulk = Bulk { entries: Vec::new(), calls: 0, unseen: 0 };
+        for at in self.listed() {
+            let Some(entry) = self.entries.get(at).filter(|entry| entry.answer.is_none()) else {
+                continue;
+            };
+            if entry.seen && !entry.view.cut {
+                bulk.entries.push(at);
+                bulk.calls += entry.calls.len();
+            } else {
+                bulk.unseen += entry.calls.len();
+            }
+        }
+        bulk
+    }
+
+    /// The listed entries without an answer, and the number of their calls.
+    pub(super) fn open_entries(&self) -> (Vec<usize>, usize) {
+        let open = |at: &usize| self.entries.get(*at).is_some_and(|it| it.answer.is_none());
+        let open: Vec<_> = self.listed().into_iter().filter(open).collect();
+        let calls = open.iter().filter_map(|at| self.entries.get(*at)).map(|it| it.calls.len());
+        let calls = calls.sum();
+        (open, calls)
+    }
+
+    /// How many calls are approved, denied and open.
+    pub(super) fn counts(&self) -> (usize, usize, usize) {
+        self.entries.iter().fold((0, 0, 0), |(yes, no, open), entry| {
+            let calls = entry.calls.len();
+            match &entry.answer {
+                Some(ToolApproval::Approved(_)) => (yes + calls, no, open),
+                Some(ToolApproval::Denied(_)) => (yes, no + calls, open),
+                None => (yes, no, open + calls),
+            }
+        })
+    }
+
+    /// The answers by call, once every call has one.
+    pub(super) fn answers(&self) -> Option<Vec<(&'a str, ToolApproval)>> {
+        let mut out = Vec::new();
+        for entry in &self.entries {
+            let answer = entry.answer.clone()?;
+            out.extend(entry.calls.iter().map(|call| (call.id(), answer.clone())));
+        }
+        Some(out)
+    }
+
+    /// Approves the selected entry with other arguments.
+    pub(super) fn approve_edited(&mut self, args: crate::args::Args) {
+        let at = self.at;
+        self.answer(at, &ToolApproved::with_args(args).into());
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn new(requests: &DeferredToolRequests, calls: Vec<&'a ToolCall>) -> Option<Self> {
+        let view = CallView::of(requests, calls.first()?.id(), Limits::default())?;
+        let asked = view.questions.iter().map(|it| format!("{}: {}", it.asked_by, it.reason));
+        let reasons = asked.collect::<Vec<_>>().join("; ");
+        // The text of such a call is its headline and its questions.
+        let rows = view.text(usize::MAX).lines().count();
+        let pins = view.questions.iter().any(|question| !question.pins.is_empty());
+        let is_short = rows == 1 + view.questions.len() && !view.left_out && !pins;
+        Some(Self {
+            calls,
+            view,
+            reasons,
+            is_short,
+            seen: false,
+            opened: Opened::Short,
+            answer: None,
+            draft: None,
+        })
+    }
+}

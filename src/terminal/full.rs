@@ -1,0 +1,150 @@
+//! The full screen on a real terminal: draws frames, reads keys, and gives the terminal back in every case.
+
+use std::env;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crossterm::cursor::Show;
+use crossterm::event::{Event, KeyEventKind};
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, size};
+
+use super::editor;
+use super::input::{Input, Raw, failed};
+use super::list::{AfterKey, List};
+use super::screen::Gone;
+use crate::deferred::{DeferredToolRequests, ToolApproval};
+use crate::show;
+
+/// The full screen, until this value is dropped.
+struct Full {
+    _raw: Raw,
+}
+
+impl Full {
+    fn enter() -> io::Result<Self> {
+        let full = Self { _raw: Raw::enter()? };
+        execute!(io::stderr(), EnterAlternateScreen)?;
+        Ok(full)
+    }
+}
+
+impl Drop for Full {
+    /// Runs also when the run is dropped or a panic unwinds. The raw mode ends afterwards.
+    fn drop(&mut self) {
+        // An error is ignored: the terminal may be gone.
+        let _ = execute!(io::stderr(), Show, LeaveAlternateScreen);
+    }
+}
+
+/// Asks about every call on a full screen. `None` when nothing is decided, as the person stopped or the terminal is
+/// gone.
+pub(super) fn ask<'a>(
+    requests: &'a DeferredToolRequests,
+    agent: &str,
+    arming: Duration,
+    abandoned: Arc<AtomicBool>,
+) -> io::Result<Option<Vec<(&'a str, ToolApproval)>>> {
+    let command = editor::command();
+    let mut screen = FullScreen {
+        list: List::new(requests, agent, arming, command.is_some()),
+        input: Input::new(abandoned),
+        command,
+        colored: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        full: Some(Full::enter()?),
+        size: (0, 0),
+    };
+    let ended = screen.run();
+    screen.full = None;
+    let (yes, no, open) = screen.list.batch.counts();
+    match ended {
+        Ok(()) => {
+            tell(&format!("Approved: {yes}. Denied: {no}."));
+            Ok(screen.list.batch.answers())
+        }
+        Err(gone) => {
+            let calls = yes + no + open;
+            let plural = if calls == 1 { "" } else { "s" };
+            tell(&format!(
+                "Stopped, as {}: {calls} call{plural} not decided, and not run.",
+                gone.why()
+            ));
+            Ok(None)
+        }
+    }
+}
+
+/// Writes a line below what the terminal showed before. The line stays.
+fn tell(line: &str) {
+    use io::Write as _;
+    // An error is ignored: the terminal may be gone, and the calls are decided.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+struct FullScreen<'a> {
+    list: List<'a>,
+    input: Input,
+    command: Option<String>,
+    colored: bool,
+    full: Option<Full>,
+    size: (u16, u16),
+}
+
+impl FullScreen<'_> {
+    fn run(&mut self) -> Result<(), Gone> {
+        loop {
+            self.draw().map_err(|error| failed(&error))?;
+            // The keys are drawn again once they decide.
+            let event = self.input.event(self.list.inert())?;
+            let next = match event {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => self.list.key(key)?,
+                Some(Event::Paste(text)) => {
+                    self.list.paste(&text);
+                    AfterKey::Stay
+                }
+                _ => AfterKey::Stay,
+            };
+            match next {
+                AfterKey::Stay => {}
+                AfterKey::Edit => self.edit()?,
+                AfterKey::Done => return Ok(()),
+            }
+        }
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let now = size()?;
+        // Some terminals say that they have no size.
+        let now = if now.0 == 0 || now.1 == 0 { (80, 24) } else { now };
+        if now != self.size {
+            // Everything has moved.
+            self.size = now;
+            self.list.rearm();
+        }
+        let frame = self.list.frame(usize::from(now.0), usize::from(now.1));
+        frame.draw(&mut io::stderr().lock(), now, self.colored)
+    }
+
+    /// Starts the editor, with the terminal as it was before.
+    fn edit(&mut self) -> Result<(), Gone> {
+        let Some(command) = self.command.clone() else { return Ok(()) };
+        let Some(entry) = self.list.batch.selected() else { return Ok(()) };
+        let Some(call) = entry.calls.first() else { return Ok(()) };
+        let draft = entry.draft.clone();
+        let text = draft.unwrap_or_else(|| editor::in_lines(&show::json(call.args())));
+        self.full = None;
+        let edited = editor::edit(&command, &text, &self.input)?;
+        self.full = Some(Full::enter().map_err(|error| failed(&error))?);
+        match edited {
+            Ok(text) => self.list.edited(&text),
+            Err(error) => {
+                let error = show::escape(&error.to_string());
+                self.list.message = format!("Nothing was edited: {error}.");
+                self.list.rearm();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,412 @@
+//! The batch on a full screen: what a key does, and what is shown. Without a terminal, so that tests can press keys.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::batch::{CallList, Opened};
+use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
+use super::line::{Line, Step};
+use super::screen::Gone;
+use crate::args::Args;
+use crate::deferred::{DeferredToolRequests, ToolApproval};
+use crate::show::{self, CallView, Limits};
+
+/// The batch on a full screen.
+pub(super) struct List<'a> {
+    pub(super) batch: CallList<'a>,
+    pub(super) agent: String,
+    pub(super) mode: Mode,
+    pub(super) message: String,
+    arming: Duration,
+    /// Until when keys decide nothing, as what they are about has just appeared.
+    inert_until: Instant,
+    early: usize,
+    /// Whether the last row of the details is on the screen.
+    pub(super) end_shown: bool,
+    /// The rows of the details that fit on the screen.
+    pub(super) room: usize,
+    /// The first entry of the list on the screen.
+    pub(super) top: usize,
+    /// Whether the screen is large enough.
+    pub(super) usable: bool,
+    external_editor: bool,
+}
+
+/// What the keys are about.
+pub(super) enum Mode {
+    List,
+    Help,
+    /// A line is typed.
+    Typing(Purpose, Line),
+    /// The selected call with edited arguments.
+    Edited(Args),
+}
+
+/// What a typed line is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A message for the model, with the denial.
+    Message,
+    Search,
+    /// The arguments, on one line.
+    Args,
+    /// The confirmation to approve so many calls: their number.
+    ApproveMany(usize),
+    /// The confirmation to deny so many calls.
+    DenyMany(usize),
+}
+
+/// What the caller does after a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterKey {
+    Stay,
+    /// The editor has to be started with the draft of the selected call.
+    Edit,
+    /// Every call has an answer.
+    Done,
+}
+
+impl<'a> List<'a> {
+    pub(super) fn new(
+        requests: &'a DeferredToolRequests,
+        agent: &str,
+        arming: Duration,
+        external_editor: bool,
+    ) -> Self {
+        let agent =
+            if agent.is_empty() { "The agent".to_owned() } else { show::escape_name(agent) };
+        Self {
+            batch: CallList::new(requests),
+            agent,
+            mode: Mode::List,
+            message: String::new(),
+            arming,
+            inert_until: Instant::now() + arming,
+            early: 0,
+            end_shown: false,
+            room: 0,
+            top: 0,
+            usable: false,
+            external_editor,
+        }
+    }
+
+    /// How long keys decide nothing yet; `None` once they do.
+    pub(super) fn inert(&self) -> Option<Duration> {
+        let left = self.inert_until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Makes the deciding keys inert, as what they are about has appeared or moved (rule S3).
+    pub(super) fn rearm(&mut self) {
+        self.inert_until = Instant::now() + self.arming;
+    }
+
+    /// Whether the key may decide. A key that is pressed too early is counted, and all wait again.
+    fn is_armed(&mut self, keys: usize) -> bool {
+        if self.inert().is_none() && self.usable {
+            self.early = 0;
+            return true;
+        }
+        self.early += keys;
+        self.rearm();
+        let keys = counted(self.early, "key");
+        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
+        false
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        match &mut self.mode {
+            Mode::Typing(Purpose::ApproveMany(_) | Purpose::DenyMany(_), _) => {}
+            Mode::Typing(_, line) => line.insert(text),
+            Mode::List | Mode::Help | Mode::Edited(_) => {
+                self.is_armed(text.chars().count());
+                "Pasted text decides nothing.".clone_into(&mut self.message);
+            }
+        }
+    }
+
+    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return Err(Gone::Interrupted);
+        }
+        let before = self.about();
+        let next = match &mut self.mode {
+            Mode::Typing(purpose, line) => {
+                let purpose = *purpose;
+                match line.key(key) {
+                    Step::More => AfterKey::Stay,
+                    Step::Gone(Gone::Cancelled) => self.cancelled(purpose),
+                    Step::Gone(gone) => return Err(gone),
+                    Step::Done => {
+                        let text = line.text();
+                        self.typed(purpose, &text)
+                    }
+                }
+            }
+            Mode::Help => {
+                self.mode = Mode::List;
+                AfterKey::Stay
+            }
+            _ if control && key.code == KeyCode::Char('d') => return Err(Gone::EndOfInput),
+            _ if control => AfterKey::Stay,
+            Mode::List => self.list_key(key.code),
+            Mode::Edited(_) => self.edited_key(key.code),
+        };
+        if self.about() != before {
+            self.rearm();
+        }
+        let done = matches!(self.mode, Mode::List) && self.batch.counts().2 == 0;
+        Ok(if done { AfterKey::Done } else { next })
+    }
+
+    /// What the deciding keys are about: the mode, the call, and how much of it is shown.
+    fn about(&self) -> (u8, usize, Option<Opened>) {
+        let mode = match self.mode {
+            Mode::List => 0,
+            Mode::Help => 1,
+            Mode::Typing(..) => 2,
+            Mode::Edited(_) => 3,
+        };
+        (mode, self.batch.at, self.batch.selected().map(|entry| entry.opened))
+    }
+
+    fn list_key(&mut self, key: KeyCode) -> AfterKey {
+        if self.early == 0 {
+            self.message.clear();
+        }
+        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
+        match key {
+            KeyCode::Down | KeyCode::Char('j') => self.batch.go(1),
+            KeyCode::Up | KeyCode::Char('k') => self.batch.go(-1),
+            KeyCode::Home | KeyCode::Char('g') => self.batch.go(isize::MIN),
+            KeyCode::Char('G') => self.batch.go(isize::MAX),
+            KeyCode::Tab | KeyCode::Char('n') => self.batch.go_to_open(),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(page),
+            KeyCode::PageUp => self.scroll(-page),
+            KeyCode::Right => self.scroll(1),
+            KeyCode::Left => self.scroll(-1),
+            KeyCode::End => self.scroll(isize::MAX),
+            KeyCode::Enter | KeyCode::Char('v') => self.batch.open(),
+            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
+            KeyCode::Char('/') => {
+                let line = Line::new(&self.batch.search);
+                self.mode = Mode::Typing(Purpose::Search, line);
+            }
+            KeyCode::Esc if !self.batch.search.is_empty() => self.batch.search.clear(),
+            KeyCode::Char('e') => return self.edit(),
+            KeyCode::Char('u') => {
+                if let Some(entry) = self.batch.selected_mut() {
+                    entry.answer = None;
+                }
+            }
+            KeyCode::Char(c @ ('a' | 'A' | 'd' | 'D' | 'm')) if self.is_armed(1) => self.decide(c),
+            KeyCode::Char('a' | 'A' | 'd' | 'D' | 'm') => {}
+            KeyCode::Esc => {
+                "Esc decides nothing: d denies, Ctrl-C stops the run."
+                    .clone_into(&mut self.message);
+            }
+            _ => "That is no key, and nothing was decided; ? helps.".clone_into(&mut self.message),
+        }
+        AfterKey::Stay
+    }
+
+    fn decide(&mut self, key: char) {
+        match key {
+            'a' => self.approve(),
+            'd' => self.answer(&false.into()),
+            'm' => self.mode = Mode::Typing(Purpose::Message, Line::new("")),
+            'A' => self.approve_all(),
+            _ => self.deny_all(),
+        }
+    }
+
+    pub(super) fn scroll(&mut self, rows: isize) {
+        // The frame limits it to the last row.
+        self.batch.scrolled = self.batch.scrolled.saturating_add_signed(rows);
+    }
+
+    /// Why the selected call cannot be approved yet (rule S4).
+    fn unseen(&self) -> Option<&'static str> {
+        if !self.batch.shows_all() && !self.batch.selected().is_some_and(|entry| entry.seen) {
+            return Some(
+                "Not approved: something was left out of the view of this call. v shows all of it.",
+            );
+        }
+        if self.batch.selected().is_none_or(|entry| !entry.seen) {
+            return Some(
+                "Not approved: not all of this call was on the screen. Space or End shows the rest.",
+            );
+        }
+        None
+    }
+
+    fn approve(&mut self) {
+        match self.unseen() {
+            Some(why) => why.clone_into(&mut self.message),
+            None => self.answer(&true.into()),
+        }
+    }
+
+    /// Answers the selected entry, and selects the next one without an answer.
+    fn answer(&mut self, answer: &ToolApproval) {
+        let at = self.batch.at;
+        self.batch.answer(at, answer);
+        self.batch.go_to_open();
+    }
+
+    fn approve_all(&mut self) {
+        let bulk = self.batch.bulk();
+        if bulk.calls > MANY_APPROVED {
+            self.mode = Mode::Typing(Purpose::ApproveMany(bulk.calls), Line::new(""));
+            return;
+        }
+        bulk.entries.iter().for_each(|at| self.batch.answer(*at, &true.into()));
+        self.message = format!("Approved {}.", counted(bulk.calls, "call"));
+        if bulk.unseen > 0 {
+            let unseen = counted(bulk.unseen, "call");
+            self.message += &format!(" Not approved: {unseen} of which not all was on the screen.");
+        }
+        self.batch.go_to_open();
+    }
+
+    fn deny_all(&mut self) {
+        let (entries, calls) = self.batch.open_entries();
+        if calls > MANY_DENIED {
+            self.mode = Mode::Typing(Purpose::DenyMany(calls), Line::new(""));
+            return;
+        }
+        entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+        self.message = format!("Denied {}.", counted(calls, "call"));
+        self.batch.go_to_open();
+    }
+
+    /// Begins an edit, with the draft of an earlier one.
+    fn edit(&mut self) -> AfterKey {
+        let Some(entry) = self.batch.selected_mut() else { return AfterKey::Stay };
+        let Some(call) = entry.calls.first() else { return AfterKey::Stay };
+        let line = entry.draft.clone().unwrap_or_else(|| show::json(call.args()));
+        if self.external_editor {
+            return AfterKey::Edit;
+        }
+        self.mode = Mode::Typing(Purpose::Args, Line::new(&line));
+        "Enter when done, Esc to go back. Secrets are not masked here."
+            .clone_into(&mut self.message);
+        AfterKey::Stay
+    }
+
+    /// Takes edited arguments: shows the call with them, or says what is wrong and keeps the text.
+    pub(super) fn edited(&mut self, text: &str) {
+        self.mode = Mode::List;
+        let Some(entry) = self.batch.selected_mut() else { return };
+        let unchanged = entry.calls.first().map(|call| call.args().clone());
+        entry.draft = Some(text.to_owned());
+        self.message = match object(text) {
+            Err(error) => format!("No JSON object, e goes on: {}", show::escape(&error)),
+            Ok(args) if unchanged.is_some_and(|before| before.equal(&args)) => {
+                entry.draft = None;
+                "Nothing was changed.".to_owned()
+            }
+            Ok(args) => {
+                self.mode = Mode::Edited(args);
+                self.batch.scrolled = 0;
+                String::new()
+            }
+        };
+        self.rearm();
+    }
+
+    fn edited_key(&mut self, key: KeyCode) -> AfterKey {
+        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
+        match key {
+            KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
+            KeyCode::PageUp | KeyCode::Char('k') => self.scroll(-page),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::End => self.scroll(isize::MAX),
+            KeyCode::Char('e') => return self.edit(),
+            KeyCode::Esc => {
+                self.mode = Mode::List;
+                "The edit is kept, and was not approved: e goes on with it."
+                    .clone_into(&mut self.message);
+            }
+            KeyCode::Char('a') if self.is_armed(1) => {
+                if !self.end_shown {
+                    "Not approved: not all of this call was on the screen. Space or End shows the rest."
+                        .clone_into(&mut self.message);
+                } else if let Mode::Edited(args) = std::mem::replace(&mut self.mode, Mode::List) {
+                    self.batch.approve_edited(args);
+                    self.batch.go_to_open();
+                }
+            }
+            KeyCode::Char('a') => {}
+            _ => {
+                "a approves the edited call, e edits it again, Esc goes back."
+                    .clone_into(&mut self.message);
+            }
+        }
+        AfterKey::Stay
+    }
+
+    /// The rows of the call with edited arguments, whole.
+    pub(super) fn edited_details(&self, args: &Args, width: usize) -> Vec<String> {
+        let call = self.batch.selected().and_then(|entry| entry.calls.first());
+        let edited = call.map(|call| {
+            CallView::of_call(&(*call).clone().with_args(args.clone()), Limits::none())
+        });
+        let text = edited.map(|view| view.text(width)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn cancelled(&mut self, purpose: Purpose) -> AfterKey {
+        if purpose == Purpose::Args
+            && let Mode::Typing(_, line) = &self.mode
+        {
+            let text = line.text();
+            if let Some(entry) = self.batch.selected_mut() {
+                entry.draft = Some(text);
+            }
+        }
+        if purpose == Purpose::Search {
+            self.batch.search.clear();
+        }
+        self.mode = Mode::List;
+        "Nothing was decided.".clone_into(&mut self.message);
+        AfterKey::Stay
+    }
+
+    fn typed(&mut self, purpose: Purpose, text: &str) -> AfterKey {
+        self.mode = Mode::List;
+        match purpose {
+            Purpose::Args => self.edited(text),
+            Purpose::Message => self.answer(&denied(text)),
+            Purpose::Search => {
+                text.trim().clone_into(&mut self.batch.search);
+                if self.batch.listed().is_empty() {
+                    self.batch.search.clear();
+                    "Nothing was found: all calls are listed.".clone_into(&mut self.message);
+                }
+                self.batch.keep_listed();
+            }
+            Purpose::ApproveMany(calls) if text.trim() == format!("all {calls}") => {
+                let bulk = self.batch.bulk();
+                bulk.entries.iter().for_each(|at| self.batch.answer(*at, &true.into()));
+                self.message = format!("Approved {}.", counted(bulk.calls, "call"));
+                self.batch.go_to_open();
+            }
+            Purpose::DenyMany(calls) if text.trim().eq_ignore_ascii_case("yes") => {
+                let (entries, _) = self.batch.open_entries();
+                entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+                self.message = format!("Denied {}.", counted(calls, "call"));
+                self.batch.go_to_open();
+            }
+            Purpose::ApproveMany(_) | Purpose::DenyMany(_) => {
+                "Nothing was decided.".clone_into(&mut self.message);
+            }
+        }
+        AfterKey::Stay
+    }
+}

@@ -1,0 +1,38 @@
+"""The official Python client: connects to a command, makes calls, and prints one line of JSON for each."""
+
+import asyncio
+import json
+import sys
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+import mcp_types as types
+
+
+async def main() -> None:
+    given = json.loads(sys.argv[1])
+    asked = []
+
+    async def answer(context, params):
+        asked.append(params.message)
+        if given["answer"] == "approve":
+            return types.ElicitResult(action="accept", content={"decision": "approve"})
+        return types.ElicitResult(action=given["answer"])
+
+    callback = answer if given.get("answer") else None
+    server = StdioServerParameters(command=given["command"][0], args=given["command"][1:], env=given.get("env"))
+    async with Client(server, mode=given["mode"], elicitation_callback=callback) as client:
+        tools = await client.list_tools()
+        print(json.dumps({"tools": sorted(tool.name for tool in tools.tools)}), flush=True)
+        for name, arguments in given["calls"]:
+            try:
+                result = await client.call_tool(name, arguments)
+                text = "\n".join(getattr(block, "text", "") for block in result.content)
+                line = {"text": text, "error": bool(result.is_error), "structured": result.structured_content}
+            except Exception as error:
+                line = {"raised": str(error)}
+            line["asked"] = len(asked)
+            print(json.dumps(line), flush=True)
+
+
+asyncio.run(main())

@@ -1,0 +1,6 @@
+//! MCP: servers, the guard, and the tools of servers.
+
+mod client;
+mod guarding;
+mod servers;
+mod serving;

@@ -1,0 +1,317 @@
+//! Tools that are served by MCP, and their asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::mcp::{Server, serve};
+use countersign::seal::SealKeys;
+use countersign::{Tools, ToolsExt};
+use serde_json::{Value, json};
+
+use super::client::{Client, decide_the_pending, forms, no, payments, times, told, yes};
+
+const ERAS: [&str; 2] = ["2025-06-18", "2025-11-25"];
+
+fn ledger() -> Ledger {
+    Ledger::new(MemoryStore::new())
+}
+
+fn server(tools: impl Into<Tools>, ledger: &Ledger) -> Server {
+    let keys = SealKeys::new("k", (0..32).collect::<Vec<u8>>()).unwrap();
+    serve(tools)
+        .ledger(ledger.clone())
+        .seal_keys(keys)
+        .wait(Duration::from_millis(300))
+        .principal("ann")
+}
+
+/// Asks by an input-required result, and gives the state.
+async fn asked(client: &mut Client, euros: u32) -> Value {
+    let response = client.call("pay", json!({"euros": euros})).await;
+    let result = &response["result"];
+    assert_eq!(result["resultType"], "input_required", "{response}");
+    let question = &result["inputRequests"]["countersign"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(
+        question["params"]["message"].as_str().unwrap().contains(&format!("pay(euros: {euros})")),
+        "{question}"
+    );
+    let schema = &question["params"]["requestedSchema"];
+    assert_eq!(schema["required"], json!(["decision"]));
+    assert!(schema["properties"]["decision"].get("default").is_none());
+    result["requestState"].clone()
+}
+
+#[tokio::test]
+async fn an_allowed_call_runs_in_every_revision() {
+    for era in ERAS {
+        let (tools, paid) = payments();
+        let mut client = Client::earlier(server(tools, &ledger()), era, json!({})).await;
+        let listed = client.ask("tools/list", json!({})).await;
+        assert_eq!(listed["result"]["tools"][0]["name"], "pay");
+        assert_eq!(listed["result"]["tools"][0]["inputSchema"]["type"], "object");
+        let response = client.call("pay", json!({"euros": 5})).await;
+        assert_eq!(told(&response), ("paid 5".to_owned(), false));
+        assert!(
+            response["result"].get("resultType").is_none(),
+            "an earlier client does not know it"
+        );
+        assert_eq!(times(&paid), 1);
+    }
+    let (tools, _) = payments();
+    let mut client = Client::newest(server(tools, &ledger()), json!({})).await;
+    let listed = client.ask("tools/list", json!({})).await;
+    assert_eq!(listed["result"]["resultType"], "complete");
+    let response = client.call("pay", json!({"euros": 5})).await;
+    assert_eq!(response["result"]["resultType"], "complete");
+    assert_eq!(told(&response), ("paid 5".to_owned(), false));
+}
+
+// Rule M2: "input-required results (2026-07-28)"; the state is single-use at the ledger.
+#[tokio::test]
+async fn an_input_required_result_approves_one_call_once() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let mut client = Client::newest(server(tools.approval_required(), &ledger), forms()).await;
+    let state = asked(&mut client, 5).await;
+    assert_eq!(times(&paid), 0);
+    let response = client.retry("pay", json!({"euros": 5}), &state, yes()).await;
+    assert_eq!(told(&response), ("paid 5".to_owned(), false), "{response}");
+    assert_eq!(times(&paid), 1);
+
+    // The same again, and without an answer: it was used.
+    for answer in [yes(), json!(null)] {
+        let response = client.retry("pay", json!({"euros": 5}), &state, answer).await;
+        assert!(
+            response["error"]["message"].as_str().unwrap().contains("used already"),
+            "{response}"
+        );
+    }
+    // An equal call without the state is asked about anew.
+    let second = asked(&mut client, 5).await;
+    assert_ne!(second, state);
+    assert_eq!(times(&paid), 1);
+    let executed = ledger.list(Some(AskState::Executed), 9).await.unwrap().records;
+    assert_eq!(executed[0].decision.as_ref().unwrap().by, ["ann"]);
+}
+
+#[tokio::test]
+async fn a_denial_and_a_closed_form_run_nothing() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let mut client = Client::newest(server(tools.approval_required(), &ledger), forms()).await;
+    for answer in [no(), json!({"action": "decline"})] {
+        let state = asked(&mut client, 5).await;
+        let (text, error) = told(&client.retry("pay", json!({"euros": 5}), &state, answer).await);
+        assert!(error && text.starts_with("Denied by ann"), "{text}");
+    }
+    for answer in [
+        json!({"action": "cancel"}),
+        json!({"action": "accept", "content": {}}),
+        json!({"action": "accept", "content": {"decision": true}}),
+        json!({"action": "accept", "content": {"decision": "APPROVE"}, "_meta": {"persist": "always"}}),
+        json!(null),
+    ] {
+        let state = asked(&mut client, 6).await;
+        let response = client.retry("pay", json!({"euros": 6}), &state, answer).await;
+        assert_eq!(
+            response["result"]["resultType"], "input_required",
+            "it is asked again: {response}"
+        );
+    }
+    assert_eq!(times(&paid), 0);
+}
+
+// "State cut, forged, replayed, expired, of another user" runs nothing.
+#[tokio::test]
+async fn a_state_that_is_not_this_calls_is_refused() {
+    let (tools, paid) = payments();
+    let tools = tools.approval_required();
+    let ledger = ledger();
+    let mut client = Client::newest(server(tools.clone(), &ledger), forms()).await;
+    let state = asked(&mut client, 5).await;
+    let text = state.as_str().unwrap();
+    let flipped: String = text
+        .chars()
+        .rev()
+        .enumerate()
+        .map(|(at, it)| if at == 3 { if it == 'A' { 'B' } else { 'A' } } else { it })
+        .collect();
+    let flipped: String = flipped.chars().rev().collect();
+    for bad in [&text[..text.len() - 4], "", "x", "cs1.k.e30.AAAA", &flipped] {
+        let response = client.retry("pay", json!({"euros": 5}), &json!(bad), yes()).await;
+        assert!(response["error"]["message"].as_str().is_some(), "{bad:?}: {response}");
+    }
+    // Other arguments, another person, other keys.
+    let response = client.retry("pay", json!({"euros": 500}), &state, yes()).await;
+    assert!(response["error"]["message"].as_str().unwrap().contains("another call"), "{response}");
+    let mut bob = Client::newest(server(tools.clone(), &ledger).principal("bob"), forms()).await;
+    let response = bob.retry("pay", json!({"euros": 5}), &state, yes()).await;
+    assert!(response["error"]["message"].as_str().unwrap().contains("another call"), "{response}");
+    let other = SealKeys::new("k", (1..33).collect::<Vec<u8>>()).unwrap();
+    let mut other = Client::newest(server(tools, &ledger).seal_keys(other), forms()).await;
+    assert!(other.retry("pay", json!({"euros": 5}), &state, yes()).await["error"].is_object());
+    assert_eq!(times(&paid), 0);
+    // The right one still counts, once.
+    assert!(!told(&client.retry("pay", json!({"euros": 5}), &state, yes()).await).1);
+    assert_eq!(times(&paid), 1);
+}
+
+// "also over two servers on one store".
+#[tokio::test]
+async fn two_servers_over_one_store_run_one_approval_once() {
+    let (tools, paid) = payments();
+    let tools = tools.approval_required();
+    let ledger = ledger();
+    let mut first = Client::newest(server(tools.clone(), &ledger), forms()).await;
+    let mut second = Client::newest(server(tools, &ledger), forms()).await;
+    let state = asked(&mut first, 5).await;
+    assert_eq!(told(&second.retry("pay", json!({"euros": 5}), &state, yes()).await).0, "paid 5");
+    assert!(first.retry("pay", json!({"euros": 5}), &state, yes()).await["error"].is_object());
+    // Both at the same moment.
+    let state = asked(&mut first, 7).await;
+    let (one, other) = tokio::join!(
+        first.retry("pay", json!({"euros": 7}), &state, yes()),
+        second.retry("pay", json!({"euros": 7}), &state, yes())
+    );
+    let ran = [&one, &other].into_iter().filter(|it| told(it).0 == "paid 7").count();
+    assert_eq!((ran, times(&paid)), (1, 2), "{one} {other}");
+}
+
+#[tokio::test]
+async fn an_earlier_client_is_asked_by_elicitation() {
+    for era in ERAS {
+        let (tools, paid) = payments();
+        let ledger = ledger();
+        let mut client =
+            Client::earlier(server(tools.approval_required(), &ledger), era, forms()).await;
+        client.person = Some(yes());
+        assert_eq!(told(&client.call("pay", json!({"euros": 5})).await).0, "paid 5");
+        assert!(client.asked[0]["message"].as_str().unwrap().contains("pay(euros: 5)"));
+        client.person = Some(json!({"action": "decline"}));
+        assert!(
+            told(&client.call("pay", json!({"euros": 5})).await).0.starts_with("Denied by ann")
+        );
+        client.person = Some(json!({"action": "cancel"}));
+        let (text, error) = told(&client.call("pay", json!({"euros": 5})).await);
+        assert!(error && text.contains("waits for an approval"), "{text}");
+        assert_eq!(times(&paid), 1);
+    }
+}
+
+// Rule M2: "an in-band result … says that the call waits under ask ID and to call again".
+#[tokio::test]
+async fn a_client_that_cannot_ask_is_told_the_ask_and_finds_the_decision() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let mut client =
+        Client::earlier(server(tools.approval_required(), &ledger), "2025-06-18", json!({})).await;
+    let response = client.call("pay", json!({"euros": 5})).await;
+    let (text, error) = told(&response);
+    let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+    assert!(error && text.contains(pending[0].ask.id()), "{text}");
+    assert!(
+        response["result"].get("structuredContent").is_none()
+            && !text.contains("http")
+            && !text.contains("cs1.")
+    );
+    // An equal call joins the ask; other arguments are another one.
+    client.call("pay", json!({"euros": 5})).await;
+    assert_eq!(ledger.list(None, 9).await.unwrap().records.len(), 1);
+
+    decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
+    assert!(told(&client.call("pay", json!({"euros": 50})).await).1);
+    assert_eq!(times(&paid), 0);
+    // The client has died, and another one makes the call.
+    let mut client =
+        Client::earlier(server(payments_again(&paid), &ledger), "2025-11-25", json!({})).await;
+    assert_eq!(told(&client.call("pay", json!({"euros": 5})).await).0, "paid 5");
+    // "Two identical calls after one approval: one runs, the other asks anew."
+    assert!(
+        told(&client.call("pay", json!({"euros": 5})).await).0.contains("waits for an approval")
+    );
+    assert_eq!(times(&paid), 1);
+}
+
+/// The same tools in another process.
+fn payments_again(paid: &Arc<std::sync::atomic::AtomicU32>) -> Tools {
+    let paid = Arc::clone(paid);
+    let tools = super::client::payments_counting(paid);
+    tools.approval_required()
+}
+
+#[tokio::test]
+async fn an_answer_at_the_inbox_reaches_a_call_that_is_held() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let server = server(tools.approval_required(), &ledger).wait(Duration::from_secs(15));
+    let mut client = Client::earlier(server, "2025-11-25", json!({})).await;
+    let id = client.begin("tools/call", json!({"name": "pay", "arguments": {"euros": 5}})).await;
+    while ledger.list(Some(AskState::Pending), 1).await.unwrap().records.is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    decide_the_pending(&ledger, "bob", Answer::Deny { message: "too much".into() }).await;
+    let (text, error) = told(&client.response(id).await);
+    assert_eq!((text.as_str(), error, times(&paid)), ("Denied by bob: too much", true, 0));
+}
+
+// Rule D11: a NO is remembered.
+#[tokio::test]
+async fn a_call_that_was_denied_three_times_is_denied_by_itself() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let mut client =
+        Client::earlier(server(tools.approval_required(), &ledger), "2025-11-25", forms()).await;
+    client.person = Some(no());
+    for _ in 0..3 {
+        client.call("pay", json!({"euros": 5})).await;
+    }
+    client.person = Some(yes());
+    let (text, _) = told(&client.call("pay", json!({"euros": 5})).await);
+    assert!(text.contains("denied 3 times"), "{text}");
+    assert_eq!((client.asked.len(), times(&paid)), (3, 0));
+}
+
+// "An elicited answer counts as the requester's: it never satisfies not-the-requester."
+#[tokio::test]
+async fn the_requester_cannot_approve_by_a_form_what_another_has_to() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let quorum = countersign::ledger::Quorum { approvals: 1, not_the_requester: true };
+    let server =
+        server(tools.approval_required(), &ledger).asks(move |ask| ask.with_quorum(quorum));
+    let mut client = Client::earlier(server, "2025-11-25", forms()).await;
+    client.person = Some(yes());
+    assert!(
+        told(&client.call("pay", json!({"euros": 5})).await).0.contains("waits for an approval")
+    );
+    assert_eq!((client.asked.len(), times(&paid)), (0, 0));
+    decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
+    assert_eq!(told(&client.call("pay", json!({"euros": 5})).await).0, "paid 5");
+}
+
+#[tokio::test]
+async fn nothing_is_answered_that_is_not_declared() {
+    let (tools, _) = payments();
+    let mut client = Client::earlier(server(tools, &ledger()), "2025-11-25", json!({})).await;
+    for (method, params) in [
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({"name": "x"})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({"uri": "file:///etc/passwd"})),
+        ("resources/subscribe", json!({"uri": "x"})),
+        ("logging/setLevel", json!({"level": "debug"})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
+        ),
+        ("tasks/get", json!({"taskId": "x"})),
+        ("x/y", json!({})),
+    ] {
+        let response = client.ask(method, params).await;
+        assert_eq!(response["error"]["code"], -32601, "{method}: {response}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Rules as a layer: questions, what they are bound to, and counted calls (rules R6 and R7).
+
+use countersign::deferred::metadata;
+use countersign::rules::Rules;
+use countersign::{
+    FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, schemars, tool_fn,
+};
+use serde_json::{Value, json};
+
+use super::rules;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Refund {
+    #[allow(dead_code, reason = "only the rules read it")]
+    amount: u64,
+}
+
+async fn refund(_: Refund) -> Result<String, ToolError> {
+    Ok("done".into())
+}
+
+fn turn(rules: &Rules) -> Turn {
+    let tools = FunctionToolset::new().tool(tool_fn("refund", "Refunds", refund));
+    Turn::new(tools.layered(rules.clone().into_layer()))
+}
+
+fn call(id: &str, amount: Value) -> ToolCall {
+    ToolCall::new(id, "refund", json!({"amount": amount}))
+}
+
+const FILE: &str = "version = 1\n[[rule]]\nid = 'small'\nallow = 'refund'\nwhere.amount = '<= 50'\n[[rule]]\nid = 'large'\nask = 'refund'\nwhere.amount = '> 50'\nreason = 'refunds {amount}'\n";
+
+#[tokio::test]
+async fn a_question_has_the_rules_id_as_its_key_and_an_edited_rule_asks_again() {
+    let first = rules(FILE);
+    let report = turn(&first).run(vec![call("1", json!(10)), call("2", json!(60))]).await.unwrap();
+    assert!(report.calls()[0].outcome().is_returned());
+    let suspended = report.into_suspended().unwrap();
+    let question = suspended.requests().questions("2")[0].clone();
+    assert_eq!(
+        (question.layer(), question.key(), question.reason()),
+        ("rules", "large", "refunds 60")
+    );
+    assert_eq!(question.metadata()[metadata::GRANTABLE], true);
+    assert_eq!(question.metadata()[metadata::RULE]["line"], 6);
+
+    let answers = suspended.requests().answer().approve("2").build().unwrap();
+    let edited = rules(&FILE.replace("'> 50'", "'> 55'"));
+    let report = turn(&edited).resume(suspended.clone(), answers.clone()).await.unwrap();
+    assert!(report.calls().last().unwrap().outcome().is_deferred());
+    let reworded = rules(
+        &FILE
+            .replace("refunds {amount}", "pays back {amount}")
+            .replace("version = 1", "# new\nversion = 1"),
+    );
+    let report = turn(&reworded).resume(suspended, answers).await.unwrap();
+    assert!(
+        report.calls().last().unwrap().outcome().is_returned(),
+        "a comment and a reason ask nobody again"
+    );
+}
+
+#[tokio::test]
+async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'few'\nallow = 'refund'\nat_most = { calls = 2, within = '1h', else = 'deny' }",
+    );
+    let turn = turn(&rules);
+    // Explaining and deciding charge nothing.
+    let given = super::args(json!({"amount": 1}));
+    for _ in 0..5 {
+        let _ = rules.explain(&countersign::rules::RuleCall::new("refund", &given));
+    }
+    let calls = (0..3).map(|number| call(&number.to_string(), json!(1))).collect();
+    let report = turn.run(calls).await.unwrap();
+    let ran = report.calls().iter().filter(|call| call.outcome().is_returned()).count();
+    assert_eq!(ran, 2);
+    assert_eq!(
+        report
+            .calls()
+            .iter()
+            .filter(|call| matches!(call.outcome(), countersign::Outcome::Denied(_)))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_call_that_was_counted_is_not_counted_again() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'one'\nallow = 'x'\nat_most = { calls = 1, within = '1h' }",
+    );
+    let none = serde_json::Map::new();
+    let call = countersign::rules::RuleCall::new("x", &none);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let decide = |principal: &str, id: &str| {
+        runtime.block_on(rules.decide_and_count(&call, principal, id, false)).decision()
+    };
+    use countersign::decision::ToolDecision::{Allow, Ask};
+    assert_eq!(
+        (decide("ann", "1"), decide("ann", "1"), decide("ann", "2"), decide("bob", "3")),
+        (Allow, Allow, Ask, Allow)
+    );
+}

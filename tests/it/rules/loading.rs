@@ -1,0 +1,199 @@
+//! A file loads as a whole or not at all (rules R1 and R3), and no reload widens by itself.
+
+use std::fs;
+
+use countersign::decision::ToolDecision::{Allow, Ask, Deny};
+use countersign::rules::{
+    ProjectApprovals, RuleCall, Rules, difference, find_project_file, schema,
+};
+use serde_json::json;
+
+use super::{args, decide, refused};
+
+fn rule(text: &str) -> String {
+    format!("version = 1\n[[rule]]\nid = \"a\"\n{text}\n")
+}
+
+#[test]
+fn every_problem_is_told_with_its_line_and_column() {
+    for (text, wanted) in [
+        (String::new(), "mine.toml:1:1: a file of rules begins with `version = 1`"),
+        ("version = 2".into(), "mine.toml:1:11: this program reads version 1"),
+        (
+            "version = 1\nrules = 1".into(),
+            "mine.toml:2:1: a file of rules has no `rules`: is `rule` meant?",
+        ),
+        ("version = 1\n[[rule]\n".into(), "mine.toml:2:"),
+        (rule("alow = 'x'"), "mine.toml:4:1: a rule has no `alow`: is `allow` meant?"),
+        (rule("allow = 'x'\nallow = 'y'"), "mine.toml:5:1"),
+        (rule("allow = 'x'\ndeny = 'y'"), "make it two rules"),
+        (rule("allow = []"), "empty list"),
+        (rule("allow = 'Bash(ls)'"), "conditions on arguments belong into `where`"),
+        (rule("allow = 'mcp:docs'"), "write `mcp:docs/*`"),
+        (rule("allow = 'x'\nwhere.command.run = 'ls'"), ""),
+        (rule("allow = 'x'\nwhere.command = 'ls *'"), "use `runs` or `is`"),
+        (rule("allow = 'x'\nwhere.command.runs = 'sudo'"), "`sudo` runs whatever"),
+        (rule("allow = 'x'\nwhere.command.is = 'safe'"), "`safe` is no class"),
+        (rule("allow = 'x'\nwhere.url.host = '*example.com'"), "is no host"),
+        (rule("allow = 'x'\nwhere.a.above = 'b'"), "needs a number"),
+        (rule("deny = 'x'\nevery_time = true"), "only a rule with `ask`"),
+        (rule("allow = 'x'\nat_most = { calls = 1 }"), "needs `calls` and `within`"),
+        (rule("ask = 'x'\nat_most = { calls = 1, within = '1h', else = 'ask' }"), "stricter"),
+        (rule("allow = 'x'\nwhere.a = nan"), "compared with"),
+        (rule("allow = 'x'\n[[rule]]\nid = 'a'\nallow = 'y'"), "has the id `a`, too"),
+        (rule("allow = 'x'\n[test]\nallow = ['y']"), "wants allow, and the rules decide: ask"),
+        ("version = 1\ndefault = 'allow'".into(), "danger_default_allow"),
+    ] {
+        if wanted.is_empty() {
+            // `run` is no test, and so the name of a field inside of the field.
+            continue;
+        }
+        let error = refused(&text).to_string();
+        assert!(error.contains(wanted), "{text}\n{error}");
+        assert!(error.starts_with("mine.toml:"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_rules_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("latin"), b"version = 1\n# caf\xe9\n").unwrap();
+    fs::write(at("truncated"), "version = 1\n[[rule]]\nid = \"a").unwrap();
+    let huge = fs::File::create(at("huge")).unwrap();
+    huge.set_len(100 * 1024 * 1024).unwrap();
+    for (path, wanted) in [
+        (folder.path().to_owned(), "is not a regular file"),
+        (at("nothing"), "cannot be read"),
+        (at("latin"), "latin:2:6: is not UTF-8"),
+        (at("truncated"), "truncated:3:"),
+        (at("huge"), "is larger than"),
+    ] {
+        let error = Rules::load([&path]).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        assert!(
+            Rules::load([at("device")]).unwrap_err().to_string().contains("is not a regular file")
+        );
+    }
+    // One bad file, and the good one beside it is not in force either.
+    fs::write(at("good"), rule("allow = 'x'")).unwrap();
+    assert!(Rules::load([at("good"), at("truncated")]).is_err());
+}
+
+#[test]
+fn a_reload_narrows_at_once_and_widens_when_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let write = |text: &str| fs::write(&file, rule(text)).unwrap();
+    write("ask = 'x'");
+    let rules = Rules::builder().root(folder.path()).file(&file).load().unwrap();
+    let x = || decide(&rules, "x", json!({}));
+
+    write("# a comment\nask = 'x'");
+    assert!(!rules.reload().unwrap().changed);
+    write("allow = 'x'");
+    let reload = rules.reload().unwrap();
+    assert!(reload.changed && reload.needs_accepting);
+    assert_eq!(x(), Ask);
+    write("deny = 'x'\nreason = 'no'");
+    let denying = rules.reload().unwrap();
+    assert_eq!(x(), Deny);
+    assert!(!rules.accept(&reload.digest), "those are not the latest rules");
+    write("allow = 'x'");
+    rules.reload().unwrap();
+    assert_eq!(x(), Deny, "the denial was not taken back by a person");
+    assert!(rules.accept(&reload.digest));
+    assert_eq!(x(), Allow);
+    assert!(!rules.accept(&denying.digest));
+
+    write("allow = ");
+    assert!(rules.reload().is_err());
+    assert_eq!(x(), Allow, "the last good rules");
+    let given = args(json!({}));
+    let asked = rules.decide(&RuleCall::new("other", &given));
+    assert!(rules.problem().is_some() && asked.decision() == Ask);
+    fs::remove_file(&file).unwrap();
+    assert!(rules.reload().is_err() && x() == Allow);
+}
+
+#[test]
+fn a_projects_file_widens_only_in_the_form_that_was_approved() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("project");
+    fs::create_dir_all(&root).unwrap();
+    let file = root.join("countersign.toml");
+    let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'x'\n[[rule]]\nid = 'b'\ndeny = 'y'\nreason = 'no'\n[test]\nallow = 'x'";
+    fs::write(&file, text).unwrap();
+    let approvals = ProjectApprovals::at(folder.path().join("state/projects.json"));
+    let load = || {
+        let mine = "version = 1\n[[rule]]\nid = 'y'\nallow = 'y'";
+        Rules::builder()
+            .root(&root)
+            .text("mine.toml", mine)
+            .project(&file, approvals.clone())
+            .load()
+    };
+    let decide = |tool: &str| decide(&load().unwrap(), tool, json!({}));
+
+    assert_eq!((decide("x"), decide("y")), (Ask, Deny), "it narrows at once");
+    approvals.approve(&root, text, "ann").unwrap();
+    assert_eq!((decide("x"), decide("y")), (Allow, Deny));
+    assert_eq!(approvals.approved(&root).unwrap().unwrap().by, "ann");
+
+    fs::write(&file, format!("{text}\n")).unwrap();
+    assert_eq!((decide("x"), decide("y")), (Ask, Deny), "one byte more");
+    approvals.approve(&root, &format!("{text}\n"), "ann").unwrap();
+    fs::write(&file, text).unwrap();
+    assert_eq!(decide("x"), Ask, "only the newest approval counts");
+    let elsewhere = approvals.clone().host("another machine");
+    assert!(elsewhere.approved(&root).unwrap().is_none());
+
+    for key in ["danger_default_allow = true", "read_only_tools = 'x'", "store = 'x'"] {
+        fs::write(&file, format!("version = 1\n{key}\n")).unwrap();
+        assert!(load().is_err(), "{key}");
+    }
+}
+
+#[test]
+fn the_search_for_a_projects_file_stops_at_the_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = folder.path().join("repository");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    fs::create_dir_all(repository.join("src")).unwrap();
+    fs::write(folder.path().join("countersign.toml"), "version = 1").unwrap();
+    assert_eq!(find_project_file(&repository.join("src")), None);
+    fs::write(repository.join("countersign.toml"), "version = 1").unwrap();
+    let found = find_project_file(&repository.join("src")).unwrap();
+    assert_eq!(found, repository.canonicalize().unwrap().join("countersign.toml"));
+}
+
+#[test]
+fn a_difference_is_told_rule_by_rule() {
+    let old = "version = 1\n[[rule]]\nid = 'a'\nask = 'x'\n[[rule]]\nid = 'b'\nallow = 'y'\n";
+    let new = "version = 1\n# moved\n[[rule]]\nid = 'b'\nallow = 'y'\n[[rule]]\nid = 'a'\nask = ['x', 'z']\n";
+    let found = difference(old, new).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].rule.as_str(), found[0].after.as_deref()),
+        ("a", Some("[[rule]]\nid = 'a'\nask = ['x', 'z']"))
+    );
+    assert!(difference(old, old).unwrap().is_empty());
+}
+
+#[test]
+fn the_committed_schema_is_the_one_that_files_are_read_with() {
+    let path = format!("{}/docs/rules.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let current = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &current).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        current,
+        "write it again with UPDATE=1"
+    );
+}

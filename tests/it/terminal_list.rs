@@ -1,0 +1,210 @@
+//! The full screen of the terminal handler, in a real pseudo-terminal whose screen is read by an emulator. The scenarios
+//! are those of every surface (`support::surface_contract`).
+#![cfg(unix)]
+
+use std::num::NonZero;
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking::Command;
+use serde_json::json;
+
+use crate::support::surface_contract;
+use crate::terminal::{SCREEN, Session, arguments};
+
+const CONTRACT: [(&str, &str); 10] = [
+    ("arming", "keys_from_before_the_screen_decide_nothing"),
+    ("shifting", "a_key_held_down_decides_one_call_at_most"),
+    ("elision", "a_call_with_text_left_out_is_opened_first"),
+    ("edits", "an_edit_is_shown_and_approved_as_edited"),
+    ("drafts", "an_edit_that_is_no_json_is_kept"),
+    ("floods", "every_call_of_many_is_reached_and_equal_ones_are_one"),
+    ("bulk", "all_are_approved_by_their_number_once_they_were_seen"),
+    ("stop", "ctrl_c_on_the_full_screen_stops_the_run"),
+    ("hostile text", "hostile_text_is_shown_escaped_on_the_full_screen"),
+    ("previews", "a_change_is_shown_in_color_on_the_full_screen"),
+];
+
+#[test]
+fn the_terminal_keeps_the_contract_of_surfaces() {
+    surface_contract::holds("the terminal", include_str!("terminal_list.rs"), &CONTRACT);
+}
+
+fn size(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).unwrap()
+}
+
+/// Longer than the time for which keys decide nothing.
+fn armed() {
+    std::thread::sleep(Duration::from_millis(900));
+}
+
+fn start(case: &str, set: &[(&str, &str)]) -> Session {
+    let mut program = Command::new(std::env::current_exe().unwrap()).args(arguments());
+    program = program.env("COUNTERSIGN_TEST_CASE", case).env_remove("NO_COLOR");
+    program = program.env_remove("VISUAL").env_remove("EDITOR").env("TERM", "xterm-256color");
+    for (name, value) in set {
+        program = program.env(name, value);
+    }
+    Session::on_full_screen(program)
+}
+
+impl Session {
+    fn screen(&self) -> vt100::Parser {
+        let mut parser = vt100::Parser::new(size(40), size(100), 0);
+        parser.process(self.shown().as_bytes());
+        parser
+    }
+
+    fn text(&self) -> String {
+        self.screen().screen().contents()
+    }
+
+    /// Waits until the screen has this text.
+    fn shows(&self, text: &str) -> &Self {
+        let start = Instant::now();
+        while !self.text().contains(text) {
+            assert!(start.elapsed() < SCREEN, "`{text}` is not on the screen:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+
+    /// Presses keys once they decide.
+    fn press(&self, keys: &str) -> &Self {
+        armed();
+        self.send(keys)
+    }
+}
+
+/// S3: "Keys and clicks from before do not count."
+#[test]
+fn keys_from_before_the_screen_decide_nothing() {
+    let session = start("", &[]);
+    session.send("aaaAAA").shows("1 of 2").shows("0 approved, 0 denied");
+    session.press("a").shows("1 approved").press("d");
+    let result = session.result();
+    assert_eq!(result["ran"], json!([{"path": "a\u{202e}.log"}]), "{result}");
+}
+
+#[test]
+fn a_key_held_down_decides_one_call_at_most() {
+    let session = start("many", &[]);
+    session.shows("1 of 51");
+    armed();
+    for _ in 0..40 {
+        session.send("a");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    session.shows("1 approved, 0 denied, 59 open").shows("Ignored").send("\u{3}");
+    assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
+}
+
+/// S4: "Text that was left out of the view has to be opened before the call can be approved".
+#[test]
+fn a_call_with_text_left_out_is_opened_first() {
+    let session = start("long", &[]);
+    session.shows("1 of 2").press("a").shows("v shows all of it");
+    session.send("j").shows("2 of 2").press("A").shows("Not approved: 1 call").shows("1 approved");
+    session.send("v").shows("more rows below").press("a").shows("not all of this call was on");
+    session.send("\u{1b}[F").shows("The end of this call").press("a");
+    assert_eq!(session.result(), json!(["c1", "c2"]));
+}
+
+/// S5: "While an edit is open the only approval is of the edited arguments."
+#[test]
+fn an_edit_is_shown_and_approved_as_edited() {
+    let editor = "sed -i s/a.u202e/edited/";
+    let session = start("", &[("EDITOR", editor)]);
+    session.shows("1 of 2").send("e").shows("a approve as edited").shows("edited.log");
+    session.press("a").shows("1 approved").press("d");
+    let result = session.result();
+    assert_eq!(result["ran"], json!([{"path": "edited.log"}]), "{result}");
+}
+
+/// S5: "Drafts survive": what was typed is there again, and approves nothing.
+#[test]
+fn an_edit_that_is_no_json_is_kept() {
+    let session = start("", &[]);
+    session.shows("1 of 2").send("e").shows("args: {\"path\":\"a\\u202e.log\"}");
+    session.send("\u{15}{\"path\": \"b\"\r").shows("No JSON object");
+    session.send("e").shows("args: {\"path\": \"b\"").send("}\r").shows("a approve as edited");
+    session.send("\u{1b}").shows("The edit is kept").send("\u{3}");
+    let result = session.result();
+    assert_eq!((&result["ran"], &result["stopped"]), (&json!([]), &json!(true)));
+}
+
+/// S6: "every ask reachable", "equal calls grouped", "search".
+#[test]
+fn every_call_of_many_is_reached_and_equal_ones_are_one() {
+    let session = start("many", &[]);
+    session.shows("1 of 51").send("G").shows("51 of 51").shows("same.log").shows("10 equal calls");
+    session.send("/37.log\r").shows("1 of 1 found").press("d").shows("1 denied, 59 open");
+    session.send("\u{3}");
+    assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
+}
+
+#[test]
+fn all_are_approved_by_their_number_once_they_were_seen() {
+    let session = start("many", &[]);
+    session.shows("1 of 51").press("A").shows("of which not all was on the screen").send("\u{3}");
+    assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
+
+    let session = start("many", &[]);
+    session.shows("1 of 51");
+    for _ in 0..60 {
+        session.send("j");
+        std::thread::sleep(Duration::from_millis(15));
+    }
+    session.shows("51 of 51").press("D").shows("Type `yes` to deny").send("no\r");
+    session.shows("Nothing was decided").press("A").shows("Type `all 60` to approve");
+    session.send("all 60\r");
+    assert_eq!(session.result(), json!({"ran": 60, "stopped": false}));
+}
+
+/// S8: "Stop is not no."
+#[test]
+fn ctrl_c_on_the_full_screen_stops_the_run() {
+    let session = start("ledger", &[]);
+    session.shows("1 of 1").send("\u{3}");
+    session.until("Stopped, as Ctrl-C was pressed: 1 call not decided, and not run.", 1);
+    let shown = session.shown();
+    assert!(shown.contains("\u{1b}[?1049l"), "the screen is given back");
+    assert_eq!(
+        session.result(),
+        json!({"stopped": true, "open": 1, "text": "done", "ran": ["c1"]})
+    );
+}
+
+/// S1: "Control, bidi, zero-width and escape characters … are shown as escapes".
+#[test]
+fn hostile_text_is_shown_escaped_on_the_full_screen() {
+    let session = start("", &[]);
+    session.shows("a\\u{202e}.log");
+    assert!(!session.shown().contains('\u{202e}'));
+    session.send("\u{3}");
+    session.result();
+}
+
+/// S7: "A change is shown as a change", with colors unless `NO_COLOR` is set.
+#[test]
+fn a_change_is_shown_in_color_on_the_full_screen() {
+    for (set, colored) in [(&[][..], true), (&[("NO_COLOR", "1")][..], false)] {
+        let session = start("preview", set);
+        session.shows("|-two").shows("|+2\\u{1b}[2J").shows("shows a.txt, which is changed");
+        assert_eq!(session.shown().contains("\u{1b}[38;5;"), colored);
+        session.press("a");
+        assert_eq!(session.result(), json!(["c1"]));
+    }
+}
+
+#[test]
+fn a_resized_window_is_drawn_anew() {
+    let session = start("", &[]);
+    session.shows("1 of 2");
+    session.pty.resize(Size::new(6, 40)).unwrap();
+    session.until("Make the window larger.", 1);
+    session.press("a").pty.resize(Size::new(40, 100)).unwrap();
+    session.shows("0 approved").send("\u{3}");
+    assert_eq!(session.result()["ran"], json!([]));
+}
