@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use countersign::decision::ToolDecision;
 use countersign::handler::danger_approve_all;
 use countersign::middleware::{Chain, danger_first_decision_wins, when};
-use countersign::decision::ToolDecision;
 use countersign::testing::{ReadyProbe, ReadyProbeService, decide, decide_in, rewrites_once};
 use countersign::{
     Args, BoxError, Decision, Outcome, RunContext, ToolCall, ToolMiddleware,
@@ -261,7 +261,9 @@ fn two_layers(recorder: &Recorder) -> Tools {
         _ => Decision::allow(),
     });
     let inner = decide_fn(|call: &ToolCall| match call.args()["n"].as_i64() {
-        Some(2 | 3) => Decision::ask("inner asks").with_args(call.args().clone().with("seen", true)),
+        Some(2 | 3) => {
+            Decision::ask("inner asks").with_args(call.args().clone().with("seen", true))
+        }
         Some(4) => Decision::deny("inner denies"),
         _ => Decision::allow(),
     });
