@@ -2,6 +2,15 @@
 //!
 //! A denial is never an error: it is an [`Outcome`](crate::Outcome) that the model gets. These types are for the host,
 //! the program that puts tools, layers and handlers together.
+//!
+//! ```
+//! use countersign::{DeferredToolRequests, ToolCall};
+//! use serde_json::json;
+//!
+//! let requests = DeferredToolRequests::new([ToolCall::new("c1", "delete_file", json!({}))], []);
+//! let error = requests.answer().approve("c2").build().unwrap_err();
+//! assert!(error.to_string().contains("c2"), "an error names the calls: {error}");
+//! ```
 
 mod answer;
 mod failure;

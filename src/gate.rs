@@ -1,4 +1,19 @@
 //! The gate: the only place where a call becomes executable.
+//!
+//! There is one below the layers of each toolset, and no code names it: `layered` and [`Turn`](crate::Turn) make it. A call
+//! without a record of its pass is refused, so that tools cannot be called around it.
+//!
+//! ```
+//! use countersign::{FunctionToolset, ToolCall, Tools};
+//! use serde_json::json;
+//! use tower::ServiceExt;
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let tools: Tools = FunctionToolset::new().into();
+//! let by_hand = ToolCall::new("c1", "delete_file", json!({}));
+//! assert!(tools.oneshot(by_hand).await.is_err(), "no turn has made a record for this call");
+//! # });
+//! ```
 
 use std::fmt;
 use std::future::Future;

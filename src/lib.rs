@@ -1,19 +1,46 @@
-//! `async fn(ToolCall) -> Outcome`, behind permission layers.
+//! Permission layers for the tools of LLM agents: each call is allowed, denied or asked about before it runs.
 //!
-//! Countersign puts composable [`tower::Layer`]s around the tools of an LLM agent. For each call a layer decides ALLOW,
-//! DENY or ASK, and may change the arguments. The ASKs of one model response form one batch. A handler answers the
-//! batch inline, or the batch is stored and answered hours later, in another process. **What was approved is what runs:
-//! at most once, and never silently.**
+//! Countersign puts composable [`tower::Layer`]s around tools. For each call a layer decides ALLOW, DENY or ASK, and may
+//! change the arguments. The ASKs of one model response form one batch. A handler answers the batch inline, or the batch
+//! is stored and answered hours later, in another process. **What was approved is what runs: at most once, and never
+//! silently.**
+//!
+//! # What to read
+//!
+//! **New here?** Read [start](docs::guide::start) and [deciding](docs::guide::deciding), a few minutes each: they put a
+//! layer around tools and say which calls it asks about. Then [asking and answering](docs::guide::asking), for who
+//! answers. [The guide](docs::guide) has a page for each further question: [storing and resuming](docs::guide::resuming),
+//! [several processes](docs::guide::processes), [sub-agents](docs::guide::sub_agents), [rules in a
+//! file](docs::guide::rules), [MCP](docs::guide::mcp), [surfaces](docs::guide::surfaces),
+//! [production](docs::guide::production), [tests of a policy](docs::guide::testing), and [recipes](docs::guide::recipes).
+//!
+//! **Looking for a type?** A policy is a [`ToolMiddleware`], or a closure in [`decide_fn`] or [`from_fn`]; the
+//! [`middleware`] page lists what can be built from them. Tools are a [`FunctionToolset`], or any [`Toolset`]; the
+//! [`tools`] page has the wrappers. [`Turn`] runs the calls of one response, in a loop of your own; [`Agent`] is a loop
+//! with a [`Model`]. Answers come from a [`DeferredToolHandler`] ([`handler`]), or from outside, to a [`SuspendedTurn`]
+//! or [`SuspendedRun`]. A [`Ledger`] makes all of it hold across processes and crashes.
+//!
+//! **Deciding whether to trust it?** [What is promised](docs::rules), each promise with its test, and [where to put
+//! which layer](docs::ordering).
+//!
+//! **Coming from elsewhere?** [PydanticAI](docs::pydantic), [pydantic-ai-middleware](docs::pydantic_ai_middleware), or
+//! PydanticAI's `VercelAIAdapter` (`docs::vercel_ai_adapter`, with the feature `ai-sdk`).
 //!
 //! ```text
-//!  model response ── the calls of ONE response
-//!       │  Turn: one pass per call, concurrently
+//!  model response: its calls          outcomes, in model order
+//!       │                                  ▲
+//!       ▼  Turn: one pass per call         │
+//!  [middleware]   DENY: stops here, with the reason for the model
+//!       ▼         ASK: recorded, and the call continues inward
+//!  [tower's timeout, limit, retry, …]
 //!       ▼
-//!  ToolCall ─► [middleware] ─► [tower::timeout] ─► [middleware] ─► Gate ─► Permit ─► Toolset
-//!               │ DENY: stops here                                  │ an open question: deferred, at once
-//!               │ ASK: recorded, the call continues inward          ▼
-//!               ▼                                        DeferredToolRequests ─► handler, or the caller
-//!  outcomes, in model order ◄── approved calls pass the SAME stack again ◄── DeferredToolResults
+//!  [middleware]
+//!       ▼
+//!     Gate ───── an open question: deferred, at once
+//!       ▼                │
+//!    Toolset             └─► DeferredToolRequests ─► handler, or the caller
+//!                                                          │
+//!  approved calls pass the SAME stack again ◄── DeferredToolResults
 //! ```
 //!
 //! # Example
@@ -70,16 +97,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! # Where to start
-//!
-//! - Deciding: [`ToolMiddleware`], [`decide_fn`], [`from_fn`], [`Chain`](middleware::Chain), and the [`middleware`] page.
-//! - Tools: [`FunctionToolset`], [`Toolset`], and the wrappers on the [`tools`] page.
-//! - Running: [`Turn`] around your own loop, or [`Agent`] with a [`Model`].
-//! - Answering: the [`handler`] page, [`DeferredToolRequests`], [`SuspendedRun`].
-//! - [What is promised](docs::rules), and [where to put which layer](docs::ordering).
-//! - Coming from [PydanticAI](docs::pydantic), from [pydantic-ai-middleware](docs::pydantic_ai_middleware), or from
-//!   PydanticAI's `VercelAIAdapter` (`docs::vercel_ai_adapter`, with the feature `ai-sdk`).
-//!
 //! # Features
 //!
 //! No feature changes a decision.
@@ -88,18 +105,21 @@
 //! |---|---|
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
-//! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
-//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
+//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
+//! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
+//! | `postgres` | a store for the ledger in PostgreSQL |
 //! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
-//! | `postgres` | a store for the ledger in PostgreSQL |
 //! | `sqlite` | a store for the ledger in a file that several processes share |
 //! | `terminal` | a handler that asks a person in the terminal |
-//! | `testing` | checks for layers, middleware and stores of your own |
+//! | `testing` | what a stack decides about a call; checks for layers, middleware and stores of your own |
+//!
+//! The modules of the program and of adapters (`ai_sdk`, `genai`, `hook`, `inbox`, `mcp`, `postgres`, `rules`, `sqlite`,
+//! `terminal`) use only what is public in the others.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),

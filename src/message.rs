@@ -1,4 +1,14 @@
 //! The message history of a run, in PydanticAI's JSON shape.
+//!
+//! ```
+//! use countersign::Message;
+//!
+//! let history = vec![Message::user("Clean up")];
+//! let stored = serde_json::to_string(&history)?;
+//! let read: Vec<Message> = serde_json::from_str(&stored)?;
+//! assert_eq!(read.len(), 1);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use std::fmt;
 

@@ -1,5 +1,16 @@
 //! The agent loop around [`Turn`]: send the history to the model, run the calls of its response, send it their results,
 //! until a response is the final answer or the run is suspended.
+//!
+//! ```
+//! use countersign::model::ModelResponse;
+//! use countersign::testing::ScriptedModel;
+//! use countersign::{Agent, FunctionToolset};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let agent = Agent::new(ScriptedModel::new([ModelResponse::text("Hello!")]), FunctionToolset::new());
+//! assert_eq!(agent.run("Hi").await?.text(), Some("Hello!"));
+//! # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
+//! ```
 
 mod blocking;
 mod history;

@@ -1,9 +1,22 @@
 //! AI SDK front ends: an unmodified `useChat` talks to an agent, with approvals that cannot be forged.
 //!
 //! ```text
-//!  useChat ── POST {id, messages} ─► authorize ─► Chats ─► intent: a message, answers ─► Agent
-//!     ▲                                             │ the chat, as the server stores it    │
-//!     └── text/event-stream ◄── chunks ◄────────────┴──────────────── events of the run ◄──┘
+//!  useChat ── POST {id, messages} ─► authorize ─► Chats ─► intent ─► Agent
+//!     ▲                         the chat, as stored │                │
+//!     └── text/event-stream ◄── chunks ◄────────────┴─── events ◄────┘
+//! ```
+//!
+//! ```no_run
+//! use axum::Router;
+//! use countersign::ai_sdk::{Chats, Principal, Rejection, router};
+//!
+//! # fn example(agent: countersign::Agent) -> Router {
+//! // The closure says who makes a request, by a session, a token or a header of your proxy.
+//! Router::new().nest("/chat", router(Chats::new(agent), async |parts| {
+//!     let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
+//!     user.map(Principal::new).ok_or_else(|| Rejection::unauthorized("not logged in"))
+//! }))
+//! # }
 //! ```
 //!
 //! [`Chats`] does everything but HTTP, and [`router`] adds that for axum. The pieces can be used alone: [`Chunk`] and

@@ -1,4 +1,14 @@
 //! The arguments of a call: one JSON object, parsed once, and then the same for every layer and the tool (rule T5).
+//!
+//! ```
+//! use countersign::Args;
+//! use serde_json::json;
+//!
+//! let args = Args::new().with("path", "a.log").with("force", true);
+//! assert_eq!(args.str("path"), Some("a.log"));
+//! assert_eq!(args["force"], json!(true));
+//! assert!(args["missing"].is_null());
+//! ```
 
 mod canonical;
 pub(crate) mod depth;

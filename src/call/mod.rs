@@ -1,4 +1,14 @@
 //! A tool call, the definition of its tool, and the record of the decisions about it.
+//!
+//! ```
+//! use countersign::ToolCall;
+//! use serde_json::json;
+//!
+//! let call = ToolCall::new("call_1", "delete_file", json!({"path": "a.log"}));
+//! assert_eq!((call.id(), call.name(), call.args().str("path")), ("call_1", "delete_file", Some("a.log")));
+//! // Outside of a turn the context is empty; in one it has the run, the agent, the tool and the dependencies.
+//! assert!(call.context().tool_definition().is_none());
+//! ```
 
 mod ancestor;
 mod approval;

@@ -1,4 +1,14 @@
 //! The decision of a middleware about a call: ALLOW, ASK or DENY, optionally with changed arguments.
+//!
+//! ```
+//! use countersign::Decision;
+//! use countersign::decision::ToolDecision;
+//!
+//! let ask = Decision::ask("delete a.log?").with_key("delete");
+//! let deny = Decision::deny("not on fridays");
+//! // Of several decisions the strictest wins, and the questions of both are kept.
+//! assert_eq!(ask.and(deny).decision(), ToolDecision::Deny);
+//! ```
 
 mod conversion;
 mod preview;

@@ -9,6 +9,20 @@
 //! have its shape is an error, no key may be repeated, and an approval may have no unknown key. Elsewhere an unknown
 //! key is ignored, as a newer version may write more keys. If such a key was an answer, the answer is missing, which is
 //! an error too (rule A4).
+//!
+//! ```
+//! use countersign::{DeferredToolRequests, ToolCall};
+//! use serde_json::json;
+//!
+//! let call = ToolCall::new("c1", "delete_file", json!({"path": "a.log"}));
+//! let requests = DeferredToolRequests::new([call], []);
+//! assert!(requests.answer().build().is_err(), "c1 has no answer");
+//!
+//! let answers = requests.answer().deny("c1", "keep the log").answered_by("ann").build()?;
+//! let text = serde_json::to_string(&answers)?;
+//! assert!(text.contains("keep the log"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod answers;

@@ -12,6 +12,18 @@
 //! | [`danger_approve_all`] | approves every call that is not blocked |
 //!
 //! The ready-made handlers deny [blocked](crate::DeferredToolRequests::is_blocked) calls without asking.
+//!
+//! ```
+//! use countersign::handler::{HandlerChain, handler_fn_sync};
+//! use countersign::{DeferredToolRequests, RunContext};
+//!
+//! // A rule first, and then the handler of the rest.
+//! let reads = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
+//!     requests.answer().approve_tool("read_file").leave_rest().answered_by("policy").build()
+//! });
+//! let handler = HandlerChain::new().with(reads).with(countersign::handler::DenyAll::new("not now"));
+//! # let _ = handler;
+//! ```
 
 mod chain;
 mod channel;

@@ -2,6 +2,23 @@
 //!
 //! These layers compose with any other layer over tool calls, inside and outside of it: tower's own, yours, boxed or
 //! not. The requirements of tower's layers are listed in [`ordering`](crate::docs::ordering).
+//!
+//! ```
+//! use std::time::Duration;
+//! use countersign::{Decision, FunctionToolset, ToolCall, ToolMiddlewareExt, ToolsExt, from_fn};
+//! use tower::ServiceBuilder;
+//!
+//! let policy = from_fn(async |call: ToolCall| match call.name() {
+//!     "deploy" => Decision::ask("changes production"),
+//!     _ => Decision::allow(),
+//! });
+//! let tools = FunctionToolset::new().layered(
+//!     ServiceBuilder::new()
+//!         .layer(policy.deciding_within(Duration::from_secs(1)).into_layer())
+//!         .timeout(Duration::from_secs(30)),
+//! );
+//! # let _ = tools;
+//! ```
 
 mod decide;
 mod service;

@@ -51,7 +51,7 @@ impl Verified {
     /// ```
     /// # use countersign::ledger::{Ledger, MemoryStore};
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let verified = Ledger::new(MemoryStore::new()).verify(&Default::default()).await?.unwrap();
+    /// let verified = Ledger::new(MemoryStore::new()).verify(&Default::default()).await?;
     /// assert!(verified.is_empty());
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```

@@ -12,6 +12,21 @@
 //! transactions over rows, and appends to a log in which each entry is chained to the one before it.
 //!
 //! `cargo run --example approvals --features inbox` is a service around a ledger: an inbox in the browser, an API, and workers.
+//!
+//! ```
+//! use countersign::deferred::Answer;
+//! use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let ledger = Ledger::new(MemoryStore::new());
+//! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+//! let yes = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+//! assert_eq!(yes, Decided::Won { again: false });
+//! let no = Answer::Deny { message: "keep it".to_owned() };
+//! let late = ledger.decide(ask.ask.id(), &ask.fingerprint, "bob", no).await?;
+//! assert!(matches!(late, Decided::Lost(winner) if winner.by == ["ann"]));
+//! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+//! ```
 
 mod ask;
 mod audit;

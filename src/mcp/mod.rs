@@ -9,6 +9,19 @@
 //! | [`Proposal`] | the tools of a server that a person has to accept |
 //!
 //! Servers and clients of the revisions 2026-07-28, 2025-11-25 and 2025-06-18 work together in any pair.
+//!
+//! ```no_run
+//! use countersign::mcp::{Launch, McpToolset};
+//! use countersign::{Decision, ToolCall, ToolsExt, Turn, decide_fn};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let git = McpToolset::connect("git", Launch::command("mcp-server-git")).await?;
+//! let turn = Turn::new(git.layered(decide_fn(|call: &ToolCall| match call.name() {
+//!     "git_status" => Decision::allow(),
+//!     _ => Decision::ask("changes the repository"),
+//! })));
+//! # let _ = turn; Ok(()) }
+//! ```
 
 mod asker;
 mod asks;

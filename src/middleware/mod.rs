@@ -12,6 +12,20 @@
 //! | [`ToolRateLimit`] | a limit on how often each tool is called |
 //! | `Option<M>` | an optional middleware; an explanation shows `None` as absent |
 //! | [`danger_first_decision_wins`] | the first decision ends the chain, also an ALLOW |
+//!
+//! ```
+//! use countersign::middleware::{Chain, ToolRateLimit};
+//! use countersign::{Decision, FunctionToolset, ToolCall, ToolMiddlewareExt, ToolsExt, decide_fn};
+//! use std::time::Duration;
+//!
+//! let secrets = decide_fn(|call: &ToolCall| match call.args().str("path") {
+//!     Some(".env") => Decision::deny("secrets stay"),
+//!     _ => Decision::allow(),
+//! });
+//! let policy = Chain::new().with(secrets.named("secrets")).with(ToolRateLimit::new(10, Duration::from_secs(60)));
+//! let tools = FunctionToolset::new().layered(policy.into_layer());
+//! # let _ = tools;
+//! ```
 
 mod adjusted;
 mod ancestor;

@@ -2,6 +2,20 @@
 //!
 //! [`Model`] has one method, so that any client can implement it. Requests to a model can have tower's layers around
 //! them, too: see [`ModelExt::layered`].
+//!
+//! ```
+//! use countersign::model::{ModelRequest, ModelResponse};
+//! use countersign::{BoxError, Model};
+//!
+//! struct Echo;
+//!
+//! impl Model for Echo {
+//!     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+//!         Ok(ModelResponse::text(format!("I have {} tools.", request.tools().len())))
+//!     }
+//! }
+//! # let _ = Echo;
+//! ```
 
 mod request;
 mod service;

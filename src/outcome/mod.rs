@@ -1,4 +1,13 @@
 //! The outcome of a call.
+//!
+//! ```
+//! use countersign::Outcome;
+//!
+//! let done = Outcome::returned("deleted a.log");
+//! assert!(done.is_returned());
+//! // A denial is an outcome, which the model reads, and no error.
+//! assert_eq!(Outcome::denied("keep the log").text().as_deref(), Some("keep the log"));
+//! ```
 
 mod deferral;
 mod tool_error;

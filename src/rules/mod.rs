@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use countersign::rules::{RuleCall, Rules};
-//! use countersign::ToolDecision::{Allow, Ask, Deny};
+//! use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 //! use serde_json::json;
 //!
 //! let rules = Rules::builder().text("mine.toml", r#"

@@ -2,6 +2,15 @@
 //!
 //! Needs the feature `terminal`. Keys are read through `crossterm`: a line editor that blocks on a key would keep its
 //! question on the screen when the run has been dropped and no longer needs the answer.
+//!
+//! ```
+//! use countersign::terminal::TerminalHandler;
+//! use countersign::{FunctionToolset, ToolsExt, Turn};
+//!
+//! let tools = FunctionToolset::new().approval_required();
+//! let turn = Turn::new(tools).handler(TerminalHandler::new().answered_by("ann"));
+//! # let _ = turn;
+//! ```
 
 mod batch;
 mod choice;

@@ -11,6 +11,22 @@
 //! | [`Tools::combined`] | several sets as one |
 //!
 //! Every wrapper uses the names at its own level: the names that the wrappers inside have given.
+//!
+//! ```
+//! use countersign::{FunctionToolset, RunContext, ToolError, ToolsExt, Tools, schemars, tool_fn};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct File { path: String }
+//!
+//! async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let files = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete));
+//! let tools = Tools::combined([files.approval_required().prefixed("files")]);
+//! let names: Vec<_> = tools.definitions(&RunContext::default()).await?.iter().map(|it| it.name().to_owned()).collect();
+//! assert_eq!(names, ["files_delete"]);
+//! # Ok::<(), countersign::BoxError>(()) }).unwrap();
+//! ```
 
 mod approval;
 mod combined;

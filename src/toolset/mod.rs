@@ -2,6 +2,18 @@
 //!
 //! A [`Toolset`] is reached only through its [`Gate`](crate::gate::Gate): it executes a [`Permit`], which only a gate can
 //! make.
+//!
+//! ```
+//! use countersign::{FunctionToolset, ToolError, schemars, tool_fn};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct File { path: String }
+//!
+//! async fn delete(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+//!
+//! let tools = FunctionToolset::new().id("files").tool(tool_fn("delete", "Deletes a file", delete).requires_approval());
+//! # let _ = tools;
+//! ```
 
 mod external;
 mod function;

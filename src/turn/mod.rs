@@ -1,15 +1,35 @@
 //! One model response, from calls to outcomes.
 //!
 //! ```text
-//!  calls ──► pass each through the stack, concurrently ──► settled │ deferred
-//!                                                                     │ one batch, one question to the handler
-//!            pass the approved ones again ◄── check all answers ◄─────┘
-//!                  │
-//!                  └─► a report: one outcome per call, in model order, and the pending calls as a value to store
+//!  calls ──► pass each through the stack ──► settled │ deferred
+//!                                                         │ one batch
+//!  pass the approved ones again ◄── check all answers ◄───┘
+//!        │
+//!        └─► a report: one outcome per call, in model order,
+//!            and the pending calls as a value to store
 //! ```
 //!
 //! [`Turn`] needs no agent: a loop of your own passes it the calls of a response and appends the outcomes to the
 //! history.
+//!
+//! ```
+//! use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+//! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct File { path: String }
+//!
+//! async fn delete(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+//! let report = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a.log"}))]).await?;
+//! let suspended = report.into_suspended().unwrap();
+//! let answers = suspended.requests().answer().approve("c1").build()?;
+//! let report = turn.resume(suspended, answers).await?;
+//! assert_eq!(report.calls()[0].outcome().text().as_deref(), Some("deleted a.log"));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
 
 mod admit;
 mod agent_config;

@@ -39,6 +39,13 @@ fn tells(printed: &str, texts: &[&str]) {
 }
 
 #[test]
+fn hello_runs_nothing_where_no_person_can_answer() {
+    // D4: "Nothing fails open". There is no terminal here.
+    let out = printed("hello");
+    assert!(!out.contains("deployed"), "{out}");
+}
+
+#[test]
 fn capabilities_last_as_long_and_reach_as_far_as_they_were_granted() {
     // Seed 000: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
     let out = printed("capabilities");

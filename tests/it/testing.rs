@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use countersign::decision::ToolDecision;
 use countersign::handler::danger_approve_all;
 use countersign::middleware::{Chain, danger_first_decision_wins, when};
-use countersign::testing::{ReadyProbe, ReadyProbeService, rewrites_once};
+use countersign::testing::{ReadyProbe, ReadyProbeService, decide, decide_in, rewrites_once};
 use countersign::{
     Args, BoxError, Decision, Outcome, RunContext, ToolCall, ToolMiddleware,
     ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, decide_fn, from_fn,
@@ -251,4 +252,65 @@ async fn rewrites_once_says_what_is_wrong() {
     let panics = decide_fn(|call: &ToolCall| -> Decision { panic!("{}", path(call)) });
     let text = rewrites_once(&panics, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("panicked"), "{text}");
+}
+
+/// Two layers with names of their own, around a tool that counts its runs.
+fn two_layers(recorder: &Recorder) -> Tools {
+    let outer = decide_fn(|call: &ToolCall| match call.args()["n"].as_i64() {
+        Some(1 | 3) => Decision::ask("outer asks"),
+        _ => Decision::allow(),
+    });
+    let inner = decide_fn(|call: &ToolCall| match call.args()["n"].as_i64() {
+        Some(2 | 3) => {
+            Decision::ask("inner asks").with_args(call.args().clone().with("seen", true))
+        }
+        Some(4) => Decision::deny("inner denies"),
+        _ => Decision::allow(),
+    });
+    recorder.clone().layered(inner.named("inner")).layered(outer.named("outer"))
+}
+
+#[tokio::test]
+async fn a_decision_names_the_layers_and_the_tool_never_runs() {
+    let recorder = Recorder::new(["t"]);
+    let tools = two_layers(&recorder);
+    let text = async |n: u32| decide(&tools, call("c1", "t", json!({"n": n}))).await.unwrap();
+    assert_eq!(text(0).await.to_string(), "ALLOW");
+    assert_eq!(text(1).await.to_string(), "ASK by outer: outer asks");
+    assert_eq!(text(2).await.to_string(), "ASK by inner: inner asks");
+    assert_eq!(text(2).await.args()["seen"], true);
+    assert_eq!(text(3).await.by(), ["outer", "inner"]);
+    assert_eq!(text(3).await.questions().len(), 2);
+    assert_eq!(text(4).await.to_string(), "DENY by inner: inner denies");
+    let said = text(0).await.said().iter().map(|said| said.layer.clone()).collect::<Vec<_>>();
+    assert_eq!(said, ["outer", "inner"]);
+    assert_eq!(recorder.ids(), [] as [&str; 0], "the tool ran");
+}
+
+#[tokio::test]
+async fn an_approval_that_a_tool_declares_is_an_ask_of_the_tool() {
+    let tools = Recorder::new(["t"]).approval_required();
+    let said = decide(&tools, call("c1", "t", json!({}))).await.unwrap();
+    assert_eq!((said.decision(), said.by()), (ToolDecision::Ask, vec!["approval_required"]));
+}
+
+#[tokio::test]
+async fn a_call_that_reaches_no_layer_is_an_error_and_no_allow() {
+    let tools = two_layers(&Recorder::new(["t"]));
+    let error = decide(&tools, call("c1", "no_such_tool", json!({}))).await.unwrap_err();
+    assert!(error.contains("no_such_tool"), "{error}");
+}
+
+#[tokio::test]
+async fn a_decision_is_made_with_the_dependencies_of_a_turn() {
+    struct Freeze;
+    let freeze = decide_fn(|call: &ToolCall| match call.context().deps::<Freeze>() {
+        Ok(Freeze) => Decision::deny("freeze"),
+        Err(_) => Decision::allow(),
+    });
+    let tools = Recorder::new(["t"]).layered(freeze.named("freeze"));
+    let deploy = || call("c1", "t", json!({}));
+    assert_eq!(decide(&tools, deploy()).await.unwrap().to_string(), "ALLOW");
+    let frozen = decide_in(&tools, deploy(), |turn| turn.deps(Freeze)).await.unwrap();
+    assert_eq!(frozen.to_string(), "DENY by freeze: freeze");
 }
