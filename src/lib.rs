@@ -92,6 +92,7 @@
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
+//! | `opentelemetry` | metrics, and links between the traces of an ask and of its execution |
 //! | `postgres` | a store for the ledger in PostgreSQL |
 //! | `sqlite` | a store for the ledger in a file that several processes share |
 //! | `terminal` | a handler that asks a person in the terminal |
@@ -142,6 +143,7 @@ pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod telemetry;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 #[cfg(feature = "testing")]

@@ -9,6 +9,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("error", 0),
     ("args", 1),
     ("panic", 1),
+    ("telemetry", 1),
     ("decision", 2),
     ("outcome", 3),
     ("call", 4),

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tracing::Instrument as _;
+
 use super::Agent;
 use super::history::{self, Undecided};
 use super::keeper::Keeper;
@@ -12,6 +14,7 @@ use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::{Answered, DeferredToolResults};
 use crate::error::{ErrorKind, UserError};
 use crate::message::{Message, RequestPart};
+use crate::model::TokenUsage;
 use crate::outcome::Outcome;
 use crate::turn::{
     CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError,
@@ -38,6 +41,10 @@ pub(super) struct Running<'a> {
     /// Set if the caller saves the run and holds the lease on it; otherwise the run saves itself.
     pub(super) keeper: Option<Keeper>,
     pub(super) next: Next,
+    /// The span of the run, `invoke_agent`.
+    pub(super) span: tracing::Span,
+    /// The tokens of the requests so far, in this process.
+    pub(super) tokens: TokenUsage,
 }
 
 /// The next step of a run.
@@ -81,6 +88,16 @@ impl Running<'_> {
 
     /// Runs the next step. Returns the result if it was the last one.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
+        let span = self.span.clone();
+        let stepped = self.step_in_span().instrument(span.clone()).await;
+        if stepped.is_err() {
+            span.record("error.type", "run_error");
+            span.record("otel.status_code", "ERROR");
+        }
+        stepped
+    }
+
+    async fn step_in_span(&mut self) -> Result<Option<RunResult>, RunError> {
         if self.keeper.as_ref().is_some_and(Keeper::is_lost) {
             return Err(self.stop(ErrorKind::RunGoneOn { run: self.state.run_id.clone() }));
         }

@@ -186,7 +186,7 @@ fn report(
             tracing::trace!(target: "countersign::decision", layer = %layer(), decision = "allow", changed_args = changed());
         }
         ToolDecision::Ask => {
-            tracing::debug!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
+            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
         }
         ToolDecision::Deny => {
             tracing::info!(target: "countersign::decision", layer = %layer(), decision = "deny", reason = decision.reason());

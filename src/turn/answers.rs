@@ -182,6 +182,7 @@ fn approved_pass(
         questions: pending.questions,
         metadata,
         ask,
+        asked_in: pending.asked_in,
     };
     PlannedPass { origin, approval: Some(approval), deferrals: pending.deferrals }
 }
