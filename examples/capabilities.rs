@@ -61,8 +61,7 @@ impl ToolMiddleware for Capabilities {
         let Ok(grants) = cx.deps::<Grants>() else {
             return Decision::deny("This run has no grants.");
         };
-        let needs =
-            cx.tool_definition().and_then(|tool| tool.get_metadata().get(NEEDS)?.as_array());
+        let needs = cx.tool_definition().and_then(|tool| tool.metadata().get(NEEDS)?.as_array());
         let agent = cx.agent_path();
         let missing: Vec<&str> = needs
             .into_iter()
@@ -74,8 +73,8 @@ impl ToolMiddleware for Capabilities {
             return Decision::allow();
         }
         Decision::ask(format!("needs {}", missing.join(", ")))
-            .metadata("required_capabilities", json!(needs))
-            .metadata("missing_capabilities", json!(missing))
+            .with_metadata("required_capabilities", json!(needs))
+            .with_metadata("missing_capabilities", json!(missing))
     }
 }
 

@@ -182,8 +182,10 @@ fn tools() -> Tools {
 
 fn policy(call: &ToolCall) -> Decision {
     match (call.name(), call.args().str("page")) {
-        ("read_page", Some("salaries")) => Decision::ask("reads what people earn").key("salaries"),
-        ("pay", _) => Decision::ask("spends money").key("pay"),
+        ("read_page", Some("salaries")) => {
+            Decision::ask("reads what people earn").with_key("salaries")
+        }
+        ("pay", _) => Decision::ask("spends money").with_key("pay"),
         _ => Decision::allow(),
     }
 }

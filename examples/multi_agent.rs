@@ -52,7 +52,7 @@ fn policy(call: &ToolCall) -> Decision {
         "delete_file" if path.starts_with("archive/") => {
             Decision::deny("Nothing below `archive/` is deleted, by no agent.")
         }
-        "delete_file" => Decision::ask("deletes a file").key("delete"),
+        "delete_file" => Decision::ask("deletes a file").with_key("delete"),
         _ => Decision::allow(),
     }
 }

@@ -88,8 +88,8 @@ impl Loop {
         let tools = definitions.iter().map(|tool| {
             let function = FunctionObject {
                 name: tool.name().to_owned(),
-                description: Some(tool.get_description().to_owned()),
-                parameters: Some(tool.get_parameters().clone()),
+                description: Some(tool.description().to_owned()),
+                parameters: Some(tool.parameters().clone()),
                 strict: None,
             };
             ChatCompletionTools::Function(ChatCompletionTool { function })
@@ -172,7 +172,7 @@ fn tools() -> Tools {
         }));
     stall.layered(decide_fn(|call| match call.name() {
         "get_price" => Decision::allow(),
-        _ => Decision::ask("spends money").key("buy"),
+        _ => Decision::ask("spends money").with_key("buy"),
     }))
 }
 

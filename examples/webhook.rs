@@ -245,7 +245,7 @@ fn policy(call: &ToolCall) -> Decision {
         ("count_databases", _) => Decision::allow(),
         // The name becomes part of a path, so it must not contain separators or dots.
         (_, Some(name)) if name.chars().all(char::is_alphanumeric) => {
-            Decision::ask("deletes a database for good").key("delete")
+            Decision::ask("deletes a database for good").with_key("delete")
         }
         _ => Decision::deny("That is not the name of a database."),
     }

@@ -57,7 +57,7 @@ impl<T: Toolset> Gate<T> {
     }
 
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
-        let validate = (definition.get_kind() != ToolKind::External).then(|| {
+        let validate = (definition.kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
             let validate: Validate = Arc::new(move |args: &Args| {
                 let checked = catch_unwind(AssertUnwindSafe(|| toolset.validate(&name, args)));
@@ -102,7 +102,7 @@ impl<T: Toolset> Gate<T> {
             Ok(asked) => asked,
             Err(deferral) => return Ok(Outcome::Deferred(record.defer(deferral))),
         };
-        if record.definition().get_kind() == ToolKind::External {
+        if record.definition().kind() == ToolKind::External {
             let deferral =
                 Deferral::external(crate::outcome::DeferralKind::External, serde_json::Map::new());
             return Ok(Outcome::Deferred(record.defer(deferral)));

@@ -162,7 +162,7 @@ pub use agent::{
 pub use args::{Args, ArgsError, IntoArgs};
 pub use call::{
     AskHistory, DeniedBefore, Execution, Extensions, Parts, Phase, RunContext, Said, ToolCall,
-    ToolDefinition, ToolKind, Usage, UsageLimits,
+    ToolDefinition, ToolKind, ToolSource, Usage, UsageLimits,
 };
 pub use decision::{
     Decision, Denial, IntoDecision, Question, QuestionId, ToolBlocked, ToolDecision,

@@ -122,20 +122,20 @@ fn policy(call: &ToolCall) -> Decision {
         {
             Decision::deny("Nothing below `backups/` is deleted.")
         }
-        "delete_file" => Decision::ask("deletes a file for good").key("delete"),
+        "delete_file" => Decision::ask("deletes a file for good").with_key("delete"),
         "transfer" => Decision::ask("moves money out of the company")
-            .key("transfer")
-            .pin("list of known accounts", "2026-11")
-            .metadata(metadata::APPROVAL_DESCRIPTION, "Pays one invoice, as agreed."),
-        "restart_server" => Decision::ask("cuts off whoever is connected").key("restart"),
-        "send_report" => Decision::ask("leaves the company").key("send"),
+            .with_key("transfer")
+            .with_pin("list of known accounts", "2026-11")
+            .with_metadata(metadata::APPROVAL_DESCRIPTION, "Pays one invoice, as agreed."),
+        "restart_server" => Decision::ask("cuts off whoever is connected").with_key("restart"),
+        "send_report" => Decision::ask("leaves the company").with_key("send"),
         _ => Decision::allow(),
     }
 }
 
 fn limits(call: &ToolCall) -> Decision {
     match call.args()["amount_eur"].as_u64() {
-        Some(amount) if amount > 10_000 => Decision::ask("more than 10 000 EUR").key("large"),
+        Some(amount) if amount > 10_000 => Decision::ask("more than 10 000 EUR").with_key("large"),
         _ => Decision::allow(),
     }
 }
@@ -143,12 +143,12 @@ fn limits(call: &ToolCall) -> Decision {
 /// What an ask needs before it is parked: who wants it, how many must agree, how long it waits.
 pub(crate) fn needs(cx: &RunContext, ask: Ask, deadline: Duration) -> Ask {
     let ask = match cx.deps::<Principal>() {
-        Ok(Principal(who)) => ask.principal(who.as_str()),
+        Ok(Principal(who)) => ask.with_principal(who.as_str()),
         Err(_) => ask,
     };
     match ask.tool() {
-        "transfer" => ask.quorum(Quorum { approvals: 2, not_the_requester: true }),
-        "restart_server" => ask.expires_in(deadline),
+        "transfer" => ask.with_quorum(Quorum { approvals: 2, not_the_requester: true }),
+        "restart_server" => ask.with_expires_in(deadline),
         _ => ask,
     }
 }

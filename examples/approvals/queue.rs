@@ -58,7 +58,7 @@ pub(crate) fn queue(ledger: &Ledger, records: Vec<Record>) -> Vec<Entry> {
     // However each name is written, one person has one share.
     let mut of: HashMap<String, usize> = HashMap::new();
     for entry in &mut entries {
-        let requester = ledger.canonical_name(entry.record.ask.get_principal().unwrap_or_default());
+        let requester = ledger.canonical_name(entry.record.ask.principal().unwrap_or_default());
         let before = of.entry(requester).or_default();
         entry.place.round = *before / SHARE;
         *before += 1;
@@ -97,13 +97,13 @@ fn place(record: &Record) -> Place {
 /// [`DeferredToolRequests::group_key`]: countersign::DeferredToolRequests::group_key
 fn key(ledger: &Ledger, record: &Record) -> String {
     let ask = &record.ask;
-    if ask.get_quorum().approvals > 1 {
+    if ask.quorum().approvals > 1 {
         return ask.id().to_owned();
     }
     let requests = ask.requests();
     let group = requests.iter().next().and_then(|call| requests.group_key(call.id()));
-    let wants_it = ask.get_principal().map(|name| ledger.canonical_name(name));
-    let all = json!([ask.run(), group, wants_it, ask.get_quorum().not_the_requester]);
+    let wants_it = ask.principal().map(|name| ledger.canonical_name(name));
+    let all = json!([ask.run(), group, wants_it, ask.quorum().not_the_requester]);
     let digest = Sha256::digest(all.to_string());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -63,7 +63,7 @@ impl<'a> Looker<'a> {
     /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
     pub(crate) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
-        value["args"] = show::json(record.ask.get_args()).into();
+        value["args"] = show::json(record.ask.args()).into();
         value
     }
 
@@ -78,7 +78,7 @@ impl<'a> Looker<'a> {
             "fingerprint": record.fingerprint,
             "state": record.state,
             "agent": show::escape_name(agents),
-            "wanted_by": ask.get_principal().map(show::escape_name),
+            "wanted_by": ask.principal().map(show::escape_name),
             "parked_at": record.parked_at,
             "changed_at": record.changed_at,
             "expires_at": record.expires_at,
@@ -98,7 +98,7 @@ impl<'a> Looker<'a> {
     fn quorum(&self, record: &Record) -> Value {
         let mut votes = record.counting_votes(self.now);
         json!({
-            "needed": record.ask.get_quorum().approvals,
+            "needed": record.ask.quorum().approvals,
             "may_approve": self.ledger.may_approve(record, &self.who.0),
             "voted": votes.any(|vote| self.is_own(vote) && vote.fingerprint == record.fingerprint),
         })
@@ -150,7 +150,7 @@ pub(crate) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
 
 /// The arguments that ran, where a person has changed them.
 fn ran(record: &Record) -> Option<Value> {
-    let edited = record.args_to_run() != record.ask.get_args();
+    let edited = record.args_to_run() != record.ask.args();
     let call = ToolCall::new("", record.ask.tool(), record.args_to_run().to_value());
     edited.then(|| json!(CallView::of_call(&call, Limits::default())))
 }

@@ -107,7 +107,7 @@ impl Workers {
         }
         let waiting = self.agent.asks(&suspended).await?;
         let mut asks = waiting.iter().map(|(_, record)| record).chain(&earlier.records);
-        let who = asks.find_map(|record| record.ask.get_principal());
+        let who = asks.find_map(|record| record.ask.principal());
         let agent = self.agent.clone();
         Ok(Some(who.map_or(agent.clone(), |who| agent.deps(Principal(who.to_owned())))))
     }

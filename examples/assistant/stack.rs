@@ -117,7 +117,7 @@ impl ToolMiddleware for Changes {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match call.name() {
             "list_files" | "read_file" => Decision::allow(),
-            "move_file" => Decision::ask("moves a file").key("move"),
+            "move_file" => Decision::ask("moves a file").with_key("move"),
             "delete_file" | "write_file" => ask_about_content(cx, call).await.into(),
             _ => Decision::deny("No rule allows this tool."),
         }
@@ -134,11 +134,11 @@ async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision,
     };
     let bytes = content.as_ref().map_or(0, Vec::len);
     let ask = match (call.name(), &content) {
-        ("delete_file", _) => Decision::ask(format!("deletes {bytes} bytes")).key("delete"),
-        (_, Some(_)) => Decision::ask(format!("replaces {bytes} bytes")).key("write"),
-        (_, None) => Decision::ask("writes a new file").key("write"),
+        ("delete_file", _) => Decision::ask(format!("deletes {bytes} bytes")).with_key("delete"),
+        (_, Some(_)) => Decision::ask(format!("replaces {bytes} bytes")).with_key("write"),
+        (_, None) => Decision::ask("writes a new file").with_key("write"),
     };
-    Ok(ask.pin("content", content.map_or("none".into(), digest)))
+    Ok(ask.with_pin("content", content.map_or("none".into(), digest)))
 }
 
 fn digest(content: Vec<u8>) -> String {

@@ -21,7 +21,8 @@ pub(crate) fn agent(model: Option<Real>) -> Agent {
     let cleaner = Agent::new(Cleaner, stack::stack(false));
     let cleaner = cleaner.as_tool("cleaner", "Deletes what it is told to delete");
     let location = json!({"type": "object", "properties": {}});
-    let location = ToolDefinition::new("get_location", location).description("Where the user is");
+    let location =
+        ToolDefinition::new("get_location", location).with_description("Where the user is");
     let tools = Tools::combined([
         stack::stack(false),
         FunctionToolset::new().tool(cleaner).into(),

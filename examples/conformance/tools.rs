@@ -39,8 +39,8 @@ fn definition(tool: &Tool) -> ToolDefinition {
         Kind::External => ToolKind::External,
     };
     ToolDefinition::new(tool.name.as_str(), tool.params.clone())
-        .kind(kind)
-        .sequential(tool.sequential)
+        .with_kind(kind)
+        .with_sequential(tool.sequential)
 }
 
 fn function(tool: &Tool, log: &Log) -> Result<countersign::Tool, BoxError> {
@@ -88,11 +88,11 @@ fn raised(raise: Raise, step: &Step) -> ToolError {
     let message = step.message.as_str();
     match raise {
         Raise::ApprovalRequired => metadata
-            .fold(ApprovalRequired::new(), |it, (key, value)| it.metadata(key, value))
+            .fold(ApprovalRequired::new(), |it, (key, value)| it.with_metadata(key, value))
             .into(),
-        Raise::CallDeferred => {
-            metadata.fold(CallDeferred::new(), |it, (key, value)| it.metadata(key, value)).into()
-        }
+        Raise::CallDeferred => metadata
+            .fold(CallDeferred::new(), |it, (key, value)| it.with_metadata(key, value))
+            .into(),
         Raise::ModelRetry => ModelRetry::new(message).into(),
         Raise::ToolFailed => ToolFailed::new(message).into(),
         Raise::Error => ToolError::from(message.to_owned()),

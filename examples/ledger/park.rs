@@ -54,12 +54,12 @@ fn parse(text: &str) -> Result<Ask, String> {
         .map_or_else(|| format!("fresh {}", uuid::Uuid::now_v7()), |key| format!("key {key}"));
     nothing_left(&fields)?;
     let run = Ask::new(key, "", "").id().to_owned();
-    let mut ask = Ask::new(run, "shell", tool).args(args).questions(questions);
-    ask = ask.idempotent(idempotent).quorum(quorum);
+    let mut ask = Ask::new(run, "shell", tool).with_args(args).with_questions(questions);
+    ask = ask.with_idempotent(idempotent).with_quorum(quorum);
     if let Some(principal) = principal {
-        ask = ask.principal(principal);
+        ask = ask.with_principal(principal);
     }
-    Ok(expires_in.into_iter().fold(ask, Ask::expires_in))
+    Ok(expires_in.into_iter().fold(ask, Ask::with_expires_in))
 }
 
 fn name(value: Option<Value>, field: &str) -> Result<Option<String>, String> {

@@ -179,8 +179,8 @@ impl Agent {
     }
 
     #[cfg(feature = "ai-sdk")]
-    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
-        self.turn.get_ledger()
+    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
+        self.turn.own_ledger()
     }
 
     /// Records answers as decisions in the ledger, without applying them to the run.

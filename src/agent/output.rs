@@ -138,7 +138,7 @@ impl Structured {
     /// The definition of the output tool.
     pub(super) fn definition(&self) -> ToolDefinition {
         ToolDefinition::new(Arc::clone(&self.name), self.schema.clone())
-            .description("Gives the final answer, and ends the conversation.")
+            .with_description("Gives the final answer, and ends the conversation.")
     }
 
     /// The answer in the arguments of a call, checked.

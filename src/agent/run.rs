@@ -256,10 +256,10 @@ impl<'a> Run<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
         let turn =
-            if turn.is_root() && turn.get_ledger().is_some() { turn.closing_later() } else { turn };
+            if turn.is_root() && turn.own_ledger().is_some() { turn.closing_later() } else { turn };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
         // A sub-agent shares the ask history of the root run, which its turn has already.
-        let asks = turn.get_asks().cloned().unwrap_or_default();
+        let asks = turn.own_ask_history().cloned().unwrap_or_default();
         asks.extend(&state.denied);
         let turn = turn.with_asks(asks).with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
         let agent_name = turn.agent_path().last().map_or("root", String::as_str);

@@ -364,7 +364,7 @@ impl Running<'_> {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
         state.turn = self.announced().or(state.turn).map(SuspendedTurn::without_denied);
-        let asks = self.turn.get_asks().filter(|_| self.turn.is_root());
+        let asks = self.turn.own_ask_history().filter(|_| self.turn.is_root());
         state.denied = asks.map(AskHistory::denied).unwrap_or_default();
         state.tell_settled();
         state

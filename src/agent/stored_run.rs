@@ -75,7 +75,7 @@ impl Agent {
     /// [`ErrorKind::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
     /// [`TakeUp::UnknownRun`].
     pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, ErrorKind> {
-        let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
+        let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         let mut before: Option<RunResult> = None;
         loop {
             let taken = (self.taken(ledger, run_id).await, before.take());
@@ -112,7 +112,7 @@ impl Agent {
     /// # Errors
     /// [`ErrorKind::Ledger`] when the ledger fails; the run is unchanged.
     pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, ErrorKind> {
-        let Some(ledger) = self.turn.get_ledger() else { return Ok(TakeUp::UnknownRun) };
+        let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {
             let mut hold = match Hold::take(ledger, run_id).await? {
                 Ok(hold) => hold,
@@ -169,7 +169,7 @@ struct Hold<'l, S = SuspendedRun> {
 impl<'l> Hold<'l> {
     /// Takes a lease on a run and reads its snapshot, or says why not.
     async fn take(ledger: &'l Ledger, run_id: &'l str) -> Result<Result<Self, TakeUp>, ErrorKind> {
-        let taken = ledger.take_run(run_id, ledger.get_worker(), ledger.get_lease()).await;
+        let taken = ledger.take_run(run_id, ledger.worker_name(), ledger.lease_time()).await;
         let (token, state) = match taken.map_err(failed)? {
             Taken::Taken { token, state } => (token, state),
             Taken::Held { by, since, until } => {
@@ -197,7 +197,7 @@ impl<S> Hold<'_, S> {
 
     /// Renews the lease while `going` runs.
     async fn keeping<T>(&self, keeper: &Keeper, going: impl Future<Output = T>) -> T {
-        let lease = self.ledger.get_lease();
+        let lease = self.ledger.lease_time();
         keeper.keeping(lease, going, || self.renew(lease)).await
     }
 
@@ -268,20 +268,20 @@ impl Running<'_> {
 
     /// The ledger in which the run saves itself; `None` for a sub-agent's run, and for one that a lease holder saves.
     fn saves_itself(&self) -> Option<&Ledger> {
-        self.turn.get_ledger().filter(|_| self.turn.is_root() && self.keeper.is_none())
+        self.turn.own_ledger().filter(|_| self.turn.is_root() && self.keeper.is_none())
     }
 
     /// Whether the run may be parked in the ledger, so that resuming it takes a lease first. It may not be if the
     /// caller has the lease already.
     pub(super) fn resumes_parked(&self) -> bool {
-        let kept = self.turn.get_ledger().is_some() && self.turn.is_root();
+        let kept = self.turn.own_ledger().is_some() && self.turn.is_root();
         kept && self.resumes && self.keeper.is_none() && self.state.waits()
     }
 
     /// Resumes a run under a lease if it is parked in the ledger, so that no worker takes up the previous snapshot at
     /// the same time.
     pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
-        let Some(ledger) = self.turn.get_ledger().cloned() else { return self.finish().await };
+        let Some(ledger) = self.turn.own_ledger().cloned() else { return self.finish().await };
         let run_id = self.state.run_id.clone();
         let hold = match Hold::take(&ledger, &run_id).await {
             Ok(Ok(hold)) => hold,

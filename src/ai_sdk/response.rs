@@ -142,7 +142,7 @@ impl<'a> ResponseTask<'a> {
     /// Closes the pending calls, as the user does not answer them. The ledger is read first, so that calls that another
     /// process has executed since keep their results.
     async fn supersede(&mut self) -> Result<(), ErrorKind> {
-        let ledger = self.config.agent.get_ledger();
+        let ledger = self.config.agent.own_ledger();
         if let (Some(ledger), Some(run)) = (ledger, &mut self.lease.chat.run)
             && let Some(turn) = run.turn.take()
         {

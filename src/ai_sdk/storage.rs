@@ -63,7 +63,7 @@ impl ChatStore {
         messages: &[UiMessage],
     ) -> Result<Option<Chat>, Rejection> {
         let chat = match self {
-            Self::Ledger(ledger) => match ledger.get_chat(id).await {
+            Self::Ledger(ledger) => match ledger.load_chat(id).await {
                 Ok(None | Some(Value::Null)) => None,
                 Ok(Some(state)) => Some(read(state)?),
                 Err(error) => return Err(unavailable(&error)),
@@ -86,7 +86,7 @@ impl ChatStore {
             let chat = self.load((id, principal), messages).await?;
             return Ok(ChatLease { chat: chat.unwrap_or_else(|| Chat::new(principal)), token: 0 });
         };
-        let time = ledger.get_lease();
+        let time = ledger.lease_time();
         let taken = ledger.hold_chat(id, time).await.map_err(|error| unavailable(&error))?;
         let Taken::Taken { token, state } = taken else { return Err(Rejection::busy(time / 3)) };
         let chat = match state {
@@ -105,7 +105,7 @@ impl ChatStore {
     /// For how long a lease is valid, unless it is renewed.
     pub(super) fn lease_time(&self) -> Duration {
         match self {
-            Self::Ledger(ledger) => ledger.get_lease(),
+            Self::Ledger(ledger) => ledger.lease_time(),
             Self::Client(_) => Duration::MAX,
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::level::{Applied, SetId, Way};
+use super::source::ToolSource;
 use super::tool_layer;
 use crate::args::{Args, digest};
 use crate::decision::Question;
@@ -43,8 +44,8 @@ impl ToolKind {
 /// use serde_json::json;
 ///
 /// let definition = ToolDefinition::new("search", json!({"type": "object"}))
-///     .description("Searches the archive")
-///     .kind(ToolKind::External);
+///     .with_description("Searches the archive")
+///     .with_kind(ToolKind::External);
 /// assert_eq!(definition.name(), "search");
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
@@ -61,6 +62,9 @@ pub struct ToolDefinition {
     max_retries: Option<u32>,
     #[serde(default)]
     metadata: Map<String, Value>,
+    /// The name of the MCP server that the tool comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<Arc<str>>,
     /// The tool at its gate, set by the gate. Wrappers change the fields above, never this one.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
@@ -99,6 +103,8 @@ pub(crate) struct Leaf {
     /// The sub-agent behind the tool, if any: its calls are not executed at the gate, but outside of the stack (rule
     /// T7).
     pub(crate) behind: Option<Behind>,
+    /// The name of the MCP server that the tool comes from.
+    server: Option<Arc<str>>,
     schema: Arc<Value>,
     /// The path of the tool's function, where its set has no id of its own.
     function: Option<Arc<str>>,
@@ -134,6 +140,7 @@ impl ToolDefinition {
             journaled: false,
             max_retries: None,
             metadata: Map::new(),
+            server: None,
             leaf: None,
             asks: false,
             behind: None,
@@ -145,14 +152,14 @@ impl ToolDefinition {
 
     /// Sets the description that the model reads.
     #[must_use]
-    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
+    pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
 
     /// Replaces the JSON Schema of the arguments that the model is shown.
     #[must_use]
-    pub fn parameters(mut self, parameters: Value) -> Self {
+    pub fn with_parameters(mut self, parameters: Value) -> Self {
         self.parameters = Arc::new(parameters);
         self
     }
@@ -160,7 +167,7 @@ impl ToolDefinition {
     /// Sets how calls are executed. A wrapper can make a tool stricter, never laxer: the gate applies the strictest
     /// kind that the toolset and the wrappers set.
     #[must_use]
-    pub fn kind(mut self, kind: ToolKind) -> Self {
+    pub fn with_kind(mut self, kind: ToolKind) -> Self {
         self.kind = kind;
         self
     }
@@ -168,7 +175,7 @@ impl ToolDefinition {
     /// Whether calls of this tool never overlap other calls of the response (rule T1). A wrapper cannot make a
     /// sequential tool concurrent.
     #[must_use]
-    pub fn sequential(mut self, sequential: bool) -> Self {
+    pub fn with_sequential(mut self, sequential: bool) -> Self {
         self.sequential = sequential;
         self
     }
@@ -177,7 +184,7 @@ impl ToolDefinition {
     /// its end was not seen. The tool gets the same [idempotency key](crate::RunContext::idempotency_key) each time.
     /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
-    pub fn idempotent(mut self, idempotent: bool) -> Self {
+    pub fn with_idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
@@ -185,7 +192,7 @@ impl ToolDefinition {
     /// How often the model may retry this tool within one run, in place of the numbers of its toolset and of the
     /// [agent](crate::Agent::max_retries). A wrapper can lower the number, never raise it.
     #[must_use]
-    pub fn max_retries(mut self, max: u32) -> Self {
+    pub fn with_max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);
         self
     }
@@ -194,16 +201,51 @@ impl ToolDefinition {
     /// approval. After a crash, a recorded call is not executed again, and a call whose end was not seen is reported.
     /// Only the toolset can declare it; a wrapper that sets it has no effect.
     #[must_use]
-    pub fn journaled(mut self, journaled: bool) -> Self {
+    pub fn with_journaled(mut self, journaled: bool) -> Self {
         self.journaled = journaled;
         self
     }
 
     /// Adds a value that predicates, handlers and pages can read under this key.
     #[must_use]
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
+    }
+
+    /// Sets the name of the MCP server that the tool comes from, as the user's configuration names it. Only the toolset
+    /// can declare it; a wrapper that sets it has no effect.
+    #[must_use]
+    pub fn with_server(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Where the tool comes from: its toolset or MCP server, and its name there, whatever name wrappers give it. Layers
+    /// identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
+    ///
+    /// ```
+    /// use countersign::{ExternalToolset, ToolDefinition, ToolSource, ToolsExt, Turn};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let definition = ToolDefinition::new("open_tab", json!({"type": "object"}));
+    /// assert_eq!(definition.source(), None);
+    ///
+    /// let tools = ExternalToolset::new("browser", [definition]).prefixed("my");
+    /// let listed = Turn::new(tools).definitions().await?;
+    /// assert_eq!(listed[0].name(), "my_open_tab");
+    /// assert_eq!(listed[0].source(), Some(ToolSource::toolset("browser", "open_tab")));
+    /// # Ok::<(), countersign::ErrorKind>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn source(&self) -> Option<ToolSource> {
+        let leaf = self.leaf.as_ref()?;
+        let name = Arc::clone(&leaf.name);
+        Some(match &leaf.server {
+            Some(server) => ToolSource::server(Arc::clone(server), name),
+            None => ToolSource::toolset(Arc::clone(&leaf.gate), name),
+        })
     }
 
     /// The name of the tool at this level of the stack; wrappers inside may know it under another one.
@@ -214,19 +256,19 @@ impl ToolDefinition {
 
     /// The description that the model reads.
     #[must_use]
-    pub fn get_description(&self) -> &str {
+    pub fn description(&self) -> &str {
         &self.description
     }
 
     /// The JSON Schema of the arguments.
     #[must_use]
-    pub fn get_parameters(&self) -> &Value {
+    pub fn parameters(&self) -> &Value {
         &self.parameters
     }
 
     /// How calls are executed: the strictest kind that the toolset and the wrappers set.
     #[must_use]
-    pub fn get_kind(&self) -> ToolKind {
+    pub fn kind(&self) -> ToolKind {
         self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
     }
 
@@ -257,13 +299,13 @@ impl ToolDefinition {
 
     /// How often the model may retry this tool within one run; `None` where the agent decides.
     #[must_use]
-    pub fn get_max_retries(&self) -> Option<u32> {
+    pub fn max_retries(&self) -> Option<u32> {
         self.max_retries
     }
 
     /// The values that were added for predicates, handlers and pages, by key.
     #[must_use]
-    pub fn get_metadata(&self) -> &Map<String, Value> {
+    pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
 
@@ -341,6 +383,7 @@ impl ToolDefinition {
             journaled: self.journaled,
             validate,
             behind: self.behind.clone(),
+            server: self.server.clone(),
             schema: Arc::clone(&self.parameters),
             function: self.function.clone(),
             identity: OnceLock::new(),

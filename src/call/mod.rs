@@ -11,6 +11,7 @@ mod journal;
 mod level;
 mod parts;
 mod record;
+mod source;
 mod usage;
 
 use std::borrow::Cow;
@@ -42,6 +43,7 @@ pub(crate) use journal::{
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub use parts::Parts;
 pub(crate) use record::{CallRecord, Closed, name_rewriters};
+pub use source::ToolSource;
 pub(crate) use usage::Meter;
 pub use usage::{Usage, UsageLimits};
 

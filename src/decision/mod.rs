@@ -36,7 +36,7 @@ pub enum ToolDecision {
 /// ```
 /// use countersign::{Args, Decision, ToolBlocked, ToolDecision};
 ///
-/// let ask = Decision::ask("delete a.log?").key("delete");
+/// let ask = Decision::ask("delete a.log?").with_key("delete");
 /// assert_eq!(ask.decision(), ToolDecision::Ask);
 ///
 /// // Arguments alone mean ALLOW with those arguments, a `ToolBlocked` means DENY.
@@ -143,7 +143,7 @@ impl Decision {
 
     /// Sets a stable key for the question of an ASK, so that an approval still covers the question when the text of the
     /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
-    pub fn key(mut self, key: impl Into<String>) -> Self {
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let key = key.into();
             questions.iter_mut().for_each(|question| question.key.clone_from(&key));
@@ -153,7 +153,7 @@ impl Decision {
 
     /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::metadata) lists the keys
     /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (key, value) = (key.into(), value.into());
             for question in questions {
@@ -165,7 +165,7 @@ impl Decision {
 
     /// Pins the question of an ASK to the content of something it is about, for example a file: another digest on the
     /// approved pass makes it a new question (rule A1). `what` names the content.
-    pub fn pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
+    pub fn with_pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (what, digest) = (what.into(), digest.into());
             for question in questions {

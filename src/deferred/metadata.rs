@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use countersign::{Decision, metadata};
-//! let never = Decision::ask("production is frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
+//! let never = Decision::ask("production is frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
 //! # let _ = never;
 //! ```
 

@@ -249,8 +249,8 @@ fn tool(definition: &ToolDefinition) -> Tool {
     // `Custom` is named instead of converting the text, so that no name of a host's tool can select a built-in tool of
     // the provider, whatever the client's conversion does.
     let tool = Tool::new(ToolName::Custom(definition.name().to_owned()));
-    let tool = tool.with_schema(definition.get_parameters().clone());
-    match definition.get_description() {
+    let tool = tool.with_schema(definition.parameters().clone());
+    match definition.description() {
         "" => tool,
         text => tool.with_description(text),
     }

@@ -20,7 +20,7 @@ pub type Millis = i64;
 /// ```
 /// use countersign::{Args, ledger::Ask};
 ///
-/// let ask = Ask::new("run-1", "root/c1", "delete_file").args(Args::new().with("path", "a.log")).principal("ann");
+/// let ask = Ask::new("run-1", "root/c1", "delete_file").with_args(Args::new().with("path", "a.log")).with_principal("ann");
 /// assert_eq!(ask.id().len(), 32);
 /// assert_eq!(ask.id(), Ask::new("run-1", "root/c1", "delete_file").id(), "the same call is the same ask");
 /// ```
@@ -136,27 +136,27 @@ impl Ask {
             idempotent,
             changed: pending.changed.clone(),
             denied_before: pending.denied_before.clone(),
-            ..Self::new(run_id, path, tool).args(pending.shown.clone())
+            ..Self::new(run_id, path, tool).with_args(pending.shown.clone())
         }
     }
 
     /// Sets the arguments that the call will run with.
     #[must_use]
-    pub fn args(mut self, args: impl IntoArgs) -> Self {
+    pub fn with_args(mut self, args: impl IntoArgs) -> Self {
         self.args = args.into_args();
         self
     }
 
     /// Sets the questions that people are asked about the call.
     #[must_use]
-    pub fn questions(mut self, questions: impl IntoIterator<Item = Question>) -> Self {
+    pub fn with_questions(mut self, questions: impl IntoIterator<Item = Question>) -> Self {
         self.questions = questions.into_iter().collect();
         self
     }
 
     /// Sets the requester: the person that the call is made for.
     #[must_use]
-    pub fn principal(mut self, who: impl Into<String>) -> Self {
+    pub fn with_principal(mut self, who: impl Into<String>) -> Self {
         self.principal = Some(who.into());
         self
     }
@@ -164,14 +164,14 @@ impl Ask {
     /// Sets whether running the call twice has the same effect as running it once; `false` by default. An idempotent
     /// call whose worker died may be claimed again.
     #[must_use]
-    pub fn idempotent(mut self, idempotent: bool) -> Self {
+    pub fn with_idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
 
     /// Sets how many people must approve; one by default.
     #[must_use]
-    pub fn quorum(mut self, quorum: Quorum) -> Self {
+    pub fn with_quorum(mut self, quorum: Quorum) -> Self {
         self.quorum = quorum;
         self
     }
@@ -179,7 +179,7 @@ impl Ask {
     /// Sets how long the ask may be pending; by default for ever. An ask without a decision by then expires: its call
     /// is denied, and no person is recorded as having denied it (rule L4).
     #[must_use]
-    pub fn expires_in(mut self, time: std::time::Duration) -> Self {
+    pub fn with_expires_in(mut self, time: std::time::Duration) -> Self {
         self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
         self
     }
@@ -187,7 +187,7 @@ impl Ask {
     /// Sets how long an approval is valid, from its oldest vote to the claim; `None` means for ever. The default is the
     /// ledger's [`approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
     #[must_use]
-    pub fn valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
+    pub fn with_valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
         self.valid_for = Some(time.unwrap_or(Millis::MAX));
         self
@@ -213,25 +213,25 @@ impl Ask {
 
     /// The arguments that the call will run with, unless an approval edits them.
     #[must_use]
-    pub fn get_args(&self) -> &Args {
+    pub fn args(&self) -> &Args {
         &self.args
     }
 
     /// The questions that people are asked about the call.
     #[must_use]
-    pub fn get_questions(&self) -> &[Question] {
+    pub fn questions(&self) -> &[Question] {
         &self.questions
     }
 
     /// The requester: the person that the call is made for.
     #[must_use]
-    pub fn get_principal(&self) -> Option<&str> {
+    pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()
     }
 
     /// How many people must approve the call, and whether the requester may.
     #[must_use]
-    pub fn get_quorum(&self) -> Quorum {
+    pub fn quorum(&self) -> Quorum {
         self.quorum
     }
 
@@ -252,7 +252,7 @@ impl Ask {
     /// ```
     /// use countersign::{Args, ledger::Ask, show::{CallView, Limits}};
     ///
-    /// let ask = Ask::new("run-1", "root/cleaner/c1", "delete_file").args(Args::new().with("path", "a.log"));
+    /// let ask = Ask::new("run-1", "root/cleaner/c1", "delete_file").with_args(Args::new().with("path", "a.log"));
     /// let [view] = &CallView::all(&ask.requests(), Limits::default())[..] else { panic!("one call") };
     /// assert_eq!(view.headline, r#"root/cleaner/delete_file(path: "a.log")"#);
     /// ```

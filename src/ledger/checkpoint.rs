@@ -97,7 +97,7 @@ impl Ledger {
 
     async fn note(&self, ends: &BTreeMap<String, (i64, String)>) -> Result<(), LedgerError> {
         let mut work = |now, _| {
-            let (event, by) = ("checkpoint", self.get_worker());
+            let (event, by) = ("checkpoint", self.worker_name());
             let body = json!({"at": now, "by": by, "event": event, "heads": ends});
             let log = vec![Draft { run: CHECKPOINTS.to_owned(), row: None, body }];
             Writes { log, ..Writes::default() }

@@ -112,7 +112,7 @@ fn row_of(record: &Record, linker: &Linker) -> Row {
         state: record.state.as_str().to_owned(),
         created_at: record.parked_at,
         due_at: record.due_at(),
-        requester: counted(record.ask.get_principal()).to_owned(),
+        requester: counted(record.ask.principal()).to_owned(),
         doc: document(doc, CLAIM, (record.ask.id(), record.token), linker),
     }
 }
@@ -240,7 +240,7 @@ pub(super) fn read(found: &Found) -> Result<Record, LedgerError> {
     if record.due_at() != row.due_at {
         return Err(LedgerError::changed(&row.id, "it is due at another time than it says"));
     }
-    if counted(record.ask.get_principal()) != row.requester {
+    if counted(record.ask.principal()) != row.requester {
         return Err(LedgerError::changed(&row.id, "it has another requester than it says"));
     }
     let Some(body) = earlier else { return Ok(record) };

@@ -23,7 +23,7 @@ impl Turn {
         &self,
         suspended: &SuspendedTurn,
     ) -> Result<DeferredToolResults, ErrorKind> {
-        match self.get_ledger() {
+        match self.own_ledger() {
             Some(ledger) => decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
@@ -36,7 +36,7 @@ impl Turn {
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
     ) -> Result<(), ErrorKind> {
-        match self.get_ledger() {
+        match self.own_ledger() {
             Some(ledger) => decide(ledger, suspended, answers).await,
             None => Ok(()),
         }
@@ -51,7 +51,7 @@ impl Turn {
         &self,
         suspended: &SuspendedTurn,
     ) -> Result<Vec<(String, Record)>, ErrorKind> {
-        match self.get_ledger() {
+        match self.own_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
         }
@@ -67,7 +67,7 @@ async fn asks(
     let open = suspended.open_asks(ledger).into_iter();
     for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
         let Some(ask) = ask else { continue };
-        let record = ledger.get_now(&ask).await.map_err(failed)?;
+        let record = ledger.load_current(&ask).await.map_err(failed)?;
         found.extend(record.map(|record| (id, record)));
     }
     Ok(found)
@@ -83,7 +83,7 @@ async fn decisions(
     let mut answers = requests.answer().unchecked();
     for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
         let (Some(ask), Some(kind)) = (ask, kind) else { continue };
-        if let Some(record) = ledger.get_now(&ask).await.map_err(failed)? {
+        if let Some(record) = ledger.load_current(&ask).await.map_err(failed)? {
             decided(&mut answers, (&id, kind), &record);
         }
     }
@@ -137,7 +137,7 @@ pub(crate) async fn recorded(
     let mut asks = Vec::new();
     for OpenAsk { id, ask, own, .. } in suspended.open_asks(ledger) {
         let Some(ask) = ask else { continue };
-        let record = ledger.get_now(&ask).await.map_err(failed)?;
+        let record = ledger.load_current(&ask).await.map_err(failed)?;
         if let Some(outcome) = record.as_ref().and_then(came_of).filter(|_| own) {
             suspended.settle(&id, outcome);
         }

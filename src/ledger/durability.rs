@@ -39,7 +39,7 @@ impl Turn {
         self.durable(Arc::new(ledger))
     }
 
-    pub(crate) fn get_ledger(&self) -> Option<&Ledger> {
+    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
         let durability: &dyn Any = &**self.durability()?;
         durability.downcast_ref()
     }
@@ -142,7 +142,7 @@ impl Ledger {
         let name = cx.tool_name().unwrap_or_default();
         let ask = Ask::of_call(address, name, &pending, call.idempotent);
         // An approval by the stack does not age: each pass allows the call anew.
-        let ask = ask.valid_for(None);
+        let ask = ask.with_valid_for(None);
         let fingerprint = ask.fingerprint();
         let record = self.park(ask).await?;
         if record.fingerprint != fingerprint && record.state != AskState::Executed {
@@ -202,7 +202,7 @@ impl Ledger {
                 Err(refused) => return Ok(refused),
             },
         };
-        let (worker, lease) = (self.get_worker(), self.get_lease());
+        let (worker, lease) = (self.worker_name(), self.lease_time());
         Ok(match self.claim(&id, worker, lease).await? {
             Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
             Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
@@ -240,7 +240,7 @@ impl Ledger {
     /// Whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask that
     /// another worker has parked already is not new.
     async fn is_full(&self, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
-        let Some(requester) = ask.get_principal() else { return Ok(false) };
+        let Some(requester) = ask.principal() else { return Ok(false) };
         let pending = match shares.pending.get(requester) {
             Some(pending) => *pending,
             None => self.pending_of(requester).await?,
@@ -260,7 +260,7 @@ impl Journal for Ledger {
 
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
-            match self.renew(&claimed.id, claimed.token, self.get_lease()).await? {
+            match self.renew(&claimed.id, claimed.token, self.lease_time()).await? {
                 Renewed::Renewed { .. } => Ok(()),
                 Renewed::StaleToken | Renewed::UnknownAsk => {
                     Err("the claim is no longer ours".into())
@@ -294,7 +294,7 @@ impl Journal for Ledger {
     }
 
     fn lease(&self) -> Duration {
-        self.get_lease()
+        self.lease_time()
     }
 }
 

@@ -76,7 +76,7 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let ledger = Ledger::new(MemoryStore::new());
-/// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").args(countersign::Args::new().with("path", "a"))).await?;
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").with_args(countersign::Args::new().with("path", "a"))).await?;
 ///
 /// let yes = Answer::Approve { args: None };
 /// let first = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes.clone()).await?;
@@ -193,7 +193,7 @@ impl Ledger {
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new())
-    ///     .asks(|_cx, ask: Ask| ask.principal("ann").expires_in(Duration::from_secs(3600)));
+    ///     .asks(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
     /// # let _ = ledger;
     /// ```
     #[must_use]
@@ -210,11 +210,11 @@ impl Ledger {
         Arc::ptr_eq(&self.store, &other.store)
     }
 
-    pub(crate) fn get_worker(&self) -> &str {
+    pub(crate) fn worker_name(&self) -> &str {
         &self.worker
     }
 
-    pub(crate) fn get_lease(&self) -> Duration {
+    pub(crate) fn lease_time(&self) -> Duration {
         self.lease
     }
 
@@ -240,7 +240,7 @@ impl Ledger {
         checkpoint::refuse_name(ask.run(), &id)?;
         // Without a transaction, which would also read the row of the run: most asks that are parked again exist
         // already.
-        if let Some(record) = self.get_now(&id).await? {
+        if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
         let change = Change { by: None, new: Some(ask) };
@@ -293,7 +293,7 @@ impl Ledger {
     }
 
     /// The stored record of an ask, after a deadline or lease that has passed was recorded.
-    pub(crate) async fn get_now(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+    pub(crate) async fn load_current(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         match self.get(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let look = |record: &mut Record, _| record.clone();

@@ -127,11 +127,11 @@ impl Ledger {
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);
-        !names.is_blank(who) && !ask.quorum.refuses(ask.get_principal(), who, names)
+        !names.is_blank(who) && !ask.quorum.refuses(ask.principal(), who, names)
     }
 
     /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an
-    /// [`Ask::valid_for`](super::Ask::valid_for); 24 hours by default, and `None` means for ever. An older approval is
+    /// [`Ask::with_valid_for`](super::Ask::with_valid_for); 24 hours by default, and `None` means for ever. An older approval is
     /// not used, also not to run an idempotent tool again: the call is asked about anew, and the other calls of its
     /// response run (rule A8). The time is fixed when an ask is parked, and compared with the store's clock.
     ///
@@ -252,7 +252,7 @@ impl Ledger {
         let mut result = Ok(());
         let mut work = |now: Millis, rows: Vec<Lookup>| {
             let mut writing = Writing::new(&self.linker, now);
-            let (made, writes) = match closed(&mut writing, rows, self.get_worker()) {
+            let (made, writes) = match closed(&mut writing, rows, self.worker_name()) {
                 Ok(()) => (Ok(()), writing.finish()),
                 Err(error) => (Err(error), Writes::default()),
             };

@@ -198,7 +198,7 @@ impl Record {
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let ledger = Ledger::new(MemoryStore::new()).approvals_valid_for(Duration::from_secs(3600));
     /// let two = Quorum { approvals: 2, not_the_requester: false };
-    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "transfer").quorum(two)).await?;
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "transfer").with_quorum(two)).await?;
     /// ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
     ///
     /// let ask = ledger.get(ask.ask.id()).await?.unwrap();
@@ -221,7 +221,7 @@ impl Record {
     pub fn args_to_run(&self) -> &Args {
         match self.decision.as_ref().map(|decision| &decision.answer) {
             Some(Answer::Approve { args: Some(args) }) => args,
-            _ => self.ask.get_args(),
+            _ => self.ask.args(),
         }
     }
 }

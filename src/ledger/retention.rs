@@ -100,7 +100,7 @@ impl Ledger {
         now: Millis,
     ) -> Result<Writes, LedgerError> {
         let mut writing = Writing::new(&self.linker, now);
-        runs::note_dropped(&mut writing, &end.run, record, self.get_worker())?;
+        runs::note_dropped(&mut writing, &end.run, record, self.worker_name())?;
         let drop = Dropped { run: end.run.clone(), end: (end.seq, end.hash.clone()), rows };
         Ok(Writes { drop: Some(drop), ..writing.finish() })
     }

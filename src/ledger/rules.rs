@@ -77,7 +77,7 @@ pub(super) fn decide(
     }
     let mut by = vec![deciding.by.clone()];
     if let Some(proposal) = proposal {
-        if record.ask.quorum.refuses(record.ask.get_principal(), &deciding.by, names) {
+        if record.ask.quorum.refuses(record.ask.principal(), &deciding.by, names) {
             return Decided::NotAllowed;
         }
         let again = !vote(record, deciding, &proposal, names, now);

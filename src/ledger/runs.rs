@@ -208,7 +208,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
-    pub async fn get_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
+    pub async fn load_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
         let found = there(self.store.get(&row_id(run)).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Run);
         found.map(|found| read(&found)).transpose()
@@ -223,7 +223,7 @@ impl Ledger {
         let RunWrite { state, token, over, closes } = write;
         checkpoint::refuse_name(run, run)?;
         let event = if over { "run_ended" } else { "run_saved" };
-        let closing = Closing { asks: closes, by: self.get_worker(), if_made: Saved::Saved };
+        let closing = Closing { asks: closes, by: self.worker_name(), if_made: Saved::Saved };
         self.on_run(run, Some(closing), |now, record| {
             let mut record = match (record, token) {
                 (None, None) => RunRecord::new(run, false, now),
@@ -268,7 +268,7 @@ impl Ledger {
                         check_run(run)?;
                     }
                     let held = record.claim.clone().or(held);
-                    let by = held.as_ref().map_or(self.get_worker(), |claim| &claim.worker);
+                    let by = held.as_ref().map_or(self.worker_name(), |claim| &claim.worker);
                     note(&mut writing, record, event, by)?;
                 }
                 Ok(made)

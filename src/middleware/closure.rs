@@ -117,7 +117,7 @@ impl<F> fmt::Debug for DecideFn<F> {
 ///     if call.args()["amount"].as_u64() > Some(balance.into()) {
 ///         return Err(ToolBlocked::new("not enough money").into());
 ///     }
-///     Ok::<_, countersign::BoxError>(Decision::ask(format!("balance is {balance}")).key("pay"))
+///     Ok::<_, countersign::BoxError>(Decision::ask(format!("balance is {balance}")).with_key("pay"))
 /// });
 /// # let _ = limit;
 /// ```

@@ -189,7 +189,7 @@ impl ApprovalRequired {
 
     /// Adds a value to the request's metadata, for handlers and surfaces.
     #[must_use]
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
@@ -218,7 +218,7 @@ impl CallDeferred {
 
     /// Adds a value to the request's metadata, for example the id of the task that was started.
     #[must_use]
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }

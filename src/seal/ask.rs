@@ -44,7 +44,7 @@ impl AskClaims {
             call: record.ask.path().to_owned(),
             tool: record.ask.tool().to_owned(),
             fingerprint: record.fingerprint.clone(),
-            principal: record.ask.get_principal().map(str::to_owned),
+            principal: record.ask.principal().map(str::to_owned),
             by: by.to_owned(),
             edits,
         }
@@ -127,7 +127,7 @@ impl Ledger {
         let fits = |record: &Record, now: Millis| {
             still_holds(expires_at, now)?;
             match claims.difference(record) {
-                None if edited.as_ref().is_some_and(|args| !args.equal(record.ask.get_args())) => {
+                None if edited.as_ref().is_some_and(|args| !args.equal(record.ask.args())) => {
                     Err(SealError::NoEdits { ask: ask.clone() })
                 }
                 None => Ok(()),

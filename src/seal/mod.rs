@@ -13,7 +13,7 @@
 //! # let (secret, last_years) = ((0..32).collect::<Vec<u8>>(), (1..33).collect::<Vec<u8>>());
 //! let keys = SealKeys::new("2026-11", secret)?.and_accept("2025-11", last_years)?;
 //! let ledger = Ledger::new(MemoryStore::new());
-//! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").args(Args::new().with("path", "a.log"))).await?;
+//! let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file").with_args(Args::new().with("path", "a.log"))).await?;
 //!
 //! let token = keys.seal_ask(&ask, "ann", SystemTime::now() + Duration::from_secs(3600))?;
 //! let link = format!("https://example.com/approve/{token}");

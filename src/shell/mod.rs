@@ -29,7 +29,7 @@
 //!     let judgement = classifier.judge(call.args()["command"].as_str().unwrap_or_default(), Dialect::Bash);
 //!     match judgement.verdict() {
 //!         Verdict::Allow => Decision::allow(),
-//!         Verdict::Ask => Decision::ask(judgement.to_string()).key("shell"),
+//!         Verdict::Ask => Decision::ask(judgement.to_string()).with_key("shell"),
 //!         Verdict::Deny => Decision::deny(judgement.to_string()),
 //!     }
 //! });

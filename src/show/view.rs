@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn the_real_call_comes_first_and_what_others_wrote_below_it() {
         let ask = Decision::ask("write a.log?")
-            .pin("a.log", "abc123")
-            .metadata(metadata::APPROVAL_DESCRIPTION, "Harmless.\nReads a file.\u{1b}[2J")
-            .metadata("risk", json!({"level": "none"}));
-        let also = Decision::ask("").key("large");
+            .with_pin("a.log", "abc123")
+            .with_metadata(metadata::APPROVAL_DESCRIPTION, "Harmless.\nReads a file.\u{1b}[2J")
+            .with_metadata("risk", json!({"level": "none"}));
+        let also = Decision::ask("").with_key("large");
         let args = json!({"path": "a.log", "content": "one\ntwo\n", "mode": {"append": true, "tags": ["x", 1]}});
         let mut requests = requests(call(args), &[ask, also], Some("path"));
         requests.metadata.entry("c1".into()).or_default().insert("worker".into(), json!("root"));
@@ -449,9 +449,9 @@ mod tests {
         assert!(left_out(json!({"text": "x\n".repeat(100)})));
         for decision in [
             Decision::ask(long.clone()),
-            Decision::ask("sure?").key("k").pin("file", long.clone()),
-            Decision::ask("sure?").metadata("note", long.clone()),
-            Decision::ask("sure?").metadata("note", vec![json!({"a": [1]}); 50]),
+            Decision::ask("sure?").with_key("k").with_pin("file", long.clone()),
+            Decision::ask("sure?").with_metadata("note", long.clone()),
+            Decision::ask("sure?").with_metadata("note", vec![json!({"a": [1]}); 50]),
         ] {
             let requests = requests(call(json!({"path": "a"})), &[decision], None);
             assert!(CallView::of(&requests, "c1", Limits::default()).unwrap().left_out);
@@ -523,7 +523,7 @@ mod tests {
         ];
         proptest!(|(name in hostile.clone(), key in hostile.clone(), value in hostile, width in 0_usize..120)| {
             let args = json!({key: value.clone(), "nested": {"command": value.clone(), "list": [value.clone(), 1]}});
-            let ask = Decision::ask(value.clone()).metadata(name.clone(), value.clone());
+            let ask = Decision::ask(value.clone()).with_metadata(name.clone(), value.clone());
             let requests = requests(ToolCall::new("c1", name, args.clone()), &[ask], Some(&value));
             let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
             for line in view.text(width).split('\n') {

@@ -424,8 +424,9 @@ mod tests {
         let ask = |reason: &str| {
             Deferral::approval(Decision::ask(reason).named(|| "Files".into()).questions().to_vec())
         };
-        let blocked =
-            Decision::ask("frozen").metadata(APPROVAL_POLICY, BLOCKED).named(|| "Freeze".into());
+        let blocked = Decision::ask("frozen")
+            .with_metadata(APPROVAL_POLICY, BLOCKED)
+            .named(|| "Freeze".into());
         let mut external = Deferral::approval(Vec::new());
         external.kind = crate::DeferralKind::External;
         let calls = [

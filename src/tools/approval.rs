@@ -11,7 +11,7 @@ use crate::middleware::ToolMiddleware;
 /// purpose and list no parts, because listing one name twice would make the check of names refuse the question (rule
 /// D10).
 fn ask(yes: bool) -> Decision {
-    if yes { Decision::ask("").key("approval required") } else { Decision::allow() }
+    if yes { Decision::ask("").with_key("approval required") } else { Decision::allow() }
 }
 
 const NAME: Cow<'static, str> = Cow::Borrowed("approval_required");

@@ -126,7 +126,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     {
         let (key, value) = (key.into(), value.into());
         let add = move |definition: ToolDefinition| match selector(&definition) {
-            true => definition.metadata(key.clone(), value.clone()),
+            true => definition.with_metadata(key.clone(), value.clone()),
             false => definition,
         };
         self.prepared(move |_, definitions| definitions.into_iter().map(&add).collect())

@@ -28,8 +28,10 @@ impl ExternalToolset {
         id: impl Into<String>,
         definitions: impl IntoIterator<Item = ToolDefinition>,
     ) -> Self {
-        let definitions =
-            definitions.into_iter().map(|definition| definition.kind(ToolKind::External)).collect();
+        let definitions = definitions
+            .into_iter()
+            .map(|definition| definition.with_kind(ToolKind::External))
+            .collect();
         Self { id: id.into(), definitions }
     }
 }

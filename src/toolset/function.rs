@@ -110,8 +110,8 @@ impl Toolset for FunctionToolset {
                 true => definition.function(tool.function()),
                 false => definition,
             };
-            match definition.get_max_retries().or(self.max_retries) {
-                Some(max) => definition.max_retries(max),
+            match definition.max_retries().or(self.max_retries) {
+                Some(max) => definition.with_max_retries(max),
                 None => definition,
             }
         };

@@ -24,21 +24,21 @@ impl Tool {
     /// Every call needs an approval, whatever the layers decide.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
-        self.definition = self.definition.kind(ToolKind::Unapproved);
+        self.definition = self.definition.with_kind(ToolKind::Unapproved);
         self
     }
 
     /// Calls of this tool never overlap with other calls of the response (rule T1).
     #[must_use]
     pub fn sequential(mut self) -> Self {
-        self.definition = self.definition.sequential(true);
+        self.definition = self.definition.with_sequential(true);
         self
     }
 
-    /// Declares that running a call twice has the same effect as running it once; see [`ToolDefinition::idempotent`].
+    /// Declares that running a call twice has the same effect as running it once; see [`ToolDefinition::with_idempotent`].
     #[must_use]
     pub fn idempotent(mut self) -> Self {
-        self.definition = self.definition.idempotent(true);
+        self.definition = self.definition.with_idempotent(true);
         self
     }
 
@@ -46,22 +46,22 @@ impl Tool {
     /// and of the [agent](crate::Agent::max_retries).
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
-        self.definition = self.definition.max_retries(max);
+        self.definition = self.definition.with_max_retries(max);
         self
     }
 
     /// Records each call in the ledger before it runs, also a call without a question; see
-    /// [`ToolDefinition::journaled`].
+    /// [`ToolDefinition::with_journaled`].
     #[must_use]
     pub fn journaled(mut self) -> Self {
-        self.definition = self.definition.journaled(true);
+        self.definition = self.definition.with_journaled(true);
         self
     }
 
     /// Adds metadata to the definition, for predicates, handlers and surfaces.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
-        self.definition = self.definition.metadata(key, value);
+        self.definition = self.definition.with_metadata(key, value);
         self
     }
 
@@ -207,8 +207,8 @@ where
     Fut: Future + Send + 'static,
     Fut::Output: IntoToolReturn,
 {
-    let validator = jsonschema::validator_for(definition.get_parameters())
-        .map_err(|error| error.to_string())?;
+    let validator =
+        jsonschema::validator_for(definition.parameters()).map_err(|error| error.to_string())?;
     let function = Arc::new(function);
     Ok(Tool {
         definition,
@@ -245,7 +245,7 @@ fn typed<A: ToolArgs>(
     let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value();
     let body: Arc<Body<A>> = Arc::new(body);
     Tool {
-        definition: ToolDefinition::new(name, schema).description(description),
+        definition: ToolDefinition::new(name, schema).with_description(description),
         function: "",
         validate: Arc::new(|args| args.deserialize::<A>().map(drop)),
         body: Arc::new(move |permit| match permit.args().deserialize::<A>() {

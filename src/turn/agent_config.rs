@@ -118,7 +118,7 @@ impl Turn {
         self
     }
 
-    pub(crate) fn get_asks(&self) -> Option<&AskHistory> {
+    pub(crate) fn own_ask_history(&self) -> Option<&AskHistory> {
         self.info.asks.as_ref()
     }
 

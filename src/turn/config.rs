@@ -227,7 +227,7 @@ impl Turn {
     }
 
     /// How many calls of one run, with its sub-agents, may be pending at the same time; with a [ledger](Self::ledger)
-    /// also how many of one requester ([`Ask::principal`](crate::ledger::Ask::principal)). 1 000 by default. Calls
+    /// also how many of one requester ([`Ask::with_principal`](crate::ledger::Ask::with_principal)). 1 000 by default. Calls
     /// beyond the limit are denied without asking, and the denial says why (rule D11).
     pub fn max_pending(mut self, calls: u32) -> Self {
         self.ask_limits.max_pending = calls;

@@ -82,7 +82,7 @@ impl<'a> Dispatcher<'a> {
 
     /// Whether the calls of the tool are executed elsewhere, so that their arguments are not validated here.
     pub(super) fn is_external(&self, call: &CallState) -> bool {
-        self.definition(call).is_some_and(|it| it.get_kind() == ToolKind::External)
+        self.definition(call).is_some_and(|it| it.kind() == ToolKind::External)
     }
 
     /// The definition of a call's tool, if there is such a tool.
@@ -101,7 +101,7 @@ impl<'a> Dispatcher<'a> {
 
     /// How often the model may retry a tool; `None` for a tool that does not set a number.
     pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
-        |tool| self.definitions.get(tool)?.get_max_retries()
+        |tool| self.definitions.get(tool)?.max_retries()
     }
 
     fn is_sequential(&self, call: &CallState) -> bool {

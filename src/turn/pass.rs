@@ -191,7 +191,7 @@ impl PassRunner {
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = start.call.name(),
             gen_ai.tool.call.id = start.call.id(),
-            gen_ai.tool.type = if start.definition.get_kind() == ToolKind::External { "extension" } else { "function" },
+            gen_ai.tool.type = if start.definition.kind() == ToolKind::External { "extension" } else { "function" },
             gen_ai.tool.call.arguments = tracing::field::Empty,
             countersign.approved = start.approval.is_some(),
             countersign.outcome = tracing::field::Empty,

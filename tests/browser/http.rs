@@ -284,8 +284,8 @@ async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_
     let server = place.server(&["--workers", "0"]);
     let two = Quorum { approvals: 2, not_the_requester: true };
     let voted = async |run: &str, valid_for: Duration| {
-        let ask = Ask::new(run, "root/c1", "transfer").principal("Ann").quorum(two);
-        let ask = place.ledger().park(ask.valid_for(valid_for)).await.unwrap();
+        let ask = Ask::new(run, "root/c1", "transfer").with_principal("Ann").with_quorum(two);
+        let ask = place.ledger().park(ask.with_valid_for(valid_for)).await.unwrap();
         let yes = Answer::Approve { args: None };
         place.ledger().decide(ask.ask.id(), &ask.fingerprint, "bob", yes).await.unwrap();
         format!("/api/asks/{}", ask.ask.id())
@@ -311,7 +311,7 @@ async fn a_requester_has_one_share_however_the_name_is_written() {
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
     let park = async |run: String, who: &str| {
-        let ask = Ask::new(run, "root/c1", "delete_file").principal(who);
+        let ask = Ask::new(run, "root/c1", "delete_file").with_principal(who);
         place.ledger().park(ask).await.unwrap();
     };
     for n in 0..6 {

@@ -39,7 +39,7 @@ async fn an_approved_call_runs_once_and_a_page_that_is_loaded_again_shows_the_sa
     assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["ann"], "approve")));
     // T7: the sub-agent's ask is for whoever started the run, too.
     let ask = place.ask("path", "tmp/session-cache").await;
-    assert_eq!(ask.ask.get_principal(), Some("ann"));
+    assert_eq!(ask.ask.principal(), Some("ann"));
     assert_eq!(place.ran().len(), 2);
     // S2: logs show names, not values.
     for value in ["logs/2024", "session-cache", "DE02", "Invoice"] {

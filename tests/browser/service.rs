@@ -122,7 +122,7 @@ impl Place {
     /// The one ask about a call with this argument.
     pub(crate) async fn ask(&self, name: &str, value: &str) -> Record {
         let mut asks = self.asks().await;
-        asks.retain(|ask| ask.ask.get_args()[name] == value);
+        asks.retain(|ask| ask.ask.args()[name] == value);
         assert_eq!(asks.len(), 1, "{name}: {value}");
         asks.remove(0)
     }

@@ -98,7 +98,7 @@ async fn what_is_asked_later_in_a_run_is_still_for_whoever_started_it() {
     drop(worker);
     let _worker = place.worker(&[]);
     let ask = place.ask("to", "DE02").await;
-    assert_eq!(ask.ask.get_principal(), Some("ann"));
+    assert_eq!(ask.ask.principal(), Some("ann"));
     let yes = json!({"verdict": "approve", "fingerprint": ask.fingerprint});
     let path = format!("/api/asks/{}/decision", ask.ask.id());
     assert_eq!(ann.post(&path, &yes).await.0, 403);

@@ -199,13 +199,16 @@ fn b28_answers_are_read_as_they_were_written() {
 /// A batch with everything that can be in one, as a turn makes it.
 async fn batch() -> DeferredToolRequests {
     let asks = decide_fn(|_: &ToolCall| {
-        Decision::ask("sure?").key("sure").metadata("why", "it is large").pin("f", "1")
+        Decision::ask("sure?")
+            .with_key("sure")
+            .with_metadata("why", "it is large")
+            .with_pin("f", "1")
     });
     let asking = Recorder::new(["ask"]).layered(asks);
     let outside = ExternalToolset::new("ext", [ToolDefinition::new("search", json!({}))]);
-    let person = Recorder::new(["question"])
-        .id("person")
-        .body(|_, _| Err(countersign::CallDeferred::question().metadata("text", "which?").into()));
+    let person = Recorder::new(["question"]).id("person").body(|_, _| {
+        Err(countersign::CallDeferred::question().with_metadata("text", "which?").into())
+    });
     let tools = Tools::combined([asking, outside.into(), person.into()]);
     let calls = ["ask", "search", "question"].map(|tool| call(tool, tool, json!({"n": 1})));
     Turn::new(tools).run(calls.to_vec()).await.unwrap().deferred().unwrap()

@@ -55,7 +55,8 @@ async fn an_approval_covers_the_questions_it_was_shown_or_a_subset() {
     for more in [
         pay.clone().layered(decide_fn(asks("c")).named("A")),
         pay.clone().layered(decide_fn(asks("a")).named("another layer")),
-        pay.clone().layered(decide_fn(|_| Decision::ask("a").pin("file", "digest")).named("A")),
+        pay.clone()
+            .layered(decide_fn(|_| Decision::ask("a").with_pin("file", "digest")).named("A")),
     ] {
         let report = resume(more, suspended.clone(), yes.clone()).await;
         assert_eq!(words(&report), ["deferred"]);
@@ -74,7 +75,7 @@ async fn a_changed_reason_under_a_stable_key_is_the_same_question() {
         decide_fn(move |_: &ToolCall| {
             let ask =
                 Decision::ask(format!("balance is {}", balance.fetch_add(1, Ordering::Relaxed)));
-            if stable { ask.key("pay") } else { ask }
+            if stable { ask.with_key("pay") } else { ask }
         })
     };
     for (stable, word) in [(true, "returned"), (false, "deferred")] {
@@ -116,7 +117,7 @@ async fn on_the_approved_pass_a_new_denial_denies_and_changed_arguments_are_aske
 #[tokio::test]
 async fn an_approval_is_for_one_tool_with_its_schema() {
     // A1: … one leaf tool (identity and schema).
-    let definition = |schema| ToolDefinition::new("pay", schema).kind(ToolKind::Unapproved);
+    let definition = |schema| ToolDefinition::new("pay", schema).with_kind(ToolKind::Unapproved);
     let before = Recorder::of([definition(json!({"type": "object"}))]);
     let after = Recorder::of([definition(
         json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
@@ -293,10 +294,12 @@ async fn metadata_reaches_the_tool_only_through_the_answers() {
     let tools = pay
         .clone()
         .layered(
-            decide_fn(|_| Decision::ask("inner").metadata("k", "inner").metadata("inner", 1))
-                .named("I"),
+            decide_fn(|_| {
+                Decision::ask("inner").with_metadata("k", "inner").with_metadata("inner", 1)
+            })
+            .named("I"),
         )
-        .layered(decide_fn(|_| Decision::ask("outer").metadata("k", "outer")).named("O"));
+        .layered(decide_fn(|_| Decision::ask("outer").with_metadata("k", "outer")).named("O"));
     let suspended = suspend(tools.clone()).await;
     let requests = suspended.requests();
     assert_eq!(
@@ -321,13 +324,13 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
         .clone()
         .layered(
             decide_fn(|_| {
-                Decision::ask("frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED)
+                Decision::ask("frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED)
             })
             .named("I"),
         )
         .layered(
             decide_fn(|_| {
-                Decision::ask("").metadata(metadata::APPROVAL_POLICY, metadata::NEEDS_APPROVAL)
+                Decision::ask("").with_metadata(metadata::APPROVAL_POLICY, metadata::NEEDS_APPROVAL)
             })
             .named("O"),
         );
@@ -354,7 +357,7 @@ async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
     let pay = Recorder::new(["pay"]);
     let tools = pay.clone().layered(decide_fn(|call| match call.args()["n"].as_i64() {
         Some(1) => Decision::ask("small"),
-        _ => Decision::ask("frozen").metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
+        _ => Decision::ask("frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
     }));
     let calls = vec![call("c1", "pay", json!({"n": 1})), call("c2", "pay", json!({"n": 2}))];
     let suspended = Turn::new(tools.clone()).run(calls).await.unwrap().into_suspended().unwrap();
@@ -590,10 +593,10 @@ async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_t
 async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
     // D5: a wrapper that makes the tool external does not take the question away.
     let pay = Recorder::of([
-        ToolDefinition::new("pay", json!({"type": "object"})).kind(ToolKind::Unapproved)
+        ToolDefinition::new("pay", json!({"type": "object"})).with_kind(ToolKind::Unapproved)
     ]);
     let outside = |definitions: Vec<ToolDefinition>| {
-        definitions.into_iter().map(|it| it.kind(ToolKind::External)).collect()
+        definitions.into_iter().map(|it| it.with_kind(ToolKind::External)).collect()
     };
     let tools = pay.clone().prepared(move |_, definitions| outside(definitions));
     let suspended = suspend(tools.clone()).await;
@@ -608,15 +611,15 @@ async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
 #[tokio::test]
 async fn a_declared_approval_is_demanded_also_where_a_layer_has_the_answer() {
     let salaries = ToolDefinition::new("salaries", json!({"type": "object"}));
-    for declared in [salaries.clone().kind(ToolKind::Unapproved), salaries] {
+    for declared in [salaries.clone().with_kind(ToolKind::Unapproved), salaries] {
         let recorder = Recorder::of([declared.clone()]);
         let cache = relay(async |_, _| Ok(Outcome::returned("from the cache")));
         let tools = recorder.clone().layered(cache);
-        let tools = match declared.get_kind() {
+        let tools = match declared.kind() {
             ToolKind::Unapproved => tools,
             // As a wrapper declares it.
             _ => tools.prepared(|_, tools| {
-                tools.into_iter().map(|tool| tool.kind(ToolKind::Unapproved)).collect()
+                tools.into_iter().map(|tool| tool.with_kind(ToolKind::Unapproved)).collect()
             }),
         };
         let turn = Turn::new(tools);

@@ -126,7 +126,7 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     assert_eq!(list.ids(), ["a", "a", "b", "b"], "nothing runs again");
 
     // The metadata of a question is stored, too.
-    let asks = decide_fn(|_| Decision::ask("sure?").metadata("deep", nested(150)));
+    let asks = decide_fn(|_| Decision::ask("sure?").with_metadata("deep", nested(150)));
     let turn = Turn::new(list.layered(asks));
     let error = turn.run(calls()).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::User(UserError::StateTooDeep { .. })), "{error}");

@@ -356,7 +356,8 @@ async fn so_many_calls_of_a_run_are_pending_and_the_rest_is_denied() {
     assert!(recorder.ran().is_empty());
 
     // External calls and questions are asks as well.
-    let search = ToolDefinition::new("search", json!({"type": "object"})).kind(ToolKind::External);
+    let search =
+        ToolDefinition::new("search", json!({"type": "object"})).with_kind(ToolKind::External);
     let turn = Turn::new(Recorder::of([search])).max_pending(1);
     let calls = ["c1", "c2"].map(|id| call(id, "search", json!({})));
     assert_eq!(words(&turn.run(calls.to_vec()).await.unwrap()), ["deferred", "denied"]);
@@ -416,7 +417,7 @@ async fn the_calls_of_sub_agents_count_for_the_run() {
 
 fn eves() -> (Ledger, Recorder) {
     let who = |cx: &RunContext, ask: Ask| {
-        ask.principal(if cx.run_id() == "ann's" { "ann" } else { "eve" })
+        ask.with_principal(if cx.run_id() == "ann's" { "ann" } else { "eve" })
     };
     (Ledger::new(MemoryStore::new()).asks(who), delete_tool())
 }
@@ -460,7 +461,7 @@ async fn calls_of_a_requester_whose_time_is_over_do_not_count() {
     let time = Arc::new(AtomicI64::new(1));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)))
-        .asks(|_, ask: Ask| ask.principal("eve").expires_in(Duration::from_secs(1)));
+        .asks(|_, ask: Ask| ask.with_principal("eve").with_expires_in(Duration::from_secs(1)));
     let turn = Turn::new(delete_tool().approval_required()).ledger(ledger).max_pending(2);
     let calls = |count: usize| {
         (0..count).map(|n| call(&format!("c{n}"), "delete", json!({"n": n}))).collect()
@@ -481,7 +482,7 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::SeqCst));
-    let ledger = Ledger::new(store).asks(|_, ask| ask.expires_in(Duration::from_secs(1)));
+    let ledger = Ledger::new(store).asks(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
     let model = insists(4);
     let agent = Agent::new(model.clone(), delete_tool().approval_required())
         .output(text().or_deferred())

@@ -30,7 +30,7 @@ fn sent(history: &[Message]) -> Args {
 
 fn deferring() -> Recorder {
     Recorder::new(["task"]).body(|_, call| match call.args()["meta"].as_bool() {
-        Some(true) => Err(CallDeferred::new().metadata("task_id", "t-1").into()),
+        Some(true) => Err(CallDeferred::new().with_metadata("task_id", "t-1").into()),
         _ => Err(CallDeferred::new().into()),
     })
 }
@@ -40,7 +40,7 @@ fn asking() -> Recorder {
         if !cx.tool_call_approved() {
             let asks = ApprovalRequired::new();
             return Err(match call.args()["meta"].as_bool() {
-                Some(true) => asks.metadata("reason", "large").into(),
+                Some(true) => asks.with_metadata("reason", "large").into(),
                 _ => asks.into(),
             });
         }
@@ -211,7 +211,7 @@ async fn a9_an_approval_predicate_gates_only_the_tool_it_picks() {
 
 fn declared() -> Recorder {
     Recorder::of([
-        ToolDefinition::new("delete", json!({})).kind(ToolKind::Unapproved),
+        ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved),
         ToolDefinition::new("list", json!({})),
     ])
 }
@@ -284,7 +284,7 @@ async fn not_expected(
 ) -> (countersign::RunError, Vec<String>) {
     let recorder = Recorder::of(["list", "delete", "again"].map(|name| {
         let kind = if name == "list" { ToolKind::Function } else { ToolKind::Unapproved };
-        ToolDefinition::new(name, json!({"type": "object"})).kind(kind)
+        ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind)
     }));
     let recorder = recorder.body(|_, call| match call.name() {
         "again" => Err(CallDeferred::new().into()),
@@ -418,7 +418,7 @@ async fn the_model_is_told_the_tools_as_they_are_at_each_step() {
 async fn the_tool_sees_the_metadata_of_the_answer_and_not_of_the_request() {
     let recorder = declared();
     let asks = countersign::decide_fn(|_: &ToolCall| {
-        countersign::Decision::ask("sure?").metadata("from", "request")
+        countersign::Decision::ask("sure?").with_metadata("from", "request")
     });
     let agent = agent(
         &Script::calls([call("c1", "delete", json!({})), call("c2", "list", json!({}))]),

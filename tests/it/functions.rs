@@ -34,7 +34,7 @@ async fn a_typed_tool_has_the_schema_of_its_arguments_and_says_what_does_not_fit
     let turn = Turn::new(tools.clone());
     let definitions =
         countersign::Tools::from(tools).definitions(&RunContext::default()).await.unwrap();
-    let schema = definitions[0].get_parameters();
+    let schema = definitions[0].parameters();
     assert_eq!(schema["properties"]["from"]["description"], "Where from.");
     assert_eq!(schema["required"], json!(["from", "to"]));
 
@@ -64,7 +64,7 @@ async fn a_tool_known_by_its_schema_is_validated_by_it() {
         "required": ["n"],
         "additionalProperties": false,
     });
-    let definition = ToolDefinition::new("count", schema).description("Counts");
+    let definition = ToolDefinition::new("count", schema).with_description("Counts");
     let double = async |_: RunContext, args: countersign::Args| {
         Ok::<_, ToolError>(args["n"].as_u64().map(|n| 2 * n))
     };

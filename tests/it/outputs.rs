@@ -106,7 +106,7 @@ impl SchemaKeeper {
 impl countersign::Model for SchemaKeeper {
     async fn respond(&self, request: countersign::ModelRequest) -> Result<ModelResponse, BoxError> {
         let tool = request.tools().iter().find(|tool| tool.name() == "final_result").unwrap();
-        *self.schema.lock().unwrap() = tool.get_parameters().clone();
+        *self.schema.lock().unwrap() = tool.parameters().clone();
         Ok(ModelResponse::calls([answer("o", self.args.clone())]))
     }
 }

@@ -200,7 +200,7 @@ async fn i142_a_tool_comes_before_its_toolset_and_the_toolset_before_the_agent()
 async fn a_wrapper_lowers_what_a_tool_says_and_never_raises_it() {
     let says = |max: u32| {
         move |_: &_, tools: Vec<ToolDefinition>| {
-            tools.into_iter().map(|it| it.max_retries(max)).collect()
+            tools.into_iter().map(|it| it.with_max_retries(max)).collect()
         }
     };
     let set = || FunctionToolset::new().tool(stuck("own").max_retries(2)).tool(stuck("plain"));
@@ -223,10 +223,10 @@ async fn a_wrapper_lowers_what_a_tool_says_and_never_raises_it() {
 fn a_budget_is_stored_with_its_definition() {
     let definition = ToolDefinition::new("a", json!({}));
     assert!(serde_json::to_value(&definition).unwrap().get("max_retries").is_none());
-    let stored = serde_json::to_value(definition.max_retries(2)).unwrap();
+    let stored = serde_json::to_value(definition.with_max_retries(2)).unwrap();
     assert_eq!(stored["max_retries"], 2);
     let read: ToolDefinition = serde_json::from_value(stored).unwrap();
-    assert_eq!(read.get_max_retries(), Some(2));
+    assert_eq!(read.max_retries(), Some(2));
 }
 
 // I140: what a tool has cost is its own, over steps in which others are called; one that fails and succeeds within one
@@ -235,7 +235,7 @@ fn a_budget_is_stored_with_its_definition() {
 async fn i140_each_tool_counts_for_itself_over_interleaved_steps() {
     let set = || {
         Recorder::of([
-            ToolDefinition::new("locked", json!({})).max_retries(2),
+            ToolDefinition::new("locked", json!({})).with_max_retries(2),
             ToolDefinition::new("open", json!({})),
         ])
         .body(|_, call| match call.name() {
@@ -268,7 +268,7 @@ async fn i140_each_tool_counts_for_itself_over_interleaved_steps() {
 // Asking, and being denied, costs nothing of a tool's own budget either.
 #[tokio::test]
 async fn what_is_deferred_or_denied_costs_nothing_of_a_tools_own_budget() {
-    let tool = ToolDefinition::new("pay", json!({})).max_retries(0);
+    let tool = ToolDefinition::new("pay", json!({})).with_max_retries(0);
     let asking = Recorder::of([tool]).body(|cx, _| match cx.tool_call_approved() {
         false => Err(ApprovalRequired::new().into()),
         true => Ok(json!("paid")),

@@ -67,8 +67,8 @@ impl Place {
 
 fn ask(call: &str) -> Ask {
     Ask::new("run-1", call, "delete_file")
-        .args(Args::new().with("path", "MARKER.log"))
-        .principal("mallory")
+        .with_args(Args::new().with("path", "MARKER.log"))
+        .with_principal("mallory")
 }
 
 /// A token for Ann, good for a minute.
@@ -118,7 +118,7 @@ async fn a_token_that_comes_twice_counts_once_and_the_second_is_told_who_won() {
 async fn where_several_have_to_agree_one_token_is_one_vote() {
     let place = Place::new();
     let quorum = Quorum { approvals: 2, not_the_requester: true };
-    let ask = place.park(ask("root/c1").quorum(quorum)).await;
+    let ask = place.park(ask("root/c1").with_quorum(quorum)).await;
     let of = |who| keys().seal_ask(&ask, who, at(NOW + 60_000)).unwrap();
     for again in [false, true] {
         let voted = place.decide(&of("ann"), yes()).await.unwrap();
@@ -131,7 +131,7 @@ async fn where_several_have_to_agree_one_token_is_one_vote() {
 #[tokio::test]
 async fn a_token_is_over_by_the_stores_clock() {
     let place = Place::new();
-    let ask = place.park(ask("root/c1").expires_in(Duration::from_secs(120))).await;
+    let ask = place.park(ask("root/c1").with_expires_in(Duration::from_secs(120))).await;
     let (token, written) = (token(&ask), place.written().await);
     for now in [NOW + 60_000, NOW + 60_001] {
         place.clock.store(now, Ordering::Relaxed);
@@ -148,7 +148,7 @@ async fn a_token_is_over_by_the_stores_clock() {
 #[tokio::test]
 async fn the_asks_own_deadline_holds_as_well() {
     let place = Place::new();
-    let ask = place.park(ask("root/c1").expires_in(Duration::from_secs(30))).await;
+    let ask = place.park(ask("root/c1").with_expires_in(Duration::from_secs(30))).await;
     place.clock.store(NOW + 30_000, Ordering::Relaxed);
     assert_eq!(place.decide(&token(&ask), yes()).await.unwrap(), Decided::Expired);
     assert_eq!(place.now(&ask).await.state, AskState::Expired);
@@ -166,11 +166,11 @@ async fn a_token_is_for_one_call_and_for_what_was_asked() {
     assert_eq!(place.now(&other).await, other);
 
     // The same call in a ledger that began anew, where it was asked about in another way.
-    let changed = ask("root/c1").args(Args::new().with("path", "other.log"));
+    let changed = ask("root/c1").with_args(Args::new().with("path", "other.log"));
     for (ask, what) in [
         (changed, "arguments or questions"),
-        (ask("root/c1").principal("eve"), "principal"),
-        (Ask::new("run-1", "root/c1", "read_file").principal("mallory"), "tool"),
+        (ask("root/c1").with_principal("eve"), "principal"),
+        (Ask::new("run-1", "root/c1", "read_file").with_principal("mallory"), "tool"),
     ] {
         let place = Place::new();
         let found = place.park(ask).await;
@@ -320,7 +320,7 @@ fn keys_that_protect_nothing_are_refused() {
 async fn a_token_approves_other_arguments_only_if_it_was_made_for_that() {
     // L6: "A token decides about the call as it was shown".
     let place = Place::new();
-    let ask = place.park(Ask::new("r", "c", "pay").args(Args::new().with("eur", 5))).await;
+    let ask = place.park(Ask::new("r", "c", "pay").with_args(Args::new().with("eur", 5))).await;
     let edit = |eur: i64| Answer::Approve { args: Some(Args::new().with("eur", eur)) };
     let token = keys().seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
     let error = place.decide(&token, edit(5_000)).await.unwrap_err();
@@ -329,7 +329,7 @@ async fn a_token_approves_other_arguments_only_if_it_was_made_for_that() {
     let edits = keys().seal_ask_with_edits(&ask, "ann", at(NOW + 60_000)).unwrap();
     assert_eq!(place.decide(&edits, edit(6)).await.unwrap(), Decided::Won { again: false });
 
-    let ask = place.park(Ask::new("r", "d", "pay").args(Args::new().with("eur", 5))).await;
+    let ask = place.park(Ask::new("r", "d", "pay").with_args(Args::new().with("eur", 5))).await;
     let token = keys().seal_ask(&ask, "ann", at(NOW + 60_000)).unwrap();
     let same = place.decide(&token, edit(5)).await.unwrap();
     assert_eq!(same, Decided::Won { again: false }, "the same arguments are no others");

@@ -95,8 +95,8 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
     let recorder = Recorder::new(["upload"]).body(|cx, _| match cx.tool_call_approved() {
         true => Ok(json!(cx.tool_call_metadata())),
         false => Err(ApprovalRequired::new()
-            .metadata("required_capabilities", json!(["fs.write", "net.external"]))
-            .metadata("missing_capabilities", json!(["net.external"]))
+            .with_metadata("required_capabilities", json!(["fs.write", "net.external"]))
+            .with_metadata("missing_capabilities", json!(["net.external"]))
             .into()),
     });
     let grants = handler_fn_sync(|_, requests| {
@@ -151,7 +151,7 @@ async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_wait() {
 
 async fn update_file(cx: RunContext, args: Path) -> Result<String, ToolError> {
     if [".env", "secrets.yaml"].contains(&args.path.as_str()) && !cx.tool_call_approved() {
-        return Err(ApprovalRequired::new().metadata("reason", "protected file").into());
+        return Err(ApprovalRequired::new().with_metadata("reason", "protected file").into());
     }
     Ok(format!("Updated {}", args.path))
 }
@@ -244,7 +244,7 @@ async fn seed_003_results_from_elsewhere_are_found_by_their_metadata() {
     // "raise CallDeferred(metadata={'task_id': task_id})"; "results.calls[call.tool_call_id] = get_task_result(task_id)".
     let turn = Turn::new(Recorder::new(["long_running_task"]).body(|cx, _| {
         let task = format!("task of {}", cx.tool_call_id().unwrap());
-        Err(CallDeferred::new().metadata("task_id", task).into())
+        Err(CallDeferred::new().with_metadata("task_id", task).into())
     }));
     let report = turn
         .run(vec![call("call_id_5", "long_running_task", json!({"query": "q"}))])

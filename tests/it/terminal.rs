@@ -51,8 +51,8 @@ async fn turn(slowly: bool) -> Value {
     let recorder = Recorder::new(["delete_file", "deploy"]);
     let files = decide_fn(|call| match call.name() {
         "deploy" => Decision::ask("production is frozen")
-            .metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
-        _ => Decision::ask(format!("delete {}?", call.args()["path"])).key("delete"),
+            .with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
+        _ => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
     });
     let tools = recorder.clone().layered(files.into_layer());
     let answered_by = Arc::new(Mutex::new(Value::Null));

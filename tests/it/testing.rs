@@ -211,7 +211,7 @@ async fn rewrites_once_takes_middleware_that_leaves_its_own_result_alone() {
     // A reason that changes under a stable key is the same question (A1).
     let count = AtomicUsize::new(0);
     let asks = decide_fn(move |_: &ToolCall| {
-        Decision::ask(count.fetch_add(1, Ordering::Relaxed).to_string()).key("count")
+        Decision::ask(count.fetch_add(1, Ordering::Relaxed).to_string()).with_key("count")
     });
     assert_eq!(rewrites_once(&asks, &RunContext::default(), &read).await, Ok(()));
 }

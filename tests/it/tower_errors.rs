@@ -164,7 +164,7 @@ async fn a_wrapper_cannot_declare_a_tool_idempotent() {
     let stack = ServiceBuilder::new().retry(Retries::of_failures(3)).timeout(SECOND / 2);
     let tools = recorder
         .clone()
-        .prepared(|_, given| given.into_iter().map(|it| it.idempotent(true)).collect())
+        .prepared(|_, given| given.into_iter().map(|it| it.with_idempotent(true)).collect())
         .layered(stack);
     assert_eq!(words(&run_one(&Turn::new(tools), call("c1", "a", json!({}))).await), ["unknown"]);
     assert_eq!(recorder.ids(), ["c1"]);
@@ -174,7 +174,7 @@ type Fails = fn() -> ToolError;
 
 /// Ends with the error the first two times.
 fn flaky(fails: Fails, kind: countersign::ToolKind) -> Recorder {
-    let tool = ToolDefinition::new("a", json!({})).kind(kind);
+    let tool = ToolDefinition::new("a", json!({})).with_kind(kind);
     Recorder::of([tool]).body(move |cx, _| match cx.attempt() {
         1 | 2 => Err(fails()),
         attempt => Ok(json!(attempt)),

@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::support::{Recorder, call, content, words};
 
 fn kinds() -> Recorder {
-    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).kind(kind);
+    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind);
     Recorder::of([
         of("read", ToolKind::Function),
         of("delete", ToolKind::Unapproved),
@@ -313,8 +313,10 @@ async fn a_call_that_defers_again_is_returned_and_the_handler_is_not_asked_again
     };
     let tools =
         Recorder::new(["wire"]).body(|cx, call| match (call.id(), cx.tool_call_approved()) {
-            ("w1", true) => Err(CallDeferred::new().metadata("task", 7).into()),
-            (_, false) => Err(countersign::ApprovalRequired::new().metadata("stage", 1).into()),
+            ("w1", true) => Err(CallDeferred::new().with_metadata("task", 7).into()),
+            (_, false) => {
+                Err(countersign::ApprovalRequired::new().with_metadata("stage", 1).into())
+            }
             (_, true) => Ok(json!("done")),
         });
     let calls = vec![call("w1", "wire", json!({})), call("w2", "wire", json!({}))];

@@ -107,7 +107,7 @@ async fn a_decision_that_was_made_elsewhere_is_taken_up() {
 
     // An inbox decides one of them.
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records;
-    let ask = ask.iter().find(|ask| ask.ask.get_args()["n"] == 1).unwrap();
+    let ask = ask.iter().find(|ask| ask.ask.args()["n"] == 1).unwrap();
     let edit = Answer::Approve { args: Some(countersign::Args::new().with("n", 7)) };
     let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
     assert_eq!(won, Decided::Won { again: false });
@@ -129,7 +129,7 @@ async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)))
-        .asks(|_, ask| ask.principal("root").expires_in(Duration::from_secs(60)));
+        .asks(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     time.fetch_add(60_000, Ordering::Relaxed);
@@ -148,7 +148,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
     for (idempotent, runs) in [(false, 1), (true, 2)] {
         let definition =
-            ToolDefinition::new("pay", json!({"type": "object"})).idempotent(idempotent);
+            ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(idempotent);
         let recorder = Recorder::of([definition]).taking(Duration::from_secs(3_600));
         let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
         let suspended = waiting(&turn).await;
@@ -160,7 +160,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
         // Its lease still holds: nobody else may.
         let other = Turn::new(
             Recorder::of([
-                ToolDefinition::new("pay", json!({"type": "object"})).idempotent(idempotent)
+                ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(idempotent)
             ])
             .approval_required(),
         )
@@ -187,7 +187,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
 #[tokio::test]
 async fn a_journaled_tool_that_nobody_is_asked_about_runs_once_too() {
     let recorder =
-        Recorder::of([ToolDefinition::new("pay", json!({"type": "object"})).journaled(true)])
+        Recorder::of([ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true)])
             .body(|_, _| Ok("paid".into()));
     let ledger = ledger();
     for _ in 0..2 {
@@ -373,7 +373,7 @@ async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_st
     assert_eq!((told(&before), told(&newest)), (vec![], vec!["c2".to_owned()]));
     let waits: Vec<_> = newest.requests().iter().map(|call| call.id().to_owned()).collect();
     assert_eq!(waits, ["c3"]);
-    assert!(!ledger.get_run(before.run_id()).await.unwrap().unwrap().over);
+    assert!(!ledger.load_run(before.run_id()).await.unwrap().unwrap().over);
 
     let answers = yes(&newest, "c3");
     assert_eq!(alone.resume(newest, answers).await.unwrap().text(), Some("done"));
@@ -443,7 +443,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
-    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).idempotent(true);
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(true);
     let slow = Recorder::of([pay()]).taking(Duration::from_secs(3_600));
     let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
     let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
@@ -467,7 +467,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
 
     let second = agent(Scripted::default(), &quick, "second");
     time.fetch_add(27_000, Ordering::Relaxed);
-    let ledger_says = ledger.get_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
+    let ledger_says = ledger.load_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
     assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
     let TakeUp::Resumed(waits) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
     assert!(waits.unwrap().suspended().is_some(), "the first worker may still say what came of it");
@@ -476,8 +476,8 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let ended = ended.unwrap();
     assert_eq!(ended.turns()[0].calls()[0].outcome(), &Outcome::returned("paid"));
     assert_eq!((slow.ids(), quick.ids()), (vec!["c1".to_owned()], vec!["c1".to_owned()]));
-    assert!(ledger.get_run(run.run_id()).await.unwrap().unwrap().over);
-    assert_eq!(ledger.get_run("nowhere").await.unwrap(), None);
+    assert!(ledger.load_run(run.run_id()).await.unwrap().unwrap().over);
+    assert_eq!(ledger.load_run("nowhere").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -504,9 +504,9 @@ async fn an_ask_is_shown_like_the_call_that_waits_also_by_whoever_has_only_the_l
     let now = Arc::clone(&digest);
     let policy = move |call: &ToolCall| match call.name() {
         "pay" => Decision::ask("pays")
-            .key("pay")
-            .pin("accounts", now.load(Ordering::Relaxed).to_string())
-            .metadata("approval_description", "as agreed"),
+            .with_key("pay")
+            .with_pin("accounts", now.load(Ordering::Relaxed).to_string())
+            .with_metadata("approval_description", "as agreed"),
         _ => Decision::allow(),
     };
     let ledger = ledger();

@@ -29,7 +29,7 @@ async fn problem(tools: Tools) -> String {
 }
 
 fn kind(kind: ToolKind) -> impl Fn(&RunContext, Vec<ToolDefinition>) -> Vec<ToolDefinition> {
-    move |_, given| given.into_iter().map(|it| it.kind(kind)).collect()
+    move |_, given| given.into_iter().map(|it| it.with_kind(kind)).collect()
 }
 
 // --- layered
@@ -279,7 +279,7 @@ async fn a_tool_that_is_hidden_after_it_was_asked_about_does_not_run() {
 #[tokio::test]
 async fn i130_prepared_changes_what_the_model_is_told() {
     let describe = |given: Vec<ToolDefinition>| -> Vec<ToolDefinition> {
-        given.into_iter().skip(1).map(|it| it.description("prepared")).collect()
+        given.into_iter().skip(1).map(|it| it.with_description("prepared")).collect()
     };
     let sync = Recorder::new(["a", "b"]).prepared(move |_, given| describe(given));
     let asynchronous = Recorder::new(["a", "b"])
@@ -288,7 +288,7 @@ async fn i130_prepared_changes_what_the_model_is_told() {
         let cx = call("c", "t", json!({})).context().clone();
         let definitions = tools.definitions(&cx).await.unwrap();
         assert_eq!(definitions.len(), 1);
-        assert_eq!(definitions[0].get_description(), "prepared");
+        assert_eq!(definitions[0].description(), "prepared");
         // What was left out is unknown.
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!(words(&report), ["retry"]);
@@ -329,7 +329,7 @@ async fn prepared_can_make_a_tool_stricter() {
 
 #[tokio::test]
 async fn prepared_can_never_make_a_tool_laxer() {
-    let of = |kind| Recorder::of([ToolDefinition::new("a", json!({})).kind(kind)]);
+    let of = |kind| Recorder::of([ToolDefinition::new("a", json!({})).with_kind(kind)]);
     let anew = |_: &RunContext, _: Vec<ToolDefinition>| vec![ToolDefinition::new("a", json!({}))];
     for strict in [ToolKind::Unapproved, ToolKind::External] {
         let leaf = of(strict);
@@ -357,12 +357,13 @@ async fn prepared_can_never_make_a_tool_laxer() {
 // T1: `sequential` tools are barriers; a wrapper that builds the definition anew does not make them overlap.
 #[tokio::test]
 async fn prepared_keeps_a_sequential_tool_sequential() {
-    let recorder = Recorder::of([ToolDefinition::new("a", json!({})).sequential(true)]);
+    let recorder = Recorder::of([ToolDefinition::new("a", json!({})).with_sequential(true)]);
     let anew = |_: &RunContext, _: Vec<ToolDefinition>| vec![ToolDefinition::new("a", json!({}))];
     let cx = call("c", "t", json!({})).context().clone();
     for tools in [
         recorder.clone().prepared(anew),
-        recorder.prepared(|_, given| given.into_iter().map(|it| it.sequential(false)).collect()),
+        recorder
+            .prepared(|_, given| given.into_iter().map(|it| it.with_sequential(false)).collect()),
     ] {
         assert!(tools.definitions(&cx).await.unwrap()[0].is_sequential());
     }
@@ -494,7 +495,9 @@ async fn i133_names_and_calls_route_through_all_wrappers() {
             .prefixed("m")
             .renamed([("plus", "m_add")])
             .filtered(|_, it| it.name() != "m_mul")
-            .prepared(|_, given| given.into_iter().map(|it| it.description("maths")).collect()),
+            .prepared(|_, given| {
+                given.into_iter().map(|it| it.with_description("maths")).collect()
+            }),
         texts.clone().layered(decide_fn(|_| countersign::Decision::allow())).prefixed("t"),
     ]);
     let tools =
@@ -598,21 +601,21 @@ async fn an_external_call_is_handed_out_only_when_the_layers_allow_it() {
 #[tokio::test]
 async fn i137_with_metadata_merges_into_the_tools_that_match() {
     let tools = Recorder::of([
-        ToolDefinition::new("a", json!({})).metadata("own", 1).metadata("shared", "old"),
+        ToolDefinition::new("a", json!({})).with_metadata("own", 1).with_metadata("shared", "old"),
         ToolDefinition::new("b", json!({})),
     ])
     .with_metadata(|it| it.name() == "a", "shared", "new")
     .with_metadata(|_| true, "all", true);
     let cx = call("c", "t", json!({})).context().clone();
     let definitions = tools.definitions(&cx).await.unwrap();
-    let metadata = |at: usize| Value::Object(definitions[at].get_metadata().clone());
+    let metadata = |at: usize| Value::Object(definitions[at].metadata().clone());
     assert_eq!(metadata(0), json!({"own": 1, "shared": "new", "all": true}));
     assert_eq!(metadata(1), json!({"all": true}));
 }
 
 #[tokio::test]
 async fn a_filter_outside_sees_the_metadata_and_one_inside_does_not() {
-    let tagged = |it: &ToolDefinition| it.get_metadata().contains_key("safe");
+    let tagged = |it: &ToolDefinition| it.metadata().contains_key("safe");
     let outside = Recorder::new(["a", "b"])
         .with_metadata(|it| it.name() == "a", "safe", true)
         .filtered(move |_, it| tagged(it));

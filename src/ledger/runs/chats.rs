@@ -15,7 +15,7 @@ fn key(chat: &str) -> String {
 
 impl Ledger {
     /// The stored state of a chat; `None` when there is no such chat.
-    pub(crate) async fn get_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
+    pub(crate) async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
         let found = there(self.store.get(&row_id(&key(chat))).await?)?;
         Ok(found.map(|found| read(&found)).transpose()?.map(|record| record.state))
     }
@@ -27,7 +27,7 @@ impl Ledger {
         chat: &str,
         lease: Duration,
     ) -> Result<Taken, LedgerError> {
-        let (key, lease, worker) = (key(chat), millis(lease), self.get_worker());
+        let (key, lease, worker) = (key(chat), millis(lease), self.worker_name());
         self.on_run(&key, None, |now, record| {
             let mut record = record.unwrap_or_else(|| RunRecord::new(&key, true, now));
             match record.take(worker, lease, now) {

@@ -96,7 +96,7 @@ async fn whole(place: &Place) {
 /// An ask with a quorum and one vote, so that these fields can be tampered with as well.
 async fn parked(place: &Place) -> Parked {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
-    let it = place.park(ask("tampered with").quorum(quorum)).await;
+    let it = place.park(ask("tampered with").with_quorum(quorum)).await;
     let _ = it.decide("ann", approve()).await;
     it
 }
@@ -176,7 +176,7 @@ async fn removed_runs(place: &Place) {
     let _ = ok(ledger.take_run(run, "w", LONG).await);
     let row = stored(place, &format!("run:{run}")).await;
     remove(place, &row).await;
-    refused(ledger.get_run(run).await, what);
+    refused(ledger.load_run(run).await, what);
     refused(ledger.save_run(run, json!(1), None).await, what);
     refused(ledger.save_run(run, json!(1), Some(1)).await, what);
     refused(ledger.take_run(run, "v", LONG).await, what);
@@ -212,14 +212,14 @@ const CROWD: usize = 300;
 async fn expiring(place: &Place) {
     let mut rows = Vec::new();
     for n in 0..CROWD {
-        let it = place.park(ask(&format!("due and changed {n}")).expires_in(OVER)).await;
+        let it = place.park(ask(&format!("due and changed {n}")).with_expires_in(OVER)).await;
         let row = stored(place, &it.id).await;
         rows.push(with(&row, "/ask/ask/tool", &json!("read_file")));
     }
     let mut work = |_, _| Writes { rows: rows.clone(), ..Writes::default() };
     ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
     tokio::time::sleep(std::time::Duration::from_millis(3)).await;
-    let last = place.park(ask("due behind them").expires_in(OVER)).await;
+    let last = place.park(ask("due behind them").with_expires_in(OVER)).await;
     let expired = ok(place.ledger(1).expire().await);
     assert_eq!(expired.changed, [last.id], "L4: what is due behind rows that are refused expires");
     let refused: BTreeSet<_> = expired.refused.iter().map(|row| &row.id).collect();
@@ -254,7 +254,7 @@ async fn runs(place: &Place) {
         ("/claim/worker", json!("v")),
     ] {
         overwrite(place, &with(&row, at, &value)).await;
-        refused(ledger.get_run(run).await, at);
+        refused(ledger.load_run(run).await, at);
         left_out(ledger.waiting_runs(10).await, &id, at);
         refused(ledger.take_run(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);

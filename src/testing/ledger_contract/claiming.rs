@@ -84,7 +84,7 @@ async fn a_lost_worker(place: &Place) {
 }
 
 async fn an_idempotent_tool(place: &Place) {
-    let parked = place.approved(ask("its worker died, again").idempotent(true)).await;
+    let parked = place.approved(ask("its worker died, again").with_idempotent(true)).await;
     assert_eq!(claim(&parked, "w1", OVER).await, Claimed::Claimed { token: 1 });
     let second = claim(&parked, "w2", LONG).await;
     assert_eq!(

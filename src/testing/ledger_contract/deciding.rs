@@ -23,8 +23,9 @@ async fn parked_once(place: &Place) {
     let again = place.at_once(|_, ledger| async move { ok(ledger.park(ask("once")).await) }).await;
     let parked: BTreeSet<_> = again.iter().map(|record| format!("{record:?}")).collect();
     assert_eq!(parked.len(), 1, "L3: parking twice is one ask, and the first stays as it is");
-    let other = ok(place.ledger(0).park(ask("once").args(Args::new().with("path", "b"))).await);
-    assert_eq!(other.ask.get_args()["path"], "once", "L3: what is there stays as it is");
+    let other =
+        ok(place.ledger(0).park(ask("once").with_args(Args::new().with("path", "b"))).await);
+    assert_eq!(other.ask.args()["path"], "once", "L3: what is there stays as it is");
     let unknown = ok(place.ledger(0).get("nobody-parked-this").await);
     assert_eq!(unknown, None, "an ask that nobody parked is not there");
     let decided = ok(place.ledger(0).decide("nobody-parked-this", "", "ann", approve()).await);
@@ -131,7 +132,7 @@ async fn replayed(place: &Place) {
 }
 
 async fn too_late(place: &Place) {
-    let parked = place.park(ask("too late").expires_in(OVER)).await;
+    let parked = place.park(ask("too late").with_expires_in(OVER)).await;
     let made = parked.decide("ann", approve()).await;
     assert_eq!(made, Decided::Expired, "L4: the deadline holds also when nobody called `expire`");
     let record = parked.now().await;
@@ -139,7 +140,7 @@ async fn too_late(place: &Place) {
     assert_eq!(record.decision, None, "L4: expiry is nobody's no");
     let claimed = ok(parked.ledger.claim(&parked.id, "w", LONG).await);
     assert_eq!(claimed, Claimed::Denied { state: AskState::Expired }, "L4: nothing runs");
-    let decided = place.approved(ask("in time").expires_in(LONG)).await;
+    let decided = place.approved(ask("in time").with_expires_in(LONG)).await;
     assert_eq!(decided.now().await.due_at(), None, "L4: what is decided does not expire");
 }
 

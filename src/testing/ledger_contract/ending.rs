@@ -17,13 +17,13 @@ async fn expiring(place: &Place) {
     let ledger = place.ledger(0);
     let mut due = BTreeSet::new();
     for n in 0..CROWD {
-        let lost = place.approved(ask(&format!("lost {n}")).idempotent(n % 2 == 0)).await;
+        let lost = place.approved(ask(&format!("lost {n}")).with_idempotent(n % 2 == 0)).await;
         let claimed = ok(ledger.claim(&lost.id, "w", OVER).await);
         assert_eq!(claimed, Claimed::Claimed { token: 1 });
         due.insert(lost.id);
     }
-    due.insert(place.park(ask("due last").expires_in(OVER)).await.id);
-    let waits = place.park(ask("not due").expires_in(LONG)).await;
+    due.insert(place.park(ask("due last").with_expires_in(OVER)).await.id);
+    let waits = place.park(ask("not due").with_expires_in(LONG)).await;
     let results = place.at_once(|_, ledger| async move { ok(ledger.expire().await).changed }).await;
     let told: Vec<_> = results.into_iter().flatten().collect();
     assert_eq!(
@@ -47,7 +47,7 @@ async fn listing(place: &Place) {
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
     let listed = ok(place.ledger(1).list(Some(AskState::Pending), 3).await).records;
-    let paths: Vec<_> = listed.iter().map(|record| record.ask.get_args()["path"].clone()).collect();
+    let paths: Vec<_> = listed.iter().map(|record| record.ask.args()["path"].clone()).collect();
     assert_eq!(
         paths,
         ["listed 4", "listed 3", "listed 2"],

@@ -59,7 +59,7 @@ fn nested(levels: usize) -> Value {
 
 async fn asks(place: &Place) {
     let deep =
-        |levels| ask(&format!("deep {levels}")).args(Args::new().with("deep", nested(levels)));
+        |levels| ask(&format!("deep {levels}")).with_args(Args::new().with("deep", nested(levels)));
     let before = written(place).await;
     refused(place.ledger(0).park(deep(200)).await, "nested more than 160 levels deep");
     assert_eq!(written(place).await, before, "of what is refused nothing is written");

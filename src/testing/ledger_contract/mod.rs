@@ -141,8 +141,8 @@ impl Parked {
 /// An ask in a run of its own, requested by Mallory.
 fn ask(name: &str) -> Ask {
     Ask::new(format!("run of {name}"), "root/c1", "delete_file")
-        .args(Args::new().with("path", name))
-        .principal("mallory")
+        .with_args(Args::new().with("path", name))
+        .with_principal("mallory")
 }
 
 fn approve() -> Answer {

@@ -12,7 +12,7 @@ pub(super) async fn check(place: &Place) {
 }
 
 fn several(name: &str, approvals: u32) -> Ask {
-    ask(name).quorum(Quorum { approvals, not_the_requester: false })
+    ask(name).with_quorum(Quorum { approvals, not_the_requester: false })
 }
 
 fn recorded(approvals: u32, again: bool) -> Decided {
@@ -76,7 +76,7 @@ async fn an_edit_counts_for_itself(place: &Place) {
 
 async fn the_requester(place: &Place) {
     let quorum = Quorum { approvals: 1, not_the_requester: true };
-    let parked = place.park(ask("asked by mallory").quorum(quorum)).await;
+    let parked = place.park(ask("asked by mallory").with_quorum(quorum)).await;
     for answer in [approve(), edit("b"), answer("42")] {
         let own = parked.decide("mallory", answer).await;
         assert_eq!(own, Decided::NotAllowed, "who wants the call may not approve it");
@@ -88,7 +88,7 @@ async fn the_requester(place: &Place) {
     );
     assert_eq!(parked.decide("ann", approve()).await, Decided::Won { again: false });
 
-    let nobody = Ask::new("run of nobody", "root/c1", "delete_file").quorum(quorum);
+    let nobody = Ask::new("run of nobody", "root/c1", "delete_file").with_quorum(quorum);
     let parked = place.park(nobody).await;
     let made = parked.decide("ann", approve()).await;
     assert_eq!(made, Decided::NotAllowed, "D4: where nobody knows who asks, it may be anybody");

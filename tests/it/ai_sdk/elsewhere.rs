@@ -44,7 +44,7 @@ async fn a_no_that_came_second_is_told_so_while_other_calls_wait() {
     ann.answer(false).await;
     ann.say("delete b.txt; delete c.txt").await;
     world.decide(Answer::Approve { args: None }).await;
-    let approved = world.asks().await.pop().unwrap().ask.get_args()["path"].clone();
+    let approved = world.asks().await.pop().unwrap().ask.args()["path"].clone();
     let place = ann.shown().iter().position(|ask| ask["input"]["path"] == approved).unwrap();
     let asks = ann.waiting();
     ann.note(&asks[place], false, None).send().await;

@@ -159,7 +159,7 @@ impl Play {
     pub(super) async fn decide(&mut self, yes: bool) {
         let asks = self.world.asks().await;
         let Some(ask) = asks.iter().rfind(|ask| ask.state == AskState::Pending) else { return };
-        let (path, by) = (string(&ask.ask.get_args()["path"]), format!("boss {}", ask.ask.id()));
+        let (path, by) = (string(&ask.ask.args()["path"]), format!("boss {}", ask.ask.id()));
         let answer = if yes {
             self.given.entry(path).or_default().insert(by);
             Answer::Approve { args: None }

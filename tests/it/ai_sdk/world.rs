@@ -78,14 +78,16 @@ impl World {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        (self.open)().asks(|_, ask| ask.expires_in(Duration::from_secs(3600)))
+        (self.open)().asks(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
     }
 
     /// The agent's own tools, with its policy, and one that the client executes.
     pub(super) fn tools(&self) -> Tools {
         let pin = Arc::clone(&self.pin);
         let policy = decide_fn(move |call: &ToolCall| match call.name() {
-            "delete" => Decision::ask("deleting is permanent").pin("disk", &*pin.lock().unwrap()),
+            "delete" => {
+                Decision::ask("deleting is permanent").with_pin("disk", &*pin.lock().unwrap())
+            }
             "explode" => Decision::ask("it may explode"),
             "wipe" => Decision::deny("wiping disks is forbidden"),
             _ => Decision::allow(),

@@ -22,9 +22,9 @@ const ODD: &str = "odd \0 \u{1} é '$1";
 
 pub(super) fn ask(name: &str) -> Ask {
     Ask::new(RUN, format!("root/{name}"), "pay")
-        .args(Args::new().with("n", 6).with("to", "é\n"))
-        .questions(asked().questions().to_vec())
-        .principal("mallory")
+        .with_args(Args::new().with("n", 6).with("to", "é\n"))
+        .with_questions(asked().questions().to_vec())
+        .with_principal("mallory")
 }
 
 fn yes() -> Answer {
@@ -62,9 +62,9 @@ pub(super) async fn fill(ledger: &Ledger) {
     let it = Filling(ledger);
     it.park(ask("pending")).await;
     it.park(ask("sealed")).await;
-    it.park(ask("has time").expires_in(AGES).valid_for(AGES)).await;
+    it.park(ask("has time").with_expires_in(AGES).with_valid_for(AGES)).await;
     let two = Quorum { approvals: 2, not_the_requester: true };
-    it.decided(ask("voted").quorum(two), yes()).await;
+    it.decided(ask("voted").with_quorum(two), yes()).await;
     it.decided(ask("approved"), yes()).await;
     it.decided(ask("edited"), Answer::Approve { args: Some(Args::new().with("n", 7)) }).await;
     it.decided(ask("denied"), no()).await;
@@ -77,8 +77,8 @@ pub(super) async fn fill(ledger: &Ledger) {
     let released = it.claimed(ask("released"), AGES).await;
     ledger.release(&released, 1).await.unwrap();
     it.claimed(ask("unknown"), Duration::ZERO).await;
-    it.claimed(ask("again").idempotent(true), Duration::ZERO).await;
-    it.park(ask("expired").expires_in(Duration::ZERO)).await;
+    it.claimed(ask("again").with_idempotent(true), Duration::ZERO).await;
+    it.park(ask("expired").with_expires_in(Duration::ZERO)).await;
     assert_eq!(ledger.expire().await.unwrap().changed.len(), 3);
     ledger.cancel(it.park(ask("cancelled")).await.ask.id(), "ann").await.unwrap();
     ledger.close(it.park(ask("closed")).await.ask.id()).await.unwrap();

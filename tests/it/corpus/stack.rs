@@ -35,8 +35,8 @@ impl ToolMiddleware for Rules {
 
 /// A question with everything that a question may have.
 pub(super) fn asked() -> Decision {
-    let large = Decision::ask("pays 6 €").key("large").pin("account", "a digest");
-    large.metadata("risk", json!({"level": "high", "of": [1, 2.5, null]}))
+    let large = Decision::ask("pays 6 €").with_key("large").with_pin("account", "a digest");
+    large.with_metadata("risk", json!({"level": "high", "of": [1, 2.5, null]}))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -46,14 +46,16 @@ struct Nothing {}
 pub(super) fn bank() -> Recorder {
     let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let plain = ["look", "pay", "twice", "forbidden", "fails", "again", "choose"].map(of);
-    let delete = of("delete").kind(ToolKind::Unapproved).idempotent(true);
-    let send = of("send").kind(ToolKind::External);
+    let delete = of("delete").with_kind(ToolKind::Unapproved).with_idempotent(true);
+    let send = of("send").with_kind(ToolKind::External);
     let bank = Recorder::of(plain.into_iter().chain([delete, send])).id("bank");
     bank.body(|cx, call| match call.name() {
         "twice" => cx.approved_for("the second time?").map(|()| json!("twice")).map_err(Into::into),
         "fails" => Err(ToolFailed::new("out of money").into()),
         "again" => Err(ModelRetry::new("say how much").into()),
-        "choose" => Err(CallDeferred::question().metadata("of", json!(["red", "blue"])).into()),
+        "choose" => {
+            Err(CallDeferred::question().with_metadata("of", json!(["red", "blue"])).into())
+        }
         name => Ok(json!({"did": name, "with": call.args().to_value()})),
     })
 }

@@ -109,8 +109,8 @@ fn case() -> impl Strategy<Value = Case> {
 fn recorder() -> Recorder {
     let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let tools = NAMES[..8].iter().map(|name| match *name {
-        "search" | "lookup" => of(name).kind(ToolKind::External),
-        "write" => of(name).kind(ToolKind::Unapproved).sequential(true),
+        "search" | "lookup" => of(name).with_kind(ToolKind::External),
+        "write" => of(name).with_kind(ToolKind::Unapproved).with_sequential(true),
         _ => of(name),
     });
     Recorder::of(tools).body(|_, call| match call.name() {

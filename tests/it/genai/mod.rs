@@ -23,7 +23,7 @@ fn tools() -> Recorder {
         of("ask"),
         of("fail"),
         of("again"),
-        of("search").kind(ToolKind::External),
+        of("search").with_kind(ToolKind::External),
     ])
     .body(|_, call| match call.name() {
         "fail" => Err(countersign::ToolFailed::new("the disk is full").into()),

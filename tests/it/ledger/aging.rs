@@ -20,7 +20,7 @@ fn yes() -> Answer {
 }
 
 fn ask(name: &str) -> Ask {
-    Ask::new(format!("run of {name}"), "root/c1", "delete_file").principal("mallory")
+    Ask::new(format!("run of {name}"), "root/c1", "delete_file").with_principal("mallory")
 }
 
 async fn parked(ledger: &Ledger, ask: Ask) -> Record {
@@ -51,8 +51,8 @@ async fn an_approval_is_used_within_its_time_and_not_after_it() {
     let cases: [(&str, &Ledger, Setting, i64); 4] = [
         ("by default", &day, |ask| ask, 24),
         ("of the ledger", &hour, |ask| ask, 1),
-        ("of the ask", &day, |ask| ask.valid_for(2 * HOUR), 2),
-        ("of the ask, where the ledger's is for ever", &ever, |ask| ask.valid_for(HOUR), 1),
+        ("of the ask", &day, |ask| ask.with_valid_for(2 * HOUR), 2),
+        ("of the ask, where the ledger's is for ever", &ever, |ask| ask.with_valid_for(HOUR), 1),
     ];
     for (what, ledger, set, holds) in cases {
         let it = parked(ledger, set(ask(what))).await;
@@ -73,7 +73,7 @@ async fn an_approval_is_used_within_its_time_and_not_after_it() {
     }
     for (what, ledger, ask) in [
         ("of the ledger", &ever, ask("for ever")),
-        ("of the ask", &day, ask("own, for ever").valid_for(None)),
+        ("of the ask", &day, ask("own, for ever").with_valid_for(None)),
     ] {
         let it = parked(ledger, ask).await;
         decide(ledger, &it, "ann").await;
@@ -87,7 +87,7 @@ async fn the_age_runs_from_the_oldest_vote_that_counted() {
     let world = World::new();
     let ledger = world.ledger();
     let two = Quorum { approvals: 2, not_the_requester: false };
-    let it = parked(&ledger, ask("voted").quorum(two)).await;
+    let it = parked(&ledger, ask("voted").with_quorum(two)).await;
     decide(&ledger, &it, "ann").await;
     let since = world.time.load(Ordering::Relaxed);
     hours(&world, 20);
@@ -96,7 +96,7 @@ async fn the_age_runs_from_the_oldest_vote_that_counted() {
     let aged = Claimed::Aged { since, may_have_run: false };
     assert_eq!(claim(&ledger, &it).await, aged, "A8: \"from the oldest vote that counted\"");
 
-    let it = parked(&ledger, ask("voted too slowly").quorum(two)).await;
+    let it = parked(&ledger, ask("voted too slowly").with_quorum(two)).await;
     decide(&ledger, &it, "ann").await;
     let counting = async || {
         let (ask, now) =
@@ -122,7 +122,7 @@ async fn a_take_over_is_as_old_as_the_approval() {
     // A8: "to each claim, take-overs included".
     let world = World::new();
     let ledger = world.ledger();
-    let it = parked(&ledger, ask("taken over").idempotent(true)).await;
+    let it = parked(&ledger, ask("taken over").with_idempotent(true)).await;
     decide(&ledger, &it, "ann").await;
     let since = world.time.load(Ordering::Relaxed);
     hours(&world, 23);
@@ -151,7 +151,7 @@ async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run()
 
     let asks = world.asks().await;
     let pending = asks.iter().find(|it| it.state == AskState::Pending).expect("a new ask");
-    let questions = pending.ask.get_questions();
+    let questions = pending.ask.questions();
     let said: Vec<_> = questions.iter().map(|it| it.reason()).collect();
     assert!(said.iter().any(|it| it.contains("which is too long ago")), "{said:?}");
     assert_eq!(decide(&world.ledger(), pending, "bob").await, Decided::Won { again: false });

@@ -17,7 +17,7 @@ type Heads = BTreeMap<String, (i64, String)>;
 async fn ledger(path: &Path) -> Ledger {
     let ledger = Ledger::new(SqliteStore::open(path).await.unwrap());
     for (run, call) in [("r1", "c1"), ("r1", "c2"), ("r2", "c1")] {
-        let ask = Ask::new(run, call, "rm").args(Args::new().with("path", "MARKER"));
+        let ask = Ask::new(run, call, "rm").with_args(Args::new().with("path", "MARKER"));
         let parked = ledger.park(ask).await.unwrap();
         let yes = Answer::Approve { args: None };
         ledger.decide(parked.ask.id(), &parked.fingerprint, "ann", yes).await.unwrap();
@@ -114,7 +114,7 @@ async fn an_ask_that_was_removed_and_parked_again_shows() {
     let file = rusqlite::Connection::open(&path).unwrap();
     let removed = "DELETE FROM countersign_rows WHERE run = 'r2' AND kind = 'ask'";
     assert_eq!(file.execute(removed, []).unwrap(), 1);
-    let ask = Ask::new("r2", "c1", "rm").args(Args::new().with("path", "MARKER"));
+    let ask = Ask::new("r2", "c1", "rm").with_args(Args::new().with("path", "MARKER"));
     let error = ledger.park(ask.clone()).await.unwrap_err().to_string();
     assert!(error.contains("was changed outside of the ledger: it was removed"), "{error}");
     // Where no entry is found either, it is made anew, and its log shows it.

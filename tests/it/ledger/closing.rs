@@ -94,8 +94,8 @@ impl World {
             .enumerate()
             .map(|(n, fate)| call(&format!("c{n}"), "pay", json!({"fate": format!("{fate:?}")})));
         let ledger = self.ledger().asks(|_, ask| {
-            let late = ask.get_args()["fate"] == "Late";
-            if late { ask.expires_in(std::time::Duration::from_secs(5)) } else { ask }
+            let late = ask.args()["fate"] == "Late";
+            if late { ask.with_expires_in(std::time::Duration::from_secs(5)) } else { ask }
         });
         let model = Scripted::new([ModelResponse::calls(calls)]);
         let run = self.agent(ledger, model).run("go").await.unwrap();
@@ -109,7 +109,7 @@ impl World {
     async fn decide(&self, record: &Record) {
         let (ledger, id) = (self.ledger(), record.ask.id());
         let yes = Answer::Approve { args: None };
-        let answer = match record.ask.get_args()["fate"].as_str().unwrap() {
+        let answer = match record.ask.args()["fate"].as_str().unwrap() {
             "Approved" | "Refused" => yes,
             "Denied" => Answer::Deny { message: "no".into() },
             "Withdrawn" => {

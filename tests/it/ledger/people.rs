@@ -19,8 +19,8 @@ fn no() -> Answer {
 
 async fn parked(ledger: &Ledger, name: &str) -> Record {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
-    let ask = Ask::new(format!("run of {name}"), "root/c1", "transfer").principal("Ann");
-    ledger.park(ask.quorum(quorum)).await.unwrap()
+    let ask = Ask::new(format!("run of {name}"), "root/c1", "transfer").with_principal("Ann");
+    ledger.park(ask.with_quorum(quorum)).await.unwrap()
 }
 
 async fn decide(ledger: &Ledger, ask: &Record, by: &str, answer: Answer) -> Decided {
@@ -87,7 +87,7 @@ async fn a_blank_name_decides_nothing() {
     }
     assert_eq!(ledger.get(ask.ask.id()).await.unwrap(), Some(ask), "nothing has changed");
     let quorum = Quorum { approvals: 1, not_the_requester: true };
-    let ask = Ask::new("by no one", "c", "t").principal(" ").quorum(quorum);
+    let ask = Ask::new("by no one", "c", "t").with_principal(" ").with_quorum(quorum);
     let ask = ledger.park(ask).await.unwrap();
     let made = decide(&ledger, &ask, "bob", yes()).await;
     assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be anybody");

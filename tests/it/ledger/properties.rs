@@ -27,7 +27,7 @@ fn seconds(count: u64) -> Duration {
 #[tokio::test]
 async fn a_clock_that_steps_back_brings_nothing_back() {
     let (ledger, clock) = ledger();
-    let ask = ledger.park(Ask::new("r", "c", "rm").expires_in(seconds(10))).await.unwrap();
+    let ask = ledger.park(Ask::new("r", "c", "rm").with_expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     let yes = || Answer::Approve { args: None };
     clock.fetch_sub(500_000, Ordering::Relaxed);
@@ -37,7 +37,7 @@ async fn a_clock_that_steps_back_brings_nothing_back() {
     clock.fetch_sub(500_000, Ordering::Relaxed);
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
 
-    let ask = ledger.park(Ask::new("r", "d", "rm").expires_in(seconds(10))).await.unwrap();
+    let ask = ledger.park(Ask::new("r", "d", "rm").with_expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     clock.fetch_add(9_999, Ordering::Relaxed);
     let won = ledger.decide(id, fingerprint, "ann", yes()).await.unwrap();
@@ -146,7 +146,7 @@ fn never(before: &Record, after: &Record, told: &str) -> Result<(), TestCaseErro
         let answer = after.decision.as_ref().map(|decision| &decision.answer);
         prop_assert!(matches!(answer, Some(Answer::Approve { .. })), "what runs was approved");
         let again = before.token > 0;
-        prop_assert!(!again || before.ask.get_principal() == Some("idempotent"), "run again");
+        prop_assert!(!again || before.ask.principal() == Some("idempotent"), "run again");
     }
     if before.outcome.is_some() {
         prop_assert_eq!(&after.outcome, &before.outcome, "an outcome never changes");
@@ -189,10 +189,10 @@ proptest! {
         runtime.block_on(async {
             let (ledger, clock) = ledger();
             let principal = if idempotent { "idempotent" } else { "once" };
-            let mut ask = Ask::new("r", "c", "rm").principal(principal).idempotent(idempotent);
-            ask = ask.quorum(Quorum { approvals, not_the_requester: false });
+            let mut ask = Ask::new("r", "c", "rm").with_principal(principal).with_idempotent(idempotent);
+            ask = ask.with_quorum(Quorum { approvals, not_the_requester: false });
             if let Some(deadline) = deadline {
-                ask = ask.expires_in(seconds(deadline));
+                ask = ask.with_expires_in(seconds(deadline));
             }
             let mut before = ledger.park(ask).await.unwrap();
             for step in &steps {

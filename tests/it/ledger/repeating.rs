@@ -37,7 +37,7 @@ impl World {
         };
         let newest = &self.asks().await[0];
         // What repeats another ask is claimed with it.
-        at = at.saturating_add(usize::from(newest.ask.get_questions().iter().any(is_about)));
+        at = at.saturating_add(usize::from(newest.ask.questions().iter().any(is_about)));
         let failing = Failing::at(&self.store, Some((at, How::DiesBefore)));
         let ledger = Ledger::new(failing.clone()).worker("first").ask_before_repeating();
         let takes = match dies {
@@ -113,7 +113,7 @@ async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
         assert!(report.execution().started(), "nobody says that it did not run");
         // The question says that it may have run, when it was claimed and by whom.
         let [ask] = &world.pending().await[..] else { panic!("one new ask") };
-        let question = ask.ask.get_questions().iter().find(|it| is_about(it)).unwrap();
+        let question = ask.ask.questions().iter().find(|it| is_about(it)).unwrap();
         for says in ["may have run", "`first`", "at 1970-01-01 00:00:11 UTC"] {
             assert!(question.reason().contains(says), "{says}: {}", question.reason());
         }
@@ -197,7 +197,7 @@ async fn each_start_whose_end_was_not_seen_is_asked_about() {
         let ended = world.take_up(world.asking(), &run).await;
         assert!(ended.suspended().is_some());
         let [ask] = &world.pending().await[..] else { panic!("one new ask") };
-        let about = ask.ask.get_questions().iter().filter(|it| is_about(it)).count();
+        let about = ask.ask.questions().iter().filter(|it| is_about(it)).count();
         assert_eq!((about, world.recorder.ran().len()), (starts, starts));
         let early = world.asking().claim(ask.ask.id(), "w", Duration::from_secs(1)).await.unwrap();
         assert_eq!(early, Claimed::NotDecided);
@@ -232,7 +232,7 @@ async fn another_question_beside_it_does_not_hide_it() {
     let taken = stricter.ledger(world.asking()).take_up(&run).await.unwrap();
     assert!(matches!(taken, TakeUp::Resumed(Ok(run)) if run.suspended().is_some()));
     let [ask] = &world.pending().await[..] else { panic!("one new ask") };
-    let keys: Vec<_> = ask.ask.get_questions().iter().map(|it| it.key().to_owned()).collect();
+    let keys: Vec<_> = ask.ask.questions().iter().map(|it| it.key().to_owned()).collect();
     assert!(keys.contains(&"may-have-run".to_owned()), "{keys:?}");
     assert!(keys.contains(&"is the window closed?".to_owned()), "{keys:?}");
     assert_eq!(world.recorder.ran().len(), 1);
@@ -241,7 +241,8 @@ async fn another_question_beside_it_does_not_hide_it() {
 #[tokio::test]
 async fn idempotent_tools_run_again_and_nobody_is_asked() {
     let tool = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
-    for (definition, asks) in [(tool("pay").idempotent(true), 1), (tool("pay").journaled(true), 2)]
+    for (definition, asks) in
+        [(tool("pay").with_idempotent(true), 1), (tool("pay").with_journaled(true), 2)]
     {
         let mut world = World::new();
         world.recorder = Recorder::of([definition]);
@@ -257,7 +258,7 @@ async fn idempotent_tools_run_again_and_nobody_is_asked() {
 #[tokio::test]
 async fn a_call_that_nobody_was_asked_about_is_asked_about_when_its_end_was_not_seen() {
     let world = World::new();
-    let definition = ToolDefinition::new("pay", json!({"type": "object"})).journaled(true);
+    let definition = ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
     let slow = Recorder::of([definition]).taking(Duration::from_secs(3_600));
     let calls = || vec![call("c1", "pay", json!({}))];
     let turn = countersign::Turn::new(slow.clone()).of_run("run", 0).ledger(world.asking());

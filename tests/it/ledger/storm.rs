@@ -150,7 +150,7 @@ fn park(url: &str, count: usize) -> Vec<Parked> {
         let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
         let park = async |n: usize| {
             let ask = Ask::new(format!("run {}", n / 3), format!("root/c{n}"), "t");
-            let ask = ask.args(Args::new().with("n", n)).idempotent(n.is_multiple_of(4));
+            let ask = ask.with_args(Args::new().with("n", n)).with_idempotent(n.is_multiple_of(4));
             let record = ledger.park(ask).await.unwrap();
             Parked { id: record.ask.id().to_owned(), fingerprint: record.fingerprint }
         };

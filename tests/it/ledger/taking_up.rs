@@ -316,13 +316,13 @@ async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
 
 #[tokio::test]
 async fn what_was_written_down_with_other_arguments_does_not_run_with_these() {
-    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).journaled(true);
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
     for (idempotent, lost, words) in
         [(false, false, ["failed", "returned"]), (true, true, ["unknown", "returned"])]
     {
         let world = World::new();
         // A worker dies between writing the call down and executing it, or in the middle of executing it.
-        let recorder = Recorder::of([pay().idempotent(idempotent)]);
+        let recorder = Recorder::of([pay().with_idempotent(idempotent)]);
         let at = if lost { 3 } else { 2 };
         let failing = Failing::at(&world.store, Some((at, How::DiesBefore)));
         let turn = |ledger: Ledger| Turn::new(recorder.clone()).of_run("run", 0).ledger(ledger);

@@ -50,7 +50,7 @@ async fn store() -> (PostgresStore, impl AsyncFn(i64)) {
 async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     let (store, step) = store().await;
     let ledger = Ledger::new(store);
-    let ask = ledger.park(Ask::new("r", "c", "rm").expires_in(seconds(10))).await.unwrap();
+    let ask = ledger.park(Ask::new("r", "c", "rm").with_expires_in(seconds(10))).await.unwrap();
     assert_eq!(ask.parked_at, 1_000_000_000, "the clock is the one that is set by hand");
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     let yes = || Answer::Approve { args: None };
@@ -62,7 +62,7 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     assert_eq!(ledger.decide(id, fingerprint, "ann", yes()).await.unwrap(), Decided::Expired);
     assert_eq!(ledger.expire().await.unwrap().changed, [""; 0]);
 
-    let ask = ledger.park(Ask::new("r", "d", "rm").expires_in(seconds(10))).await.unwrap();
+    let ask = ledger.park(Ask::new("r", "d", "rm").with_expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
     step(9).await;
     let won = ledger.decide(id, fingerprint, "ann", yes()).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
     step(-7_200).await;
     assert_eq!(ledger.claim(id, "w2", seconds(1)).await.unwrap(), Claimed::Unknown);
 
-    let due = ledger.park(Ask::new("r", "e", "rm").expires_in(seconds(10))).await.unwrap();
+    let due = ledger.park(Ask::new("r", "e", "rm").with_expires_in(seconds(10))).await.unwrap();
     step(11).await;
     assert_eq!(ledger.expire().await.unwrap().changed, [due.ask.id()]);
     ledger.verify(&Default::default()).await.unwrap().expect("the log is whole");

@@ -27,8 +27,8 @@ async fn every_text_comes_back_as_it_was() {
     let ledger = Ledger::new(Server::shared().store().await);
     for (n, odd) in ODD.iter().copied().enumerate() {
         let ask = Ask::new(format!("run{odd}"), format!("root/{odd}"), odd)
-            .args(Args::new().with(odd, odd))
-            .principal(odd);
+            .with_args(Args::new().with(odd, odd))
+            .with_principal(odd);
         let record = ledger.park(ask.clone()).await.unwrap();
         assert_eq!(record.ask, ask);
         let denied = Answer::Deny { message: odd.into() };
@@ -54,7 +54,7 @@ async fn a_large_document_is_a_document() {
     let large: String = (0..4 << 20)
         .map(|n: u32| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90))
         .collect();
-    let ask = Ask::new("run", "root/c1", "write").args(Args::new().with("text", large));
+    let ask = Ask::new("run", "root/c1", "write").with_args(Args::new().with("text", large));
     let record = ledger.park(ask.clone()).await.unwrap();
     let yes = Answer::Approve { args: None };
     assert_eq!(

@@ -71,7 +71,7 @@ fn fits(said: &[(usize, Said)]) -> bool {
 }
 
 fn tools() -> Recorder {
-    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).kind(kind);
+    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind);
     Recorder::of([
         of("delete", ToolKind::Unapproved),
         of("search", ToolKind::External),

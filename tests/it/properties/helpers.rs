@@ -60,7 +60,7 @@ fn does() -> impl Strategy<Value = Vec<Does>> {
 }
 
 fn turn() -> (Turn, Recorder) {
-    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).kind(kind);
+    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind);
     let recorder = Recorder::of([
         of("read", ToolKind::Function),
         of("delete", ToolKind::Unapproved),

@@ -44,11 +44,11 @@ impl Table {
         let n = number(call);
         match self.says(n) {
             Says::Allow => Decision::allow(),
-            Says::Ask => Decision::ask("sure?").key(format!("ask {n}")),
+            Says::Ask => Decision::ask("sure?").with_key(format!("ask {n}")),
             Says::Deny => Decision::deny("no"),
             Says::Rewrite(to) => Decision::allow().with_args(call.args().clone().with("n", to)),
             Says::AskAndRewrite(to) => Decision::ask("sure?")
-                .key(format!("ask {n}"))
+                .with_key(format!("ask {n}"))
                 .with_args(call.args().clone().with("n", to)),
         }
     }

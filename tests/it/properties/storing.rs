@@ -53,7 +53,7 @@ fn tools(recorder: &Recorder, depths: &Depths) -> Tools {
         if call.name() != "pay" {
             return Decision::allow();
         }
-        let ask = Decision::ask("sure?").metadata("deep", nested(metadata));
+        let ask = Decision::ask("sure?").with_metadata("deep", nested(metadata));
         match rewritten {
             Some(levels) => ask.with_args(Args::new().with("deep", nested(levels))),
             None => ask,

@@ -50,7 +50,7 @@ fn kinds(events: &Events) -> Vec<String> {
 }
 
 fn declared() -> Recorder {
-    Recorder::of([ToolDefinition::new("delete", json!({})).kind(ToolKind::Unapproved)])
+    Recorder::of([ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved)])
 }
 
 fn delete(id: &str) -> ToolCall {
@@ -114,8 +114,8 @@ async fn h125_h126_a_resumed_call_is_told_with_whether_its_arguments_fit() {
 async fn h127_the_arguments_of_a_call_are_told_to_fit_or_not_or_not_to_have_been_looked_at() {
     let events = Events::default();
     let tools = Recorder::of([
-        ToolDefinition::new("delete", json!({})).kind(ToolKind::Unapproved),
-        ToolDefinition::new("search", json!({})).kind(ToolKind::External),
+        ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved),
+        ToolDefinition::new("search", json!({})).with_kind(ToolKind::External),
     ]);
     let calls =
         [call("c1", "delete", json!({"invalid": 1})), call("c2", "search", json!({"invalid": 1}))];

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{Recorder, Script, call, results, words};
 
 fn declared() -> Recorder {
-    Recorder::of([ToolDefinition::new("delete", json!({})).kind(ToolKind::Unapproved)])
+    Recorder::of([ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved)])
 }
 
 fn delete(id: &str) -> ToolCall {
@@ -111,8 +111,8 @@ fn e81_e82_e83_the_answers_to_a_batch_are_checked_as_they_are_built() {
 #[tokio::test]
 async fn e87_what_a_handler_leaves_and_what_asks_again_wait_together() {
     let asks_again = Recorder::new(["pay"]).id("pay").body(|cx, _| match cx.tool_call_approved() {
-        true => Err(ApprovalRequired::new().metadata("attempt", 2).into()),
-        false => Err(ApprovalRequired::new().metadata("attempt", 1).into()),
+        true => Err(ApprovalRequired::new().with_metadata("attempt", 2).into()),
+        false => Err(ApprovalRequired::new().with_metadata("attempt", 1).into()),
     });
     let tools = Tools::combined([asks_again.into(), declared().into()]);
     let seen = Arc::new(Mutex::new(0));
@@ -165,7 +165,8 @@ fn told(history: &[Message]) -> (Vec<(ReturnKind, Value)>, Vec<Value>) {
 #[tokio::test]
 async fn e80_e91_e94_a_result_can_say_more_to_the_model_and_something_to_the_host_alone() {
     let expected = (vec![(ReturnKind::Success, json!(7))], vec![json!("about seven")]);
-    let outside = Recorder::of([ToolDefinition::new("search", json!({})).kind(ToolKind::External)]);
+    let outside =
+        Recorder::of([ToolDefinition::new("search", json!({})).with_kind(ToolKind::External)]);
     let handler = handler_fn_sync(|_, requests| requests.answer().result("c1", noted()).build());
     let agent = Agent::new(Script::calls([call("c1", "search", json!({}))]), outside)
         .deferred_tool_handler(handler);

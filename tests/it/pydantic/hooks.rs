@@ -21,7 +21,9 @@ impl ToolMiddleware for Limit {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         self.0.lock().unwrap().push((cx.phase(), cx.tool_call_approved()));
         match call.args()["amount"].as_u64() {
-            Some(amount) if amount > 100 => Decision::ask("a large amount").metadata("limit", 100),
+            Some(amount) if amount > 100 => {
+                Decision::ask("a large amount").with_metadata("limit", 100)
+            }
             _ => Decision::allow(),
         }
     }
@@ -78,7 +80,8 @@ async fn c35_c36_c46_a_middleware_asks_about_valid_arguments_once_in_each_run_an
 // C38: a tool that needs an approval anyway is asked about once, with what the layer adds.
 #[tokio::test]
 async fn c38_a_layer_adds_its_metadata_to_a_tool_that_needs_an_approval_anyway() {
-    let declared = Recorder::of([ToolDefinition::new("pay", json!({})).kind(ToolKind::Unapproved)]);
+    let declared =
+        Recorder::of([ToolDefinition::new("pay", json!({})).with_kind(ToolKind::Unapproved)]);
     let turn = Turn::new(declared.clone().layered(Limit::default().into_layer()));
     let suspended = run_one(&turn, large("c1")).await.into_suspended().unwrap();
     let requests = suspended.requests();
@@ -242,7 +245,8 @@ async fn d60_d62_a_failure_that_a_layer_reports_is_final_and_costs_no_retry() {
 // D61, D63: nobody is asked about a call that a layer outside the question has ended.
 #[tokio::test]
 async fn d61_d63_a_failure_that_a_layer_reports_comes_in_place_of_an_approval() {
-    let declared = Recorder::of([ToolDefinition::new("pay", json!({})).kind(ToolKind::Unapproved)]);
+    let declared =
+        Recorder::of([ToolDefinition::new("pay", json!({})).with_kind(ToolKind::Unapproved)]);
     let report =
         run_one(&Turn::new(instead(declared.clone(), &Outcome::failed("closed"))), large("c1"))
             .await;

@@ -11,11 +11,11 @@ use crate::support::{Recorder, call, content, run_one, words};
 
 /// The tools that the tool calls: one to approve, one executed elsewhere.
 fn inner() -> Recorder {
-    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).kind(kind);
+    let of = |name, kind| ToolDefinition::new(name, json!({"type": "object"})).with_kind(kind);
     Recorder::of([of("delete", ToolKind::Unapproved), of("search", ToolKind::External)]).body(
         |_, call| match call.args()["then"].as_str() {
             Some("retry") => Err(ModelRetry::new("otherwise").into()),
-            Some("hand out") => Err(CallDeferred::new().metadata("task", 7).into()),
+            Some("hand out") => Err(CallDeferred::new().with_metadata("task", 7).into()),
             _ => Ok(call.args().to_value()),
         },
     )
@@ -45,7 +45,7 @@ async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them_whe
                 Some(waits) => {
                     let asks = ApprovalRequired::because("deletes a file");
                     let inner = serde_json::to_value(&waits.approvals)?;
-                    Err(ToolError::from(asks.metadata("inner", inner)))
+                    Err(ToolError::from(asks.with_metadata("inner", inner)))
                 }
                 None => Ok(outcome(&report).content().unwrap_or_default()),
             }

@@ -14,8 +14,8 @@ use super::Recorder;
 pub(crate) fn every_kind() -> (Recorder, Tools) {
     let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let plain = ["plain", "raises", "defers", "asked", "denied", "retried", "broken"].map(of);
-    let declared = of("declared").kind(ToolKind::Unapproved);
-    let external = of("external").kind(ToolKind::External);
+    let declared = of("declared").with_kind(ToolKind::Unapproved);
+    let external = of("external").with_kind(ToolKind::External);
     let recorder = Recorder::of(plain.into_iter().chain([declared, external]));
     let recorder = recorder.body(|cx, call| match call.name() {
         "raises" if !cx.tool_call_approved() => Err(ApprovalRequired::new().into()),

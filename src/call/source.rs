@@ -1,0 +1,65 @@
+//! Where a tool comes from: its toolset or MCP server, and its name there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a tool comes from: the id of its toolset, or the name of its MCP server, and the name of the tool there. Both
+/// are data of their own and never parts of one text, so that no tool or server gets the identity of another by a
+/// separator in its name. Wrappers that rename a tool do not change its source.
+///
+/// ```
+/// use countersign::ToolSource;
+///
+/// let source = ToolSource::server("github", "create_issue");
+/// assert_eq!((source.set(), source.tool()), ("github", "create_issue"));
+/// assert_ne!(source, ToolSource::toolset("github", "create_issue"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ToolSource {
+    server: bool,
+    set: Arc<str>,
+    tool: Arc<str>,
+}
+
+impl ToolSource {
+    /// A tool of the toolset with this [id](crate::Toolset::id).
+    #[must_use]
+    pub fn toolset(id: impl Into<Arc<str>>, tool: impl Into<Arc<str>>) -> Self {
+        Self { server: false, set: id.into(), tool: tool.into() }
+    }
+
+    /// A tool of the MCP server that the user's configuration gives this name. A server's own name for itself is never
+    /// used, because any server can claim any name.
+    #[must_use]
+    pub fn server(name: impl Into<Arc<str>>, tool: impl Into<Arc<str>>) -> Self {
+        Self { server: true, set: name.into(), tool: tool.into() }
+    }
+
+    /// Whether the tool is one of an MCP server.
+    #[must_use]
+    pub fn is_server(&self) -> bool {
+        self.server
+    }
+
+    /// The id of the toolset, or the name of the MCP server.
+    #[must_use]
+    pub fn set(&self) -> &str {
+        &self.set
+    }
+
+    /// The name of the tool in its toolset or at its server.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+}
+
+/// For people, never to be parsed: the names may contain any character.
+impl fmt::Display for ToolSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.server { "MCP server" } else { "toolset" };
+        write!(f, "`{}` of {kind} `{}`", self.tool.escape_debug(), self.set.escape_debug())
+    }
+}
