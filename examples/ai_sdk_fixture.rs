@@ -161,7 +161,10 @@ impl Model for Script {
             ("allow", 0) => vec![read("a.txt")],
             ("ask", 0) => {
                 let text = stream(&request, "I will delete a.txt.").await;
-                return Ok(ModelResponse { parts: vec![text, delete("a.txt")], ..ModelResponse::default() });
+                return Ok(ModelResponse {
+                    parts: vec![text, delete("a.txt")],
+                    ..ModelResponse::default()
+                });
             }
             ("two", 0) => vec![delete("a.txt"), delete("b.txt")],
             ("external", 0) => vec![call("get_location", json!({}))],

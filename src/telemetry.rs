@@ -34,12 +34,24 @@ pub(crate) fn count_decision(layer: impl FnOnce() -> String, decision: &'static 
     let _ = (layer, decision, key);
 }
 
-/// Measures a pass of a call, which ended with this outcome.
-pub(crate) fn measure_call(tool: &str, outcome: &'static str, duration: Duration) {
-    #[cfg(feature = "opentelemetry")]
-    exported::measure_call(tool, outcome, duration);
-    #[cfg(not(feature = "opentelemetry"))]
-    let _ = (tool, outcome, duration);
+/// The time of a pass. Without the feature it reads no clock.
+pub(crate) struct Stopwatch(#[cfg(feature = "opentelemetry")] std::time::Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(
+            #[cfg(feature = "opentelemetry")]
+            std::time::Instant::now(),
+        )
+    }
+
+    /// Measures a pass that ended with this outcome.
+    pub(crate) fn measure_call(self, tool: &str, outcome: &'static str) {
+        #[cfg(feature = "opentelemetry")]
+        exported::measure_call(tool, outcome, self.0.elapsed());
+        #[cfg(not(feature = "opentelemetry"))]
+        let _ = (tool, outcome);
+    }
 }
 
 /// Counts asks that become pending (positive), or that are decided, closed or expired (negative).
@@ -64,7 +76,9 @@ mod exported {
     use std::time::Duration;
 
     use opentelemetry::metrics::{Counter, Histogram, UpDownCounter};
-    use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
+    use opentelemetry::trace::{
+        SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+    };
     use opentelemetry::{KeyValue, global};
     use tracing::Span;
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;

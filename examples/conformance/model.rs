@@ -23,7 +23,10 @@ impl Model for Script {
         let says = self.scenario.model.get(seen.responses);
         seen.responses += 1;
         Ok(match says {
-            Some(parts) => ModelResponse { parts: parts.iter().map(part).collect(), ..ModelResponse::default() },
+            Some(parts) => ModelResponse {
+                parts: parts.iter().map(part).collect(),
+                ..ModelResponse::default()
+            },
             None => ModelResponse::text("done"),
         })
     }

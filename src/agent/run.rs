@@ -17,8 +17,8 @@ use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
-use crate::model::TokenUsage;
 use crate::message::Message;
+use crate::model::TokenUsage;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
 /// A run that has not started: change its settings, then choose how to run it.

@@ -73,8 +73,9 @@ fn tokens(usage: &Usage) -> Option<TokenUsage> {
 
 /// Converts a response that was not streamed.
 pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelResponse, GenaiError> {
-    let ChatResponse { content, reasoning_content, stop_reason, usage, provider_model_iden, .. } =
-        response;
+    let ChatResponse {
+        content, reasoning_content, stop_reason, usage, provider_model_iden, ..
+    } = response;
     let answer = Answer { reasoning: reasoning_content, reason: stop_reason, whose }
         .parts(content, &Written::new())?;
     let model = Some(provider_model_iden.model_name.to_string());

@@ -256,8 +256,18 @@ impl<'a> Dispatcher<'a> {
     }
 
     fn settle(&self, call: &mut CallState, origin: Args, deferrals: u32, passed: PassResult) {
-        let PassResult { end, questions, said, args, execution, denied_by, error, record, trace_parent, .. } =
-            passed;
+        let PassResult {
+            end,
+            questions,
+            said,
+            args,
+            execution,
+            denied_by,
+            error,
+            record,
+            trace_parent,
+            ..
+        } = passed;
         call.remember(questions);
         call.said.extend(said);
         call.args = args;

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use futures::FutureExt as _;
 use tower::ServiceExt as _;
@@ -19,7 +18,7 @@ use crate::error::{BoxError, UserError};
 use crate::gate::not_covered;
 use crate::middleware::ToolCallError;
 use crate::outcome::{Deferral, Outcome};
-use crate::telemetry;
+use crate::telemetry::{self, Stopwatch};
 use crate::tools::Tools;
 
 use super::errors::ErrorOutcome;
@@ -74,7 +73,7 @@ impl PassRunner {
     /// Passes the call through the stack, and a second time with the arguments at the gate if a middleware has
     /// decided on other ones (rule D3). If the arguments change again, the call is denied.
     pub(super) async fn run(&self, start: Start) -> PassResult {
-        let (span, begun) = (self.span(&start), Instant::now());
+        let (span, stopwatch) = (self.span(&start), Stopwatch::start());
         let passes = async {
             // An approved question whether to repeat the call is part of the approved pass, too: if the approval does
             // not cover the call any more, the next batch asks it again.
@@ -107,7 +106,7 @@ impl PassRunner {
         };
         let mut passed = passes.instrument(span.clone()).await;
         let outcome = record_outcome(&span, &passed.end);
-        telemetry::measure_call(start.call.name(), outcome, begun.elapsed());
+        stopwatch.measure_call(start.call.name(), outcome);
         if outcome == DEFERRED {
             passed.trace_parent = telemetry::trace_parent(&span);
         }
