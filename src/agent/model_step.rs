@@ -66,12 +66,14 @@ impl Running<'_> {
             span.record("gen_ai.response.model", model.as_str());
         }
         let Some(tokens) = response.tokens else { return };
-        span.record("gen_ai.usage.input_tokens", tokens.input);
-        span.record("gen_ai.usage.output_tokens", tokens.output);
         self.tokens.input = self.tokens.input.saturating_add(tokens.input);
         self.tokens.output = self.tokens.output.saturating_add(tokens.output);
-        self.span.record("gen_ai.usage.input_tokens", self.tokens.input);
-        self.span.record("gen_ai.usage.output_tokens", self.tokens.output);
+        // OpenTelemetry's integers are signed; an unsigned one would be exported as text.
+        let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        for (span, tokens) in [(span, tokens), (&self.span, self.tokens)] {
+            span.record("gen_ai.usage.input_tokens", signed(tokens.input));
+            span.record("gen_ai.usage.output_tokens", signed(tokens.output));
+        }
     }
 
     fn deltas(&self) -> Deltas {
