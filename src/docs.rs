@@ -21,6 +21,9 @@ pub mod vercel_ai_adapter {}
 #[doc = include_str!("../docs/shell.md")]
 pub mod shell {}
 
+#[doc = include_str!("../docs/telemetry.md")]
+pub mod telemetry {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

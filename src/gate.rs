@@ -192,8 +192,14 @@ impl<T: Toolset> Gate<T> {
         let ended = match journal {
             None => self.run(record, call).await,
             Some(journal) => {
+                let cx = record.context();
                 let entry = Journaled {
-                    cx: record.context(),
+                    run_id: cx.run_id(),
+                    response: cx.response(),
+                    path: &cx.run().path,
+                    call_id: cx.tool_call_id().unwrap_or_default(),
+                    tool: cx.tool_name().unwrap_or_default(),
+                    approval: cx.approval(),
                     identity: leaf.identity(),
                     args: call.args(),
                     idempotent: leaf.idempotent,

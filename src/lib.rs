@@ -89,6 +89,7 @@
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
 //! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
+//! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
 //! | `genai` | real models, through the clients of the `genai` crate |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
@@ -118,6 +119,8 @@ pub mod agent;
 pub mod ai_sdk;
 pub mod args;
 pub mod call;
+#[cfg(feature = "cli")]
+pub mod config;
 pub mod decision;
 pub mod deferred;
 pub mod docs;

@@ -3,8 +3,6 @@
 //! Spans and events go through `tracing` and need no feature. The feature `opentelemetry` adds what `tracing` cannot
 //! say: links between the traces of two processes, and metrics.
 
-use std::time::Duration;
-
 use tracing::Span;
 
 /// The W3C `traceparent` of a span, to be stored with a pending call; `None` if the span is not exported.
@@ -54,28 +52,12 @@ impl Stopwatch {
     }
 }
 
-/// Counts asks that become pending (positive), or that are decided, closed or expired (negative).
-pub(crate) fn count_open_asks(change: i64) {
-    #[cfg(feature = "opentelemetry")]
-    exported::count_open_asks(change);
-    #[cfg(not(feature = "opentelemetry"))]
-    let _ = change;
-}
-
-/// Measures the time from an ask to its decision.
-pub(crate) fn measure_decision(answer: &'static str, waited: Duration) {
-    #[cfg(feature = "opentelemetry")]
-    exported::measure_decision(answer, waited);
-    #[cfg(not(feature = "opentelemetry"))]
-    let _ = (answer, waited);
-}
-
 #[cfg(feature = "opentelemetry")]
 mod exported {
     use std::sync::OnceLock;
     use std::time::Duration;
 
-    use opentelemetry::metrics::{Counter, Histogram, UpDownCounter};
+    use opentelemetry::metrics::{Counter, Histogram};
     use opentelemetry::trace::{
         SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     };
@@ -87,8 +69,6 @@ mod exported {
     struct Instruments {
         decisions: Counter<u64>,
         calls: Histogram<f64>,
-        open_asks: UpDownCounter<i64>,
-        decision_time: Histogram<f64>,
     }
 
     fn instruments() -> &'static Instruments {
@@ -104,15 +84,6 @@ mod exported {
                     .f64_histogram("gen_ai.execute_tool.duration")
                     .with_unit("s")
                     .with_description("Time of a pass of a call through its layers and tool, by outcome")
-                    .build(),
-                open_asks: meter
-                    .i64_up_down_counter("countersign.asks.open")
-                    .with_description("Asks of a ledger that wait for a decision, summed over all processes")
-                    .build(),
-                decision_time: meter
-                    .f64_histogram("countersign.decision.duration")
-                    .with_unit("s")
-                    .with_description("Time from an ask to its decision, by answer")
                     .build(),
             }
         })
@@ -161,14 +132,5 @@ mod exported {
             KeyValue::new("countersign.outcome", outcome),
         ];
         instruments().calls.record(duration.as_secs_f64(), &attributes);
-    }
-
-    pub(super) fn count_open_asks(change: i64) {
-        instruments().open_asks.add(change, &[]);
-    }
-
-    pub(super) fn measure_decision(answer: &'static str, waited: Duration) {
-        let attributes = [KeyValue::new("countersign.answer", answer)];
-        instruments().decision_time.record(waited.as_secs_f64(), &attributes);
     }
 }

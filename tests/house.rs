@@ -34,7 +34,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("sqlite", 12),
     ("terminal", 12),
     ("testing", 12),
-    ("docs", 13),
+    ("config", 13),
+    ("docs", 14),
 ];
 
 fn root() -> PathBuf {
@@ -95,7 +96,9 @@ fn uses(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn a_module_uses_only_modules_on_lower_floors() {
-    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
+    // The program is a crate of its own, which sees the public items alone.
+    let is_library = |path: &&String| *path != "src/lib.rs" && !path.starts_with("src/bin/");
+    for path in files("src", &[".rs"]).iter().filter(is_library) {
         let own = module(path);
         let text = read(path);
         for used in uses(without_tests(&text)).filter(|used| *used != own) {
@@ -474,29 +477,20 @@ fn every_row_of_pydantic_ais_table_is_held_by_a_test_or_is_a_difference() {
 }
 
 /// Files of a folder that import each other in a circle. This list only shrinks.
-const CIRCLES: &[(&str, &[&str])] = &[
-    ("src/call", &["context", "definition", "journal"]),
-    (
-        "src/ledger",
-        &[
-            "audit",
-            "change",
-            "checkpoint",
-            "codec",
-            "listing",
-            "mod",
-            "operations",
-            "requesters",
-            "runs",
-        ],
-    ),
-    ("src/postgres", &["failure", "pooling"]),
-    ("src/postgres", &["mod", "swap", "transaction"]),
-    ("src/shell", &["classify", "simple"]),
-    ("src/shell", &["commands", "parser", "word"]),
-    ("src/show", &["text", "view"]),
-    ("src/terminal", &["dialogue", "mod"]),
-];
+const CIRCLES: &[(&str, &[&str])] = &[(
+    "src/ledger",
+    &[
+        "audit",
+        "change",
+        "checkpoint",
+        "codec",
+        "listing",
+        "mod",
+        "operations",
+        "requesters",
+        "runs",
+    ],
+)];
 
 /// The statements of a text that import, each in one line, with how visible what they import is.
 fn imports(text: &str) -> Vec<(bool, String)> {

@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{AskHistory, Extensions, Journal, Meter, ToolDefinition};
+use super::definition::tool_layer;
+use super::{Approval, AskHistory, Extensions, Journal, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
-use crate::decision::{Decision, Question, ToolDecision};
+use crate::decision::{Decision, ToolDecision};
 use crate::error::UserError;
 use crate::outcome::ApprovalRequired;
 
@@ -67,33 +67,6 @@ pub(crate) struct CallInfo {
     pub(crate) approval: Option<Approval>,
     pub(crate) attempts: AtomicU32,
     pub(crate) said: Mutex<Vec<Said>>,
-}
-
-/// An approval: the call may run with exactly this tool, these arguments and these questions.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Approval {
-    /// The tool's identity at its gate.
-    pub(crate) tool: String,
-    pub(crate) args: Args,
-    pub(crate) questions: Vec<Question>,
-    /// The metadata of the answer, which the tool body can read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<Map<String, Value>>,
-    /// The id of the ask that was approved, in a run with a ledger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ask: Option<String>,
-    /// The trace context (`traceparent`) of the pass that asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) asked_in: Option<String>,
-}
-
-impl Approval {
-    /// Whether all of these questions were shown when the call was approved.
-    pub(crate) fn answers(&self, questions: &[Question]) -> bool {
-        questions
-            .iter()
-            .all(|question| self.questions.iter().any(|shown| shown.id() == question.id()))
-    }
 }
 
 /// What one layer decided about a call, recorded when the turn is asked to [explain](crate::Turn::explain).
@@ -336,11 +309,6 @@ impl RunContext {
             call.attempts.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-/// The layer name of questions that the tool itself asks.
-pub(crate) fn tool_layer(name: &str) -> String {
-    format!("tool `{name}`")
 }
 
 impl fmt::Debug for RunContext {

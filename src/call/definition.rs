@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::level::{Applied, SetId, Way};
 use super::source::ToolSource;
-use super::tool_layer;
 use crate::args::{Args, digest};
 use crate::decision::Question;
 
@@ -443,6 +442,11 @@ fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
         _ => without_prose(value),
     };
     Some((key.clone(), value))
+}
+
+/// The layer name of questions that the tool itself asks.
+pub(crate) fn tool_layer(name: &str) -> String {
+    format!("tool `{name}`")
 }
 
 #[cfg(test)]

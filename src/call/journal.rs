@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 
-use super::RunContext;
+use super::Approval;
 use crate::args::Args;
 use crate::decision::Question;
 use crate::error::BoxError;
@@ -35,7 +35,15 @@ pub(crate) trait Journal: Send + Sync {
 
 /// A call that is about to be executed, as the journal needs it.
 pub(crate) struct Journaled<'a> {
-    pub(crate) cx: &'a RunContext,
+    pub(crate) run_id: &'a str,
+    /// The number of the response in its run, from 0.
+    pub(crate) response: u32,
+    /// The agent and its parents, outermost first.
+    pub(crate) path: &'a [String],
+    pub(crate) call_id: &'a str,
+    /// The name of the tool, as the model called it.
+    pub(crate) tool: &'a str,
+    pub(crate) approval: Option<&'a Approval>,
     /// The identity of the tool at its gate.
     pub(crate) identity: &'a str,
     pub(crate) args: &'a Args,

@@ -1,6 +1,7 @@
 //! A tool call, the definition of its tool, and the record of the decisions about it.
 
 mod ancestor;
+mod approval;
 mod ask_history;
 mod claim;
 mod context;
@@ -26,12 +27,13 @@ use crate::args::depth::{MAX_ARGS, is_deeper};
 use crate::args::{Args, ArgsError, IntoArgs, unique};
 use crate::error::UserError;
 pub(crate) use ancestor::{Decider, Inherited};
+pub(crate) use approval::Approval;
 pub use ask_history::{AskHistory, DeniedBefore};
 pub(crate) use ask_history::{Denied, call_key};
 pub(crate) use claim::{BodyToken, Claim, ExecutionGuard, Rerun};
-pub(crate) use context::{Approval, CallInfo, RunInfo, tool_layer};
+pub(crate) use context::{CallInfo, RunInfo};
 pub use context::{Phase, RunContext, Said};
-pub(crate) use definition::{Behind, Leaf, Validate};
+pub(crate) use definition::{Behind, Leaf, Validate, tool_layer};
 pub use definition::{ToolDefinition, ToolKind};
 pub use execution::Execution;
 pub(crate) use execution::SharedError;

@@ -133,14 +133,11 @@ impl Ledger {
         &self,
         call: &Journaled<'_>,
     ) -> Result<Result<String, JournalClaim>, LedgerError> {
-        let (cx, info) = (call.cx, call.cx.run());
-        let id = cx.tool_call_id().unwrap_or_default();
-        let address = CallAddress::new(&info.run_id, info.response, &info.path, id);
+        let address = CallAddress::new(call.run_id, call.response, call.path, call.call_id);
         let (identity, args) = (call.identity.to_owned(), call.args.clone());
         let nothing = Deferral::approval(Vec::new());
         let pending = PendingCall::new(&address, identity, nothing, (args.clone(), args), 0);
-        let name = cx.tool_name().unwrap_or_default();
-        let ask = Ask::of_call(address, name, &pending, call.idempotent);
+        let ask = Ask::of_call(address, call.tool, &pending, call.idempotent);
         // An approval by the stack does not age: each pass allows the call anew.
         let ask = ask.with_valid_for(None);
         let fingerprint = ask.fingerprint();
@@ -194,7 +191,7 @@ impl Ledger {
     }
 
     async fn claim_it(&self, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
-        let asked = call.cx.approval().and_then(|approval| approval.ask.clone());
+        let asked = call.approval.and_then(|approval| approval.ask.clone());
         let id = match asked {
             Some(id) => id,
             None => match self.allowed(&call).await? {

@@ -10,7 +10,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, Socket};
 
-use super::failure::Failure;
+use super::failure::{Attempts, Failure};
 use crate::ledger::StoreError;
 
 /// The default time limit for making a connection.
@@ -90,6 +90,22 @@ where
 /// Takes a connection from the pool, which gets it back when it is dropped.
 pub(super) async fn checked_out(pool: &Pool) -> Result<Object, Failure> {
     Ok(pool.get().await?)
+}
+
+/// The pool of connections to one server, and for how long operations are retried.
+pub(super) struct Server {
+    pub(super) pool: Pool,
+    pub(super) patience: Duration,
+}
+
+impl Server {
+    pub(super) async fn client(&self) -> Result<Object, Failure> {
+        checked_out(&self.pool).await
+    }
+
+    pub(super) fn attempts(&self) -> Attempts {
+        Attempts::new(self.patience)
+    }
 }
 
 /// A connection with an open transaction. When it is dropped before it is [finished](Self::finished), the connection is

@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
-use super::pooling::NEEDS_SESSIONS;
 use crate::ledger::StoreError;
+
+/// The advice in errors about a pooler that shares connections.
+pub(super) const NEEDS_SESSIONS: &str = "a pooler in front of it, such as PgBouncer, shares connections between clients, \
+    and prepared statements, settings and `LISTEN` belong to one: use `pool_mode = session`, or connect to the server \
+    itself";
 
 /// A failure, with a reason that contains no values (rule S2).
 #[derive(Debug, Clone)]

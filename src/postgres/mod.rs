@@ -46,33 +46,28 @@ mod together;
 mod transaction;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
 use futures::future::BoxFuture;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
 use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Work};
-use connection::Address;
-use failure::{Attempts, Failure};
+use connection::{Address, Server};
+use failure::Failure;
 use listen::Listener;
-use swap::{Seen, Swap, Swapped};
-use together::Together;
+use swap::ShortWay;
 
 /// How often a waiting task polls the log, in case a notification is lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
 pub struct PostgresStore {
-    pool: Pool,
-    looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
-    swaps: Arc<Together<Arc<Swap>, Result<Swapped, Failure>>>,
+    server: Server,
+    short_way: ShortWay,
     address: Address,
     listener: Listener,
-    patience: Duration,
 }
 
 /// The settings of a [`PostgresStore`]: the URL, the size of the pool, and how long to retry.
@@ -143,13 +138,9 @@ impl PostgresBuilder {
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
-            looks: Together::new(pool.clone(), 2, swap::look),
-            // One batch in flight: further swaps gather while the disk writes. Two at a time would each write half as
-            // many.
-            swaps: Together::new(pool.clone(), 1, swap::swap),
-            pool,
+            short_way: ShortWay::new(&pool),
+            server: Server { pool, patience: self.patience },
             listener,
-            patience: self.patience,
             address,
         })
     }
@@ -172,20 +163,12 @@ impl PostgresStore {
         PostgresBuilder { url, pool_size: 16, patience: Duration::from_secs(10) }
     }
 
-    async fn client(&self) -> Result<Object, Failure> {
-        connection::checked_out(&self.pool).await
-    }
-
-    fn attempts(&self) -> Attempts {
-        Attempts::new(self.patience)
-    }
-
     async fn read_once(
         &self,
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, Failure> {
-        let client = self.client().await?;
+        let client = self.server.client().await?;
         let statement = client.prepare_cached(sql).await?;
         Ok(client.query(&statement, params).await?)
     }
@@ -196,13 +179,40 @@ impl PostgresStore {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
-        let mut attempts = self.attempts();
+        let mut attempts = self.server.attempts();
         loop {
             let failure = match self.read_once(sql, params).await {
                 Ok(rows) => return Ok(rows),
                 Err(failure) => failure,
             };
             let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
+            attempts.again(failure).await.map_err(told)?;
+        }
+    }
+
+    fn decoded<T>(&self, read: Result<T, Failure>) -> Result<T, StoreError> {
+        read.map_err(|failure| failure.into_error(format!("read {}", self.address)))
+    }
+
+    /// Runs a transaction the short way, or, where another one was first, the long way with locks.
+    async fn write(
+        &self,
+        ids: &[String],
+        linker: &Linker,
+        work: &mut Work<'_>,
+    ) -> Result<(), StoreError> {
+        let mut attempts = self.server.attempts();
+        loop {
+            let written = match self.short_way.swap(&self.server, ids, linker, work).await {
+                Ok(false) => transaction::write_once(&self.server, ids, linker, work).await,
+                Ok(true) => Ok(()),
+                Err(failure) => Err(failure),
+            };
+            let failure = match written {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            };
+            let told = |failure: Failure| failure.into_error(format!("write to {}", self.address));
             attempts.again(failure).await.map_err(told)?;
         }
     }
@@ -216,7 +226,7 @@ impl PostgresStore {
 
     async fn wait(&self, run: &str, after: i64) -> Result<i64, StoreError> {
         let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
-        let mut attempts = self.attempts();
+        let mut attempts = self.server.attempts();
         // Subscribed before the log is read, so that no notification between reading and waiting is missed.
         let mut waker = self.listener.waker(run);
         let mut seen = false;
@@ -328,12 +338,6 @@ impl Store for PostgresStore {
 
     fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(self.wait(run, after))
-    }
-}
-
-impl PostgresStore {
-    fn decoded<T>(&self, read: Result<T, Failure>) -> Result<T, StoreError> {
-        read.map_err(|failure| failure.into_error(format!("read {}", self.address)))
     }
 }
 

@@ -7,12 +7,7 @@ use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, SimpleQueryMessage, Socket};
 
-use super::failure::Failure;
-
-/// The advice in errors about a pooler that shares connections.
-pub(super) const NEEDS_SESSIONS: &str = "a pooler in front of it, such as PgBouncer, shares connections between clients, \
-    and prepared statements, settings and `LISTEN` belong to one: use `pool_mode = session`, or connect to the server \
-    itself";
+use super::failure::{Failure, NEEDS_SESSIONS};
 
 /// The time limit for the second connection. Without one the check is skipped.
 const PATIENCE: Duration = Duration::from_secs(2);

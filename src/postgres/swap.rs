@@ -11,10 +11,12 @@ use futures::future::{BoxFuture, Either, select};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
+use super::connection::Server;
 use super::failure::Failure;
 use super::rows::{self, encode};
-use super::transaction::{Lost, append};
-use super::{PostgresStore, connection, schema};
+use super::together::Together;
+use super::transaction::{Lost, append, outcome};
+use super::{connection, schema};
 use crate::ledger::{Draft, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// The longest document that is swapped, in bytes. A longer one goes the long way, and not into a batch.
@@ -25,7 +27,7 @@ const CLOCK: Millis = 5_000;
 
 /// A row as it was read without a lock, with everything that must be unchanged when it is written.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+struct Seen {
     found: Found,
     version: String,
     /// The place and the hash of the last entry of the run's log.
@@ -35,7 +37,7 @@ pub(super) struct Seen {
 
 /// A write of one row and its log entries, on the condition that row and log are still as they were read.
 #[derive(Debug)]
-pub(super) struct Swap {
+struct Swap {
     seen: Seen,
     row: Row,
     writes: Writes,
@@ -46,7 +48,7 @@ pub(super) struct Swap {
 
 /// The result of a swap that was sent.
 #[derive(Debug, Clone)]
-pub(super) enum Swapped {
+enum Swapped {
     Done,
     /// The row or its log had changed, or was locked: nothing was written.
     Not,
@@ -89,10 +91,26 @@ impl Swap {
     }
 }
 
-impl PostgresStore {
+/// The batches of the short way: those that read, and those that write.
+pub(super) struct ShortWay {
+    looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
+    swaps: Arc<Together<Arc<Swap>, Result<Swapped, Failure>>>,
+}
+
+impl ShortWay {
+    pub(super) fn new(pool: &Pool) -> Self {
+        Self {
+            looks: Together::new(pool.clone(), 2, look),
+            // One batch in flight: further swaps gather while the disk writes. Two at a time would each write half as
+            // many.
+            swaps: Together::new(pool.clone(), 1, swap),
+        }
+    }
+
     /// Tries the short way. Returns whether the transaction is done; if not, nothing was written.
     pub(super) async fn swap(
         &self,
+        server: &Server,
         ids: &[String],
         linker: &Linker,
         work: &mut Work<'_>,
@@ -116,17 +134,14 @@ impl PostgresStore {
                 let before = BTreeMap::from([(id.clone(), seen.found.clone())]);
                 let (writes, entries, writer) = (writes.clone(), entries.clone(), writer.clone());
                 let lost = Lost { before, writes, entries, writer, why };
-                self.outcome(ids, &lost).await.map(|()| true)
+                outcome(server, ids, &lost).await.map(|()| true)
             }
         }
     }
 }
 
 /// Reads a batch of rows by their ids, without a lock. `None` for an id without a row.
-pub(super) fn look(
-    pool: Pool,
-    ids: Vec<String>,
-) -> BoxFuture<'static, Vec<Result<Option<Seen>, Failure>>> {
+fn look(pool: Pool, ids: Vec<String>) -> BoxFuture<'static, Vec<Result<Option<Seen>, Failure>>> {
     Box::pin(async move {
         match look_once(&pool, &ids).await {
             Ok(seen) => ids.iter().map(|id| Ok(seen.get(id).cloned())).collect(),
@@ -150,10 +165,7 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
 }
 
 /// Sends a batch of swaps in one statement; each is written or not by itself.
-pub(super) fn swap(
-    pool: Pool,
-    swaps: Vec<Arc<Swap>>,
-) -> BoxFuture<'static, Vec<Result<Swapped, Failure>>> {
+fn swap(pool: Pool, swaps: Vec<Arc<Swap>>) -> BoxFuture<'static, Vec<Result<Swapped, Failure>>> {
     Box::pin(async move {
         // Only the first swap of each run, as each of them would append to the same end of the log. The others go the
         // long way.

@@ -6,13 +6,11 @@ use futures::future::{join, join3, join4};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
-use super::connection::Open;
+use super::connection::{Open, Server};
 use super::failure::Failure;
 use super::rows::{self, encode};
-use super::{PostgresStore, schema};
-use crate::ledger::{
-    Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, StoreError, Work, Writes,
-};
+use super::schema;
+use crate::ledger::{Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// The place and the hash of the last entry of each run's log.
 type Heads = BTreeMap<String, (i64, String)>;
@@ -71,114 +69,95 @@ impl Locked {
     }
 }
 
-impl PostgresStore {
-    pub(super) async fn write(
-        &self,
-        ids: &[String],
-        linker: &Linker,
-        work: &mut Work<'_>,
-    ) -> Result<(), StoreError> {
-        let mut attempts = self.attempts();
-        loop {
-            let written = match self.swap(ids, linker, work).await {
-                Ok(false) => self.write_once(ids, linker, work).await,
-                Ok(true) => Ok(()),
-                Err(failure) => Err(failure),
-            };
-            let failure = match written {
-                Ok(()) => return Ok(()),
-                Err(failure) => failure,
-            };
-            let told = |failure: Failure| failure.into_error(format!("write to {}", self.address));
-            attempts.again(failure).await.map_err(told)?;
-        }
-    }
-
-    async fn write_once(
-        &self,
-        ids: &[String],
-        linker: &Linker,
-        work: &mut Work<'_>,
-    ) -> Result<(), Failure> {
-        let open = Open::new(self.client().await?);
-        let locked = lock(&open, ids).await?;
-        let found = ids.iter().map(|id| locked.lookup(id)).collect();
-        let writes = work(locked.at.unwrap_or_default(), found);
-        let Locked { rows, mut heads, .. } = locked;
-        if writes.rows.is_empty() && writes.log.is_empty() {
-            // Nothing was written, so a rollback that fails is no error: the connection is closed then.
-            if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
-                open.finished();
-            }
-            return Ok(());
-        }
-        begin_logs(&open, &writes, &mut heads).await?;
-        if let Some(drop) = &writes.drop {
-            if heads.get(&drop.run) != Some(&drop.end) {
-                // The log has a newer entry, so nothing is written. Dropping `open` closes the connection, which rolls
-                // back.
-                return Ok(());
-            }
-            remove(&open, drop).await?;
-        }
-        let entries = link(&writes, &mut heads, linker)?;
-        let writer = uuid::Uuid::now_v7().to_string();
-        match commit(&open, &writes, &entries, &writer).await? {
-            Ok(()) => {
-                open.finished();
-                Ok(())
-            }
-            Err(why) => {
-                drop(open);
-                self.outcome(ids, &Lost { before: rows, writes, entries, writer, why }).await
-            }
-        }
-    }
-
-    /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
-    /// committed is a [`Failure::Conflict`], so that it is repeated.
-    pub(super) async fn outcome(&self, ids: &[String], lost: &Lost) -> Result<(), Failure> {
-        let mut attempts = self.attempts();
-        loop {
-            let failure = match self.was_committed(ids, lost).await {
-                Ok(Some(true)) => return Ok(()),
-                // Rolled back, so the whole transaction can be repeated.
-                Ok(Some(false)) => return Err(Failure::Conflict(lost.why.clone())),
-                Ok(None) => return Err(Failure::Unsure(lost.why.clone())),
-                Err(failure) => failure,
-            };
-            if attempts.again(failure).await.is_err() {
-                return Err(Failure::Unsure(lost.why.clone()));
-            }
-        }
-    }
-
-    /// Locks what the lost transaction had locked, which waits for that transaction to end, and then looks for its
-    /// writes. Returns `None` if they cannot be told apart from those of another transaction. The transaction's number
-    /// (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
-    async fn was_committed(&self, ids: &[String], lost: &Lost) -> Result<Option<bool>, Failure> {
-        let open = Open::new(self.client().await?);
-        let mut locked = lock(&open, ids).await?;
-        begin_logs(&open, &lost.writes, &mut locked.heads).await?;
-        let committed = if let Some(entry) = lost.entries.first() {
-            let client = open.client()?;
-            let statement = client.prepare_cached(schema::WRITER).await?;
-            let found = client.query_opt(&statement, &[&encode(&entry.run), &entry.seq]).await?;
-            let writer = found.map(|row| row.try_get::<_, String>(0)).transpose()?;
-            Some(writer.is_some_and(|writer| writer == lost.writer))
-        } else if lost.writes.rows.iter().all(|row| locked.row(&row.id) == Some(row)) {
-            Some(true)
-        } else {
-            let before = |id: &str| lost.before.get(id).map(|found| &found.row);
-            let as_before = |row: &Row| locked.row(&row.id) == before(&row.id);
-            // If some row is neither, another transaction has written since, maybe over the writes of the lost one.
-            lost.writes.rows.iter().all(as_before).then_some(false)
-        };
+/// Runs a transaction with locks.
+pub(super) async fn write_once(
+    server: &Server,
+    ids: &[String],
+    linker: &Linker,
+    work: &mut Work<'_>,
+) -> Result<(), Failure> {
+    let open = Open::new(server.client().await?);
+    let locked = lock(&open, ids).await?;
+    let found = ids.iter().map(|id| locked.lookup(id)).collect();
+    let writes = work(locked.at.unwrap_or_default(), found);
+    let Locked { rows, mut heads, .. } = locked;
+    if writes.rows.is_empty() && writes.log.is_empty() {
+        // Nothing was written, so a rollback that fails is no error: the connection is closed then.
         if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
             open.finished();
         }
-        Ok(committed)
+        return Ok(());
     }
+    begin_logs(&open, &writes, &mut heads).await?;
+    if let Some(drop) = &writes.drop {
+        if heads.get(&drop.run) != Some(&drop.end) {
+            // The log has a newer entry, so nothing is written. Dropping `open` closes the connection, which rolls
+            // back.
+            return Ok(());
+        }
+        remove(&open, drop).await?;
+    }
+    let entries = link(&writes, &mut heads, linker)?;
+    let writer = uuid::Uuid::now_v7().to_string();
+    match commit(&open, &writes, &entries, &writer).await? {
+        Ok(()) => {
+            open.finished();
+            Ok(())
+        }
+        Err(why) => {
+            drop(open);
+            outcome(server, ids, &Lost { before: rows, writes, entries, writer, why }).await
+        }
+    }
+}
+
+/// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
+/// committed is a [`Failure::Conflict`], so that it is repeated.
+pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Result<(), Failure> {
+    let mut attempts = server.attempts();
+    loop {
+        let failure = match was_committed(server, ids, lost).await {
+            Ok(Some(true)) => return Ok(()),
+            // Rolled back, so the whole transaction can be repeated.
+            Ok(Some(false)) => return Err(Failure::Conflict(lost.why.clone())),
+            Ok(None) => return Err(Failure::Unsure(lost.why.clone())),
+            Err(failure) => failure,
+        };
+        if attempts.again(failure).await.is_err() {
+            return Err(Failure::Unsure(lost.why.clone()));
+        }
+    }
+}
+
+/// Locks what the lost transaction had locked, which waits for that transaction to end, and then looks for its
+/// writes. Returns `None` if they cannot be told apart from those of another transaction. The transaction's number
+/// (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
+async fn was_committed(
+    server: &Server,
+    ids: &[String],
+    lost: &Lost,
+) -> Result<Option<bool>, Failure> {
+    let open = Open::new(server.client().await?);
+    let mut locked = lock(&open, ids).await?;
+    begin_logs(&open, &lost.writes, &mut locked.heads).await?;
+    let committed = if let Some(entry) = lost.entries.first() {
+        let client = open.client()?;
+        let statement = client.prepare_cached(schema::WRITER).await?;
+        let found = client.query_opt(&statement, &[&encode(&entry.run), &entry.seq]).await?;
+        let writer = found.map(|row| row.try_get::<_, String>(0)).transpose()?;
+        Some(writer.is_some_and(|writer| writer == lost.writer))
+    } else if lost.writes.rows.iter().all(|row| locked.row(&row.id) == Some(row)) {
+        Some(true)
+    } else {
+        let before = |id: &str| lost.before.get(id).map(|found| &found.row);
+        let as_before = |row: &Row| locked.row(&row.id) == before(&row.id);
+        // If some row is neither, another transaction has written since, maybe over the writes of the lost one.
+        lost.writes.rows.iter().all(as_before).then_some(false)
+    };
+    if open.client()?.batch_execute("ROLLBACK").await.is_ok() {
+        open.finished();
+    }
+    Ok(committed)
 }
 
 /// A transaction whose connection was lost in its commit, with everything that is needed to look for its writes.

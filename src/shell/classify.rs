@@ -1,25 +1,13 @@
 //! The classifier, which judges commands part by part.
 
-use std::path::PathBuf;
-
-use super::commands::{Commands, Join, Pipeline, Stage};
+use super::commands::Commands;
 use super::dialect::Dialect;
-use super::judgement::{Judgement, Part, Reason, Verdict};
+use super::judgement::Judgement;
 use super::paths::Workspace;
+use super::preset::{Preset, Settings};
 use super::search_path::SearchPath;
-use super::simple::Simple;
+use super::simple::Judging;
 use super::table::Programs;
-
-/// Which commands are allowed without a person's approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Preset {
-    /// Reading in the workspace and the public parts of the system; building, testing, checking and formatting the
-    /// workspace; querying services, local or with the user's credentials, without changing anything there. Builds run
-    /// the workspace's own code.
-    Developer,
-    /// Reading in the workspace and the public parts of the system, and nothing else.
-    Reader,
-}
 
 /// Judges the commands that run in one workspace.
 ///
@@ -39,35 +27,33 @@ pub enum Preset {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    pub(super) programs: Programs,
-    pub(super) workspace: Workspace,
-    pub(super) preset: Preset,
-    pub(super) search_path: SearchPath,
+    settings: Settings,
 }
 
 impl Classifier {
     /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
-        Self {
+        let settings = Settings {
             programs: Programs::built_in(),
             workspace,
             preset,
             search_path: SearchPath::from_env(),
-        }
+        };
+        Self { settings }
     }
 
     /// Replaces the table of programs.
     #[must_use]
     pub fn programs(mut self, programs: Programs) -> Self {
-        self.programs = programs;
+        self.settings.programs = programs;
         self
     }
 
     /// Replaces the directories in which programs are looked up.
     #[must_use]
     pub fn search_path(mut self, search_path: SearchPath) -> Self {
-        self.search_path = search_path;
+        self.settings.search_path = search_path;
         self
     }
 
@@ -88,98 +74,12 @@ impl Classifier {
     /// Judges commands that were parsed before.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
-        let mut judging = Judging { classifier: self, parts: Vec::new(), depth: 0 };
-        judging.list(commands, &[self.workspace.start().to_owned()]);
+        let mut judging = Judging { settings: &self.settings, parts: Vec::new(), depth: 0 };
+        judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.
             return Judgement::default();
         }
         Judgement { parts: judging.parts, refused: None }
-    }
-}
-
-/// What is known about the lines of a command's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lines {
-    /// Every line is a path in the workspace.
-    Paths,
-    Unknown,
-}
-
-/// What a command means for the commands after it.
-#[derive(Debug, Clone)]
-pub(super) struct Left {
-    pub(super) lines: Lines,
-    /// The directories that a `cd` may have changed to.
-    pub(super) directories: Option<Vec<PathBuf>>,
-}
-
-/// The state of one judgement.
-pub(super) struct Judging<'a> {
-    pub(super) classifier: &'a Classifier,
-    pub(super) parts: Vec<Part>,
-    pub(super) depth: usize,
-}
-
-/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
-/// is asked.
-const MAX_DIRECTORIES: usize = 8;
-
-impl Judging<'_> {
-    /// Judges a list of commands that starts in one of these directories.
-    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
-        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
-        // directories so far. After `&&` the previous command succeeded, so only its directories count.
-        let mut all = start.to_vec();
-        let mut succeeded: Option<Vec<PathBuf>> = None;
-        for pipeline in &commands.pipelines {
-            if pipeline.join != Join::And {
-                succeeded = None;
-            }
-            let here = succeeded.clone().unwrap_or_else(|| all.clone());
-            if let Some(there) = self.pipeline(pipeline, &here) {
-                for directory in &there {
-                    if !all.contains(directory) {
-                        all.push(directory.clone());
-                    }
-                }
-                succeeded = Some(there);
-            }
-            if all.len() > MAX_DIRECTORIES {
-                self.ask_last("may run in too many directories");
-                return;
-            }
-        }
-    }
-
-    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Vec<PathBuf>> {
-        let mut lines = Lines::Unknown;
-        let mut directories = None;
-        for stage in &pipeline.stages {
-            match stage {
-                Stage::Simple(command) => {
-                    let left = Simple::new(command, here, lines).judge(self);
-                    lines = left.lines;
-                    directories = left.directories.or(directories);
-                }
-                Stage::Subshell { commands, redirections } => {
-                    self.list(commands, here);
-                    Simple::redirections_only(redirections, here).judge(self);
-                    lines = Lines::Unknown;
-                }
-            }
-        }
-        directories
-    }
-
-    /// Adds an ASK to the last part.
-    pub(super) fn ask_last(&mut self, why: &str) {
-        if let Some(part) = self.parts.last_mut() {
-            part.reasons.push(Reason {
-                verdict: Verdict::Ask,
-                every_time: false,
-                text: why.to_owned(),
-            });
-        }
     }
 }

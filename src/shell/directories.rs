@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::classify::Judging;
+use super::commands::Word;
 use super::judgement::Effect;
-use super::simple::Simple;
+use super::simple::{Judging, Simple};
 use super::table::Matched;
-use super::word::Word;
 
 impl Simple<'_> {
     pub(super) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         let there =
             word.literal().filter(|text| !text.is_empty() && *text != "-").and_then(|text| {
                 let places = self.here.iter().map(|here| workspace.places(text, here));
@@ -41,7 +40,7 @@ impl Simple<'_> {
     /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's
     /// own: the settings of another repository may run programs.
     pub(super) fn repository(&mut self, judging: &Judging<'_>) {
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         let known = |directory: &Path| {
             directory == workspace.root()
                 || directory == workspace.start()

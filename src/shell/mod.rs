@@ -51,6 +51,7 @@ mod names;
 mod operands;
 mod parser;
 mod paths;
+mod preset;
 mod redirections;
 mod running;
 mod scripts;
@@ -58,19 +59,18 @@ mod search_path;
 mod simple;
 mod table;
 mod tool;
-mod word;
 mod words;
 
-pub use classify::{Classifier, Preset};
+pub use classify::Classifier;
 pub use commands::{
     Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,
-    Stage,
+    Stage, Word, WordKind,
 };
 pub use dialect::Dialect;
 pub use judgement::{Effect, Judgement, Part, Reason, Verdict};
 pub use paths::Workspace;
+pub use preset::Preset;
 pub use running::ShellOutput;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};
 pub use tool::{ShellArgs, ShellTool};
-pub use word::{Word, WordKind};

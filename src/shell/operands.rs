@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::classify::{Judging, Preset};
+use super::commands::{Word, WordKind};
 use super::environment;
 use super::judgement::Effect;
 use super::paths::{Place, is_build_definition, is_secret, may_be_secret, place};
+use super::preset::Preset;
 use super::scripts;
-use super::simple::Simple;
+use super::simple::{Judging, Simple};
 use super::table::{Kind, Script};
-use super::word::{Word, WordKind};
 
 impl Simple<'_> {
     pub(super) fn operand(
@@ -143,7 +143,7 @@ impl Simple<'_> {
             self.effects.push(Effect::Sends(word.text.clone()));
             return self.ask(format!("fetches `{}`", word.text));
         }
-        let workspace = &judging.classifier.workspace;
+        let workspace = &judging.settings.workspace;
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
             let (whole, inner) = (
@@ -165,7 +165,7 @@ impl Simple<'_> {
     /// Judges one place that a path may lead to. Returns whether a reason was added.
     fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
         let before = self.reasons.len();
-        let what = place(found, judging.classifier.workspace.root());
+        let what = place(found, judging.settings.workspace.root());
         self.inside &= matches!(what, Place::Inside);
         let text = &word.text;
         match (kind, what) {
@@ -183,8 +183,7 @@ impl Simple<'_> {
                 ));
             }
             (Kind::Output | Kind::Make, Place::Inside)
-                if judging.classifier.preset == Preset::Developer
-                    && !is_build_definition(found) => {}
+                if judging.settings.preset == Preset::Developer && !is_build_definition(found) => {}
             (_, Place::Inside) if is_build_definition(found) => {
                 self.ask(format!("writes `{text}`, which says what a build runs"))
             }

@@ -2,11 +2,10 @@
 
 use super::commands::{
     Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,
-    Stage,
+    Stage, Word, WordKind,
 };
 use super::dialect::Dialect;
 use super::lexer::{Lexer, Stop};
-use super::word::{Word, WordKind};
 
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_COMMANDS: usize = 256;
@@ -302,5 +301,17 @@ impl<'a> Parser<'a> {
             }
         };
         Ok(Some(Redirection { fd, target }))
+    }
+}
+
+impl Commands {
+    /// Parses a text.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] for syntax that the lexer does not know or that the POSIX shells interpret differently, and for a
+    /// text beyond a limit (64 KiB of text, 256 commands, 4 096 words, 4 levels of nesting).
+    pub fn parse(text: &str, dialect: Dialect) -> Result<Self, Refused> {
+        Parser::new(text, dialect).parse()
     }
 }

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::commands::{
-    Commands, Join, Pipeline, Redirection, RedirectionTarget, SimpleCommand, Stage,
+    Commands, Join, Pipeline, Redirection, RedirectionTarget, SimpleCommand, Stage, Word,
 };
-use super::word::Word;
 
 /// The output and the exit status of a command.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

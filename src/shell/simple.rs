@@ -1,15 +1,16 @@
-//! The judgement of one simple command.
+//! The judgement of lists of commands, and of each simple command in them.
 
 use std::path::PathBuf;
 
-use super::classify::{Judging, Left, Lines, Preset};
-use super::commands::{Commands, Redirection, RedirectionTarget, SimpleCommand};
+use super::commands::{
+    Commands, Join, Pipeline, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
+};
 use super::dialect::Dialect;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, Verdict};
+use super::preset::{Preset, Settings};
 use super::search_path::installed_name;
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
-use super::word::{Word, WordKind};
 
 /// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
@@ -164,14 +165,14 @@ impl<'a> Simple<'a> {
             given
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
-        let programs = judging.classifier.programs.clone();
+        let programs = judging.settings.programs.clone();
         let Some(entry) = programs.get(name) else {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
         if !entry.is(Mark::Builtin)
             && let Some(problem) =
-                judging.classifier.search_path.problem(name, &judging.classifier.workspace)
+                judging.settings.search_path.problem(name, &judging.settings.workspace)
         {
             self.ask(problem);
         }
@@ -283,11 +284,11 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         formats: bool,
     ) {
-        let reader = judging.classifier.preset == Preset::Reader;
+        let reader = judging.settings.preset == Preset::Reader;
         let outside = self
             .here
             .iter()
-            .any(|directory| !directory.starts_with(judging.classifier.workspace.root()));
+            .any(|directory| !directory.starts_with(judging.settings.workspace.root()));
         if formats {
             self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
             if reader {
@@ -383,5 +384,91 @@ impl<'a> Simple<'a> {
             }
         }
         judging.depth -= 1;
+    }
+}
+
+/// What is known about the lines of a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Every line is a path in the workspace.
+    Paths,
+    Unknown,
+}
+
+/// What a command means for the commands after it.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    pub(super) lines: Lines,
+    /// The directories that a `cd` may have changed to.
+    pub(super) directories: Option<Vec<PathBuf>>,
+}
+
+/// The state of one judgement.
+pub(super) struct Judging<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) parts: Vec<Part>,
+    pub(super) depth: usize,
+}
+
+/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
+/// is asked.
+const MAX_DIRECTORIES: usize = 8;
+
+impl Judging<'_> {
+    /// Judges a list of commands that starts in one of these directories.
+    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
+        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
+        // directories so far. After `&&` the previous command succeeded, so only its directories count.
+        let mut all = start.to_vec();
+        let mut succeeded: Option<Vec<PathBuf>> = None;
+        for pipeline in &commands.pipelines {
+            if pipeline.join != Join::And {
+                succeeded = None;
+            }
+            let here = succeeded.clone().unwrap_or_else(|| all.clone());
+            if let Some(there) = self.pipeline(pipeline, &here) {
+                for directory in &there {
+                    if !all.contains(directory) {
+                        all.push(directory.clone());
+                    }
+                }
+                succeeded = Some(there);
+            }
+            if all.len() > MAX_DIRECTORIES {
+                self.ask_last("may run in too many directories");
+                return;
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        let mut lines = Lines::Unknown;
+        let mut directories = None;
+        for stage in &pipeline.stages {
+            match stage {
+                Stage::Simple(command) => {
+                    let left = Simple::new(command, here, lines).judge(self);
+                    lines = left.lines;
+                    directories = left.directories.or(directories);
+                }
+                Stage::Subshell { commands, redirections } => {
+                    self.list(commands, here);
+                    Simple::redirections_only(redirections, here).judge(self);
+                    lines = Lines::Unknown;
+                }
+            }
+        }
+        directories
+    }
+
+    /// Adds an ASK to the last part.
+    pub(super) fn ask_last(&mut self, why: &str) {
+        if let Some(part) = self.parts.last_mut() {
+            part.reasons.push(Reason {
+                verdict: Verdict::Ask,
+                every_time: false,
+                text: why.to_owned(),
+            });
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! The lexer's part for words: quotes, expansions and braces.
 
-use super::commands::Commands;
+use super::commands::{Commands, Word, WordKind};
 use super::dialect::Dialect;
 use super::lexer::{Lexer, Stop};
-use super::word::{Word, WordKind};
 
 const MAX_WORDS: usize = 4096;
 

@@ -1,6 +1,8 @@
 //! A view as lines of text. They are wrapped here: where a terminal wraps, a long value could begin a line that looks
 //! like another part of the view.
 
+use std::fmt;
+
 use super::field::Field;
 use super::piece::counted;
 use super::view::CallView;
@@ -9,7 +11,22 @@ use crate::outcome::DeferralKind;
 /// The smallest width in columns; narrower screens get this one, too.
 const NARROWEST: usize = 24;
 
-pub(super) fn lines(view: &CallView, width: usize) -> Vec<String> {
+impl CallView {
+    /// The call as text, at most this many columns wide. Longer lines are wrapped and indented, so that no value can
+    /// begin a line that looks like another part of the view.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        lines(self, width).join("\n")
+    }
+}
+
+impl fmt::Display for CallView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(100))
+    }
+}
+
+fn lines(view: &CallView, width: usize) -> Vec<String> {
     let mut out = Lines { width: width.max(NARROWEST), lines: Vec::new() };
     out.row("", &view.headline);
     if !says_all(view) {

@@ -1,7 +1,5 @@
 //! The view of one pending call: the data that every surface shows.
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -9,7 +7,6 @@ use super::field::{Field, Leaf, Limits, leaves};
 use super::keys::Rule;
 use super::mask::masked;
 use super::piece::{Omitted, Style, counted, elide, pieces};
-use super::text;
 use crate::call::ToolCall;
 use crate::decision::Question;
 use crate::deferred::DeferredToolRequests;
@@ -149,19 +146,6 @@ impl CallView {
     #[must_use]
     pub fn all(requests: &DeferredToolRequests, limits: Limits) -> Vec<Self> {
         requests.iter().filter_map(|call| Self::of(requests, call.id(), limits)).collect()
-    }
-
-    /// The call as text, at most this many columns wide. Longer lines are wrapped and indented, so that no value can
-    /// begin a line that looks like another part of the view.
-    #[must_use]
-    pub fn text(&self, width: usize) -> String {
-        text::lines(self, width).join("\n")
-    }
-}
-
-impl fmt::Display for CallView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(100))
     }
 }
 

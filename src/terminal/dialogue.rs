@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::askable;
 use super::choice::{Choice, HELP, Scope};
 use super::screen::{Gone, Kind, Prompt, Screen};
 use crate::args::Args;
@@ -384,6 +383,11 @@ fn object(text: &str) -> Result<Args, String> {
         text if !text.starts_with('{') => Err("it has to begin with {".to_owned()),
         text => Args::parse(text).map_err(|error| error.to_string()),
     }
+}
+
+/// The calls that a person is asked about: those that need an approval and are not blocked.
+pub(super) fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
+    requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }
 
 #[cfg(test)]

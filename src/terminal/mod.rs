@@ -17,12 +17,12 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use crate::call::{RunContext, ToolCall};
+use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, UserError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
-use dialogue::Dialogue;
+use dialogue::{Dialogue, askable};
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
@@ -176,11 +176,6 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// The calls that a person is asked about: those that need an approval and are not blocked.
-fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
-    requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }
 
 fn no_terminal() -> Option<&'static str> {

@@ -31,6 +31,7 @@ mod nesting;
 mod outputs;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod program;
 mod properties;
 mod pydantic;
 mod rate_limit;

@@ -1,6 +1,6 @@
 //! Matches arguments against an entry, as the program would parse them.
 
-use super::super::word::{Word, WordKind};
+use super::super::commands::{Word, WordKind};
 use super::entry::{Choice, Entry, Kind, Mark, Place};
 
 /// The arguments of a program, matched.

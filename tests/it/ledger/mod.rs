@@ -40,9 +40,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::example;
+use crate::support::program;
 
-/// A store, driven by processes of the example `ledger`.
+/// A store, driven by processes of the program.
 pub(crate) struct Shell {
     url: String,
     /// Where its file is.
@@ -100,8 +100,13 @@ impl Shell {
 
     /// A process that runs this command, with this on its stdin.
     fn start(&self, args: &[&str], stdin: &str) -> Child {
-        let mut command = Command::new(example("ledger"));
-        command.args(["--store", &self.url]).args(args);
+        let mut command = Command::new(program());
+        command.args(["asks", "--store", &self.url]).args(args);
+        // The user's own files are no part of a test.
+        command
+            .env("HOME", self.place.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_STATE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // Who does not read it all has said why.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::storm::Hands;
 use super::{Said, Shell};
-use crate::support::example;
+use crate::support::program;
 
-/// The command `each` of the example, started again whenever it is gone.
+/// The command `asks each` of the program, started again whenever it is gone.
 pub(super) struct Session<'s> {
     shell: &'s Shell,
     process: Option<(Child, ChildStdin, BufReader<ChildStdout>)>,
@@ -24,8 +24,9 @@ impl<'s> Session<'s> {
     }
 
     fn start(&self) -> (Child, ChildStdin, BufReader<ChildStdout>) {
-        let mut child = Command::new(example("ledger"))
-            .args(["--store", &self.shell.url, "each"])
+        let mut child = Command::new(program())
+            .args(["asks", "--store", &self.shell.url, "each"])
+            .env("HOME", self.shell.place.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

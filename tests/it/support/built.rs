@@ -29,16 +29,22 @@ pub(crate) fn example(name: &str) -> PathBuf {
 
 /// Builds all examples into the directory of a profile (`target/debug`).
 fn build(folder: &Path) {
+    let features: Vec<_> = FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    run_cargo(folder, &["--examples", "--features", &features.join(",")]);
+}
+
+/// Builds into the directory of a profile.
+pub(crate) fn run_cargo(folder: &Path, what: &[&str]) {
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
-    let features: Vec<_> = FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--examples", "--profile", profile, "--features", &features.join(",")])
+        .args(["build", "--profile", profile])
+        .args(what)
         .arg("--target-dir")
         .arg(folder.parent().unwrap())
         .status();
-    assert!(status.is_ok_and(|status| status.success()), "the examples could not be built");
+    assert!(status.is_ok_and(|status| status.success()), "{what:?} could not be built");
 }

@@ -4,6 +4,7 @@ mod built;
 mod kinds;
 mod layers;
 mod logs;
+mod program;
 mod script;
 
 use std::sync::{Arc, Mutex};
@@ -21,6 +22,7 @@ pub(crate) use built::example;
 pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
+pub(crate) use program::program;
 pub(crate) use script::{Script, results};
 
 /// Serialises a value to JSON and back, as if another process loaded it.

@@ -1,4 +1,8 @@
-//! The implementation of each command.
+//! `countersign asks`: each command over a ledger.
+
+pub(crate) mod cli;
+mod input;
+mod results;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,46 +13,54 @@ use countersign::ledger::{Answer, Broken, Checkpoint, Entry, Ledger};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::cli::{AnswerArgs, Cli, Command};
-use crate::{Failed, Said, cli, park, said, store};
+use crate::Context;
+use crate::output::{Failure, Output};
+use cli::{AnswerArgs, Asks, Command};
 
-pub(crate) async fn run(cli: Cli) -> Result<Said, Failed> {
-    // The input is checked first, so that an unusable command creates no store.
-    let job = Job::read(cli.command)?;
-    let key = cli.audit_key_file.map(|path| file(&path)).transpose()?;
-    let mut ledger = store::open(&cli.store).await?;
-    if let Some(key) = key {
-        ledger = ledger.audit_key(&key);
+impl Asks {
+    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+        // The input is checked first, so that an unusable command creates no store.
+        let url = self.store()?;
+        let job = Job::read(self.command)?;
+        let key = self.audit_key_file.map(|path| file(&path)).transpose()?;
+        let mut ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        if let Some(key) = key {
+            ledger = ledger.audit_key(&key);
+        }
+        if let Job::Other(Command::Each) = job {
+            each(&ledger).await
+        } else {
+            job.run(&ledger).await
+        }
     }
-    if let Job::Other(Command::Each) = job { each(&ledger).await } else { job.run(&ledger).await }
 }
 
 /// Runs the commands on stdin one after the other, until its end.
-async fn each(ledger: &Ledger) -> Result<Said, Failed> {
+async fn each(ledger: &Ledger) -> Result<Output, Failure> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(words)) = commands.next_line().await {
-        let said = match job(&words) {
+        let result = match job(&words) {
             Ok(job) => job.run(ledger).await,
             Err(failed) => Err(failed),
         };
-        let line = match said {
-            Ok(Said { lines, status }) => json!({"status": status, "lines": lines}),
-            Err(Failed::Usage(problem)) => json!({"status": 2, "lines": [], "error": problem}),
-            Err(Failed::Store(problem)) => json!({"status": 1, "lines": [], "error": problem}),
+        let line = match result {
+            Ok(Output { lines, status, .. }) => json!({"status": status, "lines": lines}),
+            Err(Failure::Usage(problem)) => json!({"status": 2, "lines": [], "error": problem}),
+            Err(Failure::Store(problem)) => json!({"status": 1, "lines": [], "error": problem}),
         };
         if writeln!(std::io::stdout(), "{line}").is_err() {
             break;
         }
     }
-    Ok(Said { lines: Vec::new(), status: 0 })
+    Ok(Output::of(0, Vec::new()))
 }
 
-fn job(words: &str) -> Result<Job, Failed> {
+fn job(words: &str) -> Result<Job, Failure> {
     let words = serde_json::from_str(words)
-        .map_err(|error| Failed::Usage(format!("a command is a list of words: {error}")))?;
-    match cli::command(words).map_err(Failed::Usage)? {
+        .map_err(|error| Failure::Usage(format!("a command is a list of words: {error}")))?;
+    match cli::command(words).map_err(Failure::Usage)? {
         Command::Park | Command::Each => {
-            Err(Failed::Usage("stdin is where commands come from".to_owned()))
+            Err(Failure::Usage("stdin is where commands come from".to_owned()))
         }
         command => Job::read(command),
     }
@@ -64,14 +76,14 @@ enum Job {
 }
 
 impl Job {
-    fn read(command: Command) -> Result<Self, Failed> {
+    fn read(command: Command) -> Result<Self, Failure> {
         Ok(match command {
-            Command::Park => Self::Park(Box::new(park::ask()?)),
+            Command::Park => Self::Park(Box::new(input::ask()?)),
             Command::Decide { id, fingerprint, who, answer } => {
                 Self::Decide { id, fingerprint, who, answer: self::answer(answer)? }
             }
             Command::Settle { id, token, outcome } => {
-                Self::Settle { id, token, outcome: park::value(&outcome, "--outcome")? }
+                Self::Settle { id, token, outcome: input::value(&outcome, "--outcome")? }
             }
             Command::Verify { earlier } => {
                 Self::Verify(earlier.map(|path| heads(&path)).transpose()?.unwrap_or_default())
@@ -80,18 +92,18 @@ impl Job {
         })
     }
 
-    async fn run(self, ledger: &Ledger) -> Result<Said, Failed> {
+    async fn run(self, ledger: &Ledger) -> Result<Output, Failure> {
         match self {
             Self::Park(ask) => {
                 let record = ledger.park(*ask).await?;
                 let (id, fingerprint) = (record.ask.id(), record.fingerprint.as_str());
-                Ok(Said::new(0, json!({"id": id, "fingerprint": fingerprint})))
+                Ok(Output::new(0, json!({"id": id, "fingerprint": fingerprint})))
             }
             Self::Decide { id, fingerprint, who, answer } => {
-                said::decided(&ledger.decide(&id, &fingerprint, &who, answer).await?)
+                results::decided(&ledger.decide(&id, &fingerprint, &who, answer).await?)
             }
             Self::Settle { id, token, outcome } => {
-                said::settled(&ledger.settle(&id, token, outcome).await?)
+                results::settled(&ledger.settle(&id, token, outcome).await?)
             }
             Self::Verify(earlier) => verify(ledger, &earlier).await,
             Self::Other(command) => other(ledger, command).await,
@@ -99,32 +111,32 @@ impl Job {
     }
 }
 
-fn answer(args: AnswerArgs) -> Result<Answer, Failed> {
+fn answer(args: AnswerArgs) -> Result<Answer, Failure> {
     if let Some(message) = args.deny {
         return Ok(Answer::Deny { message });
     }
     if let Some(answer) = args.answer {
-        return Ok(Answer::Result { value: park::value(&answer, "--answer")? });
+        return Ok(Answer::Result { value: input::value(&answer, "--answer")? });
     }
-    Ok(Answer::Approve { args: args.args.map(|args| park::args(&args)).transpose()? })
+    Ok(Answer::Approve { args: args.args.map(|args| input::args(&args)).transpose()? })
 }
 
-async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
+async fn other(ledger: &Ledger, command: Command) -> Result<Output, Failure> {
     match command {
         Command::List { state, limit } => {
             let listed = ledger.list(state, limit).await?;
-            let lines = listed.records.iter().map(said::ask);
-            Ok(said::refused(lines.collect(), &listed.refused))
+            let lines = listed.records.iter().map(results::ask);
+            Ok(results::refused(lines.collect(), &listed.refused))
         }
         Command::Show { id } => {
             let record = ledger.get(&id).await?;
-            Ok(record.map_or_else(said::unknown, |record| Said::new(0, said::ask(&record))))
+            Ok(record.map_or_else(results::unknown, |record| Output::new(0, results::ask(&record))))
         }
         Command::Claim { id, worker, lease_s } => {
-            said::claimed(&ledger.claim(&id, &worker, lease_s).await?)
+            results::claimed(&ledger.claim(&id, &worker, lease_s).await?)
         }
         Command::Renew { id, token, lease_s } => {
-            said::renewed(&ledger.renew(&id, token, lease_s).await?)
+            results::renewed(&ledger.renew(&id, token, lease_s).await?)
         }
         Command::Expire => {
             let mut changed = Vec::new();
@@ -134,56 +146,56 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Said, Failed> {
                 changed.push(json!({"id": id, "state": state}));
             }
             let lines = vec![json!({"result": "expired", "changed": changed})];
-            Ok(said::refused(lines, &expired.refused))
+            Ok(results::refused(lines, &expired.refused))
         }
-        Command::Cancel { id, who } => said::cancelled(&ledger.cancel(&id, &who).await?),
+        Command::Cancel { id, who } => results::cancelled(&ledger.cancel(&id, &who).await?),
         Command::Checkpoint => checkpoint(ledger).await,
         Command::Export => {
             let mut lines = Vec::new();
             ledger.export(|entry| lines.push(json!(entry))).await?;
-            Ok(Said { lines, status: 0 })
+            Ok(Output::of(0, lines))
         }
         Command::Init
         | Command::Each
         | Command::Park
         | Command::Decide { .. }
         | Command::Settle { .. }
-        | Command::Verify { .. } => Ok(Said::new(0, json!({"ok": true}))),
+        | Command::Verify { .. } => Ok(Output::new(0, json!({"ok": true}))),
     }
 }
 
-async fn checkpoint(ledger: &Ledger) -> Result<Said, Failed> {
+async fn checkpoint(ledger: &Ledger) -> Result<Output, Failure> {
     Ok(match ledger.checkpoint().await? {
         Ok(Checkpoint { entries, head, changed }) => {
             let line = json!({"ok": true, "entries": entries, "head": head, "changed": changed});
-            Said::new(0, line)
+            Output::new(0, line)
         }
         Err(broken) => self::broken(&broken),
     })
 }
 
-fn broken(broken: &Broken) -> Said {
+fn broken(broken: &Broken) -> Output {
     let Broken { run, seq, problem } = broken;
-    Said::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
+    Output::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
 }
 
 async fn verify(
     ledger: &Ledger,
     earlier: &BTreeMap<String, (i64, String)>,
-) -> Result<Said, Failed> {
+) -> Result<Output, Failure> {
     Ok(match ledger.verify(earlier).await? {
         Ok(verified) if verified.is_empty() => {
             let note = "there is nothing to verify: the ledger is empty";
-            Said::new(0, json!({"ok": true, "entries": 0, "note": note}))
+            Output::new(0, json!({"ok": true, "entries": 0, "note": note}))
         }
-        Ok(verified) => Said::new(0, json!({"ok": true, "entries": verified.entries})),
+        Ok(verified) => Output::new(0, json!({"ok": true, "entries": verified.entries})),
         Err(broken) => self::broken(&broken),
     })
 }
 
 /// The heads to verify against, from a file of `export` or `checkpoint`: the last entry of each log, and all
 /// checkpoints.
-fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failed> {
+fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failure> {
     let text = String::from_utf8_lossy(&file(path)?).into_owned();
     let mut heads = BTreeMap::new();
     for line in text.lines() {
@@ -192,13 +204,13 @@ fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failed> {
             continue;
         }
         let entry: Entry = serde_json::from_str(line).map_err(|error| {
-            Failed::Usage(format!("`{}` is not what `export` writes: {error}", path.display()))
+            Failure::Usage(format!("`{}` is not what `export` writes: {error}", path.display()))
         })?;
         heads.insert(entry.run, (entry.seq, entry.hash));
     }
     Ok(heads)
 }
 
-fn file(path: &Path) -> Result<Vec<u8>, Failed> {
-    fs::read(path).map_err(|error| Failed::Usage(format!("`{}`: {error}", path.display())))
+fn file(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
 }

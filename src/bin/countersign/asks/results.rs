@@ -6,32 +6,32 @@ use countersign::ledger::{
 };
 use serde_json::{Value, json};
 
-use crate::{Failed, Said};
+use crate::output::{Failure, Output};
 
-pub(crate) fn unknown() -> Said {
-    Said::new(7, json!({"result": "unknown"}))
+pub(crate) fn unknown() -> Output {
+    Output::new(7, json!({"result": "unknown"}))
 }
 
 /// The error for a result that this build does not know, as the enums are non-exhaustive.
-fn odd(result: &impl serde::Serialize) -> Failed {
-    Failed::Store(format!("the ledger gave {}", json!(result)))
+fn odd(result: &impl serde::Serialize) -> Failure {
+    Failure::Store(format!("the ledger gave {}", json!(result)))
 }
 
-pub(crate) fn decided(made: &Decided) -> Result<Said, Failed> {
-    let result = |status, result: &str| Said::new(status, json!({"result": result}));
+pub(crate) fn decided(made: &Decided) -> Result<Output, Failure> {
+    let result = |status, result: &str| Output::new(status, json!({"result": result}));
     Ok(match made {
-        Decided::Won { again } => Said::new(0, json!({"result": "won", "again": again})),
+        Decided::Won { again } => Output::new(0, json!({"result": "won", "again": again})),
         Decided::Recorded { approvals, needed, again } => {
             let line = json!({"result": "recorded", "approvals": approvals, "needed": needed, "again": again});
-            Said::new(0, line)
+            Output::new(0, line)
         }
         Decided::Lost(winner) => {
-            Said::new(3, json!({"result": "lost", "winner": self::winner(winner)}))
+            Output::new(3, json!({"result": "lost", "winner": self::winner(winner)}))
         }
         Decided::Expired => result(4, "expired"),
         Decided::Cancelled => result(5, "cancelled"),
         Decided::Mismatch { fingerprint } => {
-            Said::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
+            Output::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
         }
         Decided::NotAllowed => result(10, "not_allowed"),
         Decided::BlankName => result(2, "blank_name"),
@@ -40,7 +40,7 @@ pub(crate) fn decided(made: &Decided) -> Result<Said, Failed> {
     })
 }
 
-pub(crate) fn claimed(made: &Claimed) -> Result<Said, Failed> {
+pub(crate) fn claimed(made: &Claimed) -> Result<Output, Failure> {
     let status = match made {
         Claimed::Claimed { .. } => 0,
         Claimed::Held { .. } => 3,
@@ -51,31 +51,31 @@ pub(crate) fn claimed(made: &Claimed) -> Result<Said, Failed> {
         Claimed::UnknownAsk => return Ok(unknown()),
         other => return Err(odd(other)),
     };
-    Ok(Said::new(status, json!(made)))
+    Ok(Output::new(status, json!(made)))
 }
 
-pub(crate) fn renewed(made: &Renewed) -> Result<Said, Failed> {
+pub(crate) fn renewed(made: &Renewed) -> Result<Output, Failure> {
     match made {
-        Renewed::Renewed { .. } => Ok(Said::new(0, json!(made))),
-        Renewed::StaleToken => Ok(Said::new(3, json!(made))),
+        Renewed::Renewed { .. } => Ok(Output::new(0, json!(made))),
+        Renewed::StaleToken => Ok(Output::new(3, json!(made))),
         Renewed::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
 }
 
-pub(crate) fn settled(made: &Settled) -> Result<Said, Failed> {
+pub(crate) fn settled(made: &Settled) -> Result<Output, Failure> {
     match made {
-        Settled::Settled { .. } => Ok(Said::new(0, json!(made))),
-        Settled::StaleToken => Ok(Said::new(3, json!(made))),
+        Settled::Settled { .. } => Ok(Output::new(0, json!(made))),
+        Settled::StaleToken => Ok(Output::new(3, json!(made))),
         Settled::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
 }
 
-pub(crate) fn cancelled(made: &Cancelled) -> Result<Said, Failed> {
+pub(crate) fn cancelled(made: &Cancelled) -> Result<Output, Failure> {
     match made {
-        Cancelled::Cancelled { .. } => Ok(Said::new(0, json!(made))),
-        Cancelled::TooLate { .. } => Ok(Said::new(3, json!(made))),
+        Cancelled::Cancelled { .. } => Ok(Output::new(0, json!(made))),
+        Cancelled::TooLate { .. } => Ok(Output::new(3, json!(made))),
         Cancelled::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
@@ -90,10 +90,10 @@ fn people(by: &[String]) -> Value {
 }
 
 fn winner(winner: &Winner) -> Value {
-    let mut said = decision(&winner.decision);
-    said["by"] = people(&winner.by);
-    said["at"] = json!(winner.at);
-    said
+    let mut line = decision(&winner.decision);
+    line["by"] = people(&winner.by);
+    line["at"] = json!(winner.at);
+    line
 }
 
 /// `decision`, one word, and what belongs to it.
@@ -108,11 +108,11 @@ fn decision(answer: &Answer) -> Value {
 }
 
 /// With the rows that are refused, each on a line of its own: not everything could be read.
-pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Said {
+pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Output {
     let status = u8::from(!rows.is_empty());
     let problem = |row: &RefusedRow| json!({"id": row.id, "refused": row.error.to_string()});
     lines.extend(rows.iter().map(problem));
-    Said { lines, status }
+    Output::of(status, lines)
 }
 
 /// As it was parked: a text, if that is all.

@@ -7,22 +7,22 @@ use countersign::ledger::{Ask, Quorum};
 use countersign::{Args, Question};
 use serde_json::{Map, Value, json};
 
-use crate::Failed;
+use crate::output::Failure;
 
 /// The maximum size of an ask in bytes: 1 MiB.
 const LIMIT: u64 = 1 << 20;
 
 /// Reads an ask from stdin.
-pub(crate) fn ask() -> Result<Ask, Failed> {
+pub(crate) fn ask() -> Result<Ask, Failure> {
     let mut text = Vec::new();
     let read = std::io::stdin().lock().take(LIMIT + 1).read_to_end(&mut text);
-    read.map_err(|error| Failed::Usage(format!("the ask cannot be read: {error}")))?;
+    read.map_err(|error| Failure::Usage(format!("the ask cannot be read: {error}")))?;
     if text.len() as u64 > LIMIT {
-        return Err(Failed::Usage(format!("the ask has more than {LIMIT} bytes")));
+        return Err(Failure::Usage(format!("the ask has more than {LIMIT} bytes")));
     }
     let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned());
     text.and_then(|text| parse(&text))
-        .map_err(|problem| Failed::Usage(format!("the ask cannot be used: {problem}")))
+        .map_err(|problem| Failure::Usage(format!("the ask cannot be used: {problem}")))
 }
 
 fn parse(text: &str) -> Result<Ask, String> {
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<Ask, String> {
     };
     let quorum = quorum(fields.remove("quorum"))?;
     if quorum.not_the_requester && principal.is_none() {
-        return Err("`not_the_requester` needs a `principal`: nobody knows who asks".to_owned());
+        return Err("`not_the_requester` needs a `principal`, which names the requester".to_owned());
     }
     let expires_in = seconds(fields.remove("expires_in_s"))?;
     // Each ask has a run of its own, so that no two asks wait for the same log.
@@ -122,13 +122,13 @@ fn question(value: Value) -> Result<Question, String> {
 fn nothing_left(fields: &Map<String, Value>) -> Result<(), String> {
     match fields.keys().next() {
         None => Ok(()),
-        Some(field) => Err(format!("nobody knows the field `{}`", field.escape_debug())),
+        Some(field) => Err(format!("there is no field `{}`", field.escape_debug())),
     }
 }
 
 /// Parses arguments, which must be an object without repeated keys and without numbers that lose digits.
-pub(crate) fn args(text: &str) -> Result<Args, Failed> {
-    object(text).map(Args::from).map_err(|problem| Failed::Usage(format!("`--args`: {problem}")))
+pub(crate) fn args(text: &str) -> Result<Args, Failure> {
+    object(text).map(Args::from).map_err(|problem| Failure::Usage(format!("`--args`: {problem}")))
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
@@ -142,8 +142,8 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Parses any value, without repeated keys and without numbers that lose digits.
-pub(crate) fn value(text: &str, option: &str) -> Result<Value, Failed> {
-    let usage = |problem: String| Failed::Usage(format!("`{option}`: {problem}"));
+pub(crate) fn value(text: &str, option: &str) -> Result<Value, Failure> {
+    let usage = |problem: String| Failure::Usage(format!("`{option}`: {problem}"));
     // Checks first that the text is one complete value, so that it can be parsed as the only field of an object.
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map_err(|error| usage(error.to_string()))?;

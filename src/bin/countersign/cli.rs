@@ -1,0 +1,74 @@
+//! The command line of the program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output;
+use crate::{asks, completions};
+
+const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
+never silently.";
+
+/// The end of `--help`.
+const AFTER: &str = "\
+Files:
+  Configuration  $XDG_CONFIG_HOME/countersign/config.toml (~/.config), or --config, or COUNTERSIGN_CONFIG:
+                     store = \"sqlite:///srv/agents/asks.db\"
+                     principal = \"ann\"
+                     audit_key_file = \"/srv/agents/audit.key\"
+                     [inbox]
+                     listen = \"127.0.0.1:8788\"
+  Default store  $XDG_STATE_HOME/countersign/asks.db (~/.local/state), created for this user alone
+  Sealing key    seal.key beside it, generated at the first use
+
+Environment:
+  COUNTERSIGN_CONFIG, COUNTERSIGN_STORE, COUNTERSIGN_PRINCIPAL, COUNTERSIGN_AUDIT_KEY_FILE
+  An option of the command line comes first, then the environment, then the file.
+
+Stores:
+  memory:                    in this process, and gone with it
+  sqlite:///path, /path      a file that the processes of one machine share
+  postgres://host/database   a server
+
+Exit statuses: 0 done; 1 the store or a file cannot be used; 2 bad usage or configuration. Those of a command are at the
+end of its own help. Errors are one line on stderr.
+
+A file that another user could change is refused. Programs of the same user are not kept out: they can read the key, and
+write the store.";
+
+#[derive(Parser)]
+#[command(name = "countersign", version, about = ABOUT, after_long_help = AFTER)]
+#[command(after_help = "`--help` also lists the files, the environment and the exit statuses.")]
+pub(crate) struct Cli {
+    /// The configuration file, in place of the user's
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON, one object per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Park, list, decide, claim and settle asks, and check their log
+    Asks(Box<asks::cli::Asks>),
+    /// Print the completions for a shell
+    Completions(completions::Completions),
+}
+
+/// Parses the command line. Otherwise prints the help, or one line to stderr, and returns the exit status.
+pub(crate) fn read() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        if !error.use_stderr() {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        output::failed(text.split("\n\nUsage:").next().unwrap_or(text), 2)
+    })
+}

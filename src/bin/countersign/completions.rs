@@ -1,0 +1,22 @@
+//! `countersign completions`.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::output::Output;
+
+/// For bash: `countersign completions bash > ~/.local/share/bash-completion/completions/countersign`.
+#[derive(Args)]
+pub(crate) struct Completions {
+    /// The shell that completes
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(&self) -> Output {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "countersign", &mut text);
+        Output::text(0, String::from_utf8_lossy(&text).trim_end())
+    }
+}

@@ -1,0 +1,95 @@
+//! What commands print, and their exit statuses.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use countersign::config::ConfigError;
+use countersign::ledger::LedgerError;
+use serde_json::{Value, json};
+
+/// The result of a command: the lines to print, and the exit status.
+pub(crate) struct Output {
+    /// What is printed with `--json`, and without it where there is no `text`.
+    pub(crate) lines: Vec<Value>,
+    /// The same, for people.
+    text: Option<String>,
+    pub(crate) status: u8,
+}
+
+impl Output {
+    pub(crate) fn new(status: u8, line: Value) -> Self {
+        Self::of(status, vec![line])
+    }
+
+    pub(crate) fn of(status: u8, lines: Vec<Value>) -> Self {
+        Self { lines, text: None, status }
+    }
+
+    /// A text, which is the field `text` in JSON.
+    pub(crate) fn text(status: u8, text: &str) -> Self {
+        Self::new(status, json!({"text": text})).for_people(text)
+    }
+
+    /// With another form for people.
+    pub(crate) fn for_people(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+}
+
+/// Why a command failed; nothing has changed.
+pub(crate) enum Failure {
+    /// The command, its input or the configuration cannot be used: exit status 2.
+    Usage(String),
+    /// The store or a file cannot be reached, read or written: exit status 1.
+    Store(String),
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Unkeepable { .. } => Self::Usage(chain(&error)),
+            error => Self::Store(chain(&error)),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Store(_) => Self::Store(chain(&error)),
+            error => Self::Usage(chain(&error)),
+        }
+    }
+}
+
+/// An error and its sources, on one line.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Prints the result of a command, and gives its exit status.
+pub(crate) fn print(result: Result<Output, Failure>, json: bool) -> ExitCode {
+    match result {
+        Ok(Output { lines, text, status }) => {
+            let mut out = std::io::stdout().lock();
+            // A closed pipe is no error: the reader may want only the first lines (`| head`).
+            match text.filter(|_| !json) {
+                Some(text) => drop(writeln!(out, "{text}")),
+                None => drop(lines.iter().try_for_each(|line| writeln!(out, "{line}"))),
+            }
+            status.into()
+        }
+        Err(Failure::Usage(problem)) => failed(&problem, 2),
+        Err(Failure::Store(problem)) => failed(&problem, 1),
+    }
+}
+
+/// Prints one line to stderr, and gives the exit status.
+pub(crate) fn failed(problem: &str, status: u8) -> ExitCode {
+    let words: Vec<_> = problem.split_whitespace().collect();
+    let _ = writeln!(std::io::stderr(), "error: {}", words.join(" "));
+    status.into()
+}

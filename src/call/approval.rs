@@ -1,0 +1,34 @@
+//! The approval of a call, as the approved pass carries it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::args::Args;
+use crate::decision::Question;
+
+/// An approval: the call may run with exactly this tool, these arguments and these questions.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Approval {
+    /// The tool's identity at its gate.
+    pub(crate) tool: String,
+    pub(crate) args: Args,
+    pub(crate) questions: Vec<Question>,
+    /// The metadata of the answer, which the tool body can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Map<String, Value>>,
+    /// The id of the ask that was approved, in a run with a ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ask: Option<String>,
+    /// The trace context (`traceparent`) of the pass that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_in: Option<String>,
+}
+
+impl Approval {
+    /// Whether all of these questions were shown when the call was approved.
+    pub(crate) fn answers(&self, questions: &[Question]) -> bool {
+        questions
+            .iter()
+            .all(|question| self.questions.iter().any(|shown| shown.id() == question.id()))
+    }
+}

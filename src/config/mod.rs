@@ -1,0 +1,174 @@
+//! The configuration of programs over a ledger (feature `cli`): where a user's files are, which store is meant, and
+//! that other users of the machine can change neither.
+//!
+//! A setting comes from the command line, or else from the environment, or else from the user's configuration file, or
+//! else from its default. A project has no configuration: a store, a key or a name that a repository could set would be
+//! set by its author.
+//!
+//! ```
+//! use countersign::config::{Config, Directories, StoreUrl};
+//!
+//! # let home = tempfile::tempdir().unwrap();
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let directories = Directories::below(home.path());
+//! let config = Config::load(&directories, None)?; // the file need not exist
+//! let ledger = config.open_store(&directories, None).await?; // `.local/state/countersign/asks.db`
+//! assert!(ledger.list(None, 10).await.unwrap().records.is_empty());
+//!
+//! let elsewhere: StoreUrl = "postgres://db.example.org/asks".parse()?;
+//! assert!(matches!(elsewhere, StoreUrl::Postgres(_)));
+//! # Ok::<(), countersign::config::ConfigError>(()) }).unwrap();
+//! ```
+
+mod directories;
+mod error;
+mod key;
+mod private;
+mod store;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::ledger::Ledger;
+use crate::seal::SealKeys;
+
+pub use directories::Directories;
+pub use error::ConfigError;
+pub use store::StoreUrl;
+
+/// The settings of a configuration file. Every setting is optional.
+///
+/// ```toml
+/// store = "sqlite:///srv/agents/asks.db"
+/// principal = "ann"
+/// audit_key_file = "/srv/agents/audit.key"
+///
+/// [inbox]
+/// listen = "127.0.0.1:8788"
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Config {
+    /// The URL of the store; by default the file `asks.db` in the user's state directory.
+    #[serde(default)]
+    pub store: Option<StoreUrl>,
+    /// The name under which this user decides; by default the name of the account.
+    #[serde(default)]
+    pub principal: Option<String>,
+    /// A file whose bytes are the key of the ledger's log ([`Ledger::audit_key`]).
+    #[serde(default)]
+    pub audit_key_file: Option<PathBuf>,
+    /// The settings of the inbox, a table of its own.
+    #[serde(default)]
+    pub inbox: InboxConfig,
+}
+
+/// The table `[inbox]` of a configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct InboxConfig {
+    /// The address that the page is served on; by default a free port of the loopback interface.
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
+}
+
+impl Config {
+    /// Reads a configuration file: the one at `path`, or else the one that `COUNTERSIGN_CONFIG` names, or else
+    /// `config.toml` in the user's configuration directory, which need not exist. Then applies the environment:
+    /// `COUNTERSIGN_STORE`, `COUNTERSIGN_PRINCIPAL` and `COUNTERSIGN_AUDIT_KEY_FILE` replace what the file says.
+    ///
+    /// # Errors
+    /// [`ConfigError::File`] when the file cannot be read, is not TOML, or has an unknown key;
+    /// [`ConfigError::NotPrivate`] when another user could change it; [`ConfigError::Setting`] when a variable of the
+    /// environment cannot be used.
+    pub fn load(directories: &Directories, path: Option<&Path>) -> Result<Self, ConfigError> {
+        let named =
+            path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from));
+        let mut config = match &named {
+            Some(path) => {
+                Self::read(path)?.ok_or_else(|| ConfigError::file(path, "there is no such file"))?
+            }
+            None => Self::read(&directories.config().join("config.toml"))?.unwrap_or_default(),
+        };
+        if let Some(store) = variable("COUNTERSIGN_STORE") {
+            config.store = Some(store.to_string_lossy().parse()?);
+        }
+        if let Some(name) = variable("COUNTERSIGN_PRINCIPAL") {
+            config.principal = Some(name.to_string_lossy().into_owned());
+        }
+        if let Some(path) = variable("COUNTERSIGN_AUDIT_KEY_FILE") {
+            config.audit_key_file = Some(path.into());
+        }
+        Ok(config)
+    }
+
+    /// The file at a path; `None` when there is none.
+    fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
+        match fs::metadata(path) {
+            Ok(_) => private::check_unchangeable(path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ConfigError::file(path, error)),
+        }
+        let text = fs::read_to_string(path).map_err(|error| ConfigError::file(path, error))?;
+        toml::from_str(&text).map(Some).map_err(|error: toml::de::Error| {
+            // The error's own text quotes the line, which may have a password in it.
+            let start = error.span().map_or(0, |span| span.start);
+            let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
+            ConfigError::file(path, format!("line {line}: {}", error.message()))
+        })
+    }
+
+    /// Opens a store as a ledger: the one at `url`, or else the one of this configuration, or else the file `asks.db` in
+    /// the user's state directory. A file that does not exist is created, so that only this user can read or write it.
+    /// The log is chained with the key in `audit_key_file`, if there is one.
+    ///
+    /// # Errors
+    /// [`ConfigError::NotPrivate`] when others can change the default store; [`ConfigError::File`] when the key or the
+    /// state directory cannot be used; [`ConfigError::Store`] when the store cannot be opened.
+    pub async fn open_store(
+        &self,
+        directories: &Directories,
+        url: Option<&StoreUrl>,
+    ) -> Result<Ledger, ConfigError> {
+        let key = self.audit_key_file.as_deref().map(key::read).transpose()?;
+        let ledger = match url.or(self.store.as_ref()) {
+            Some(url) => url.open().await?,
+            None => store::open_default(directories).await?,
+        };
+        Ok(match key {
+            Some(key) => ledger.audit_key(&key),
+            None => ledger,
+        })
+    }
+
+    /// The keys that seal links and sessions for this user: 32 random bytes in the file `seal.key` of the state
+    /// directory, which are generated at the first use.
+    ///
+    /// # Errors
+    /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be
+    /// read or created, or when its content is no key.
+    pub fn seal_keys(&self, directories: &Directories) -> Result<SealKeys, ConfigError> {
+        key::seal_keys(directories)
+    }
+
+    /// The name under which this user decides: that of this configuration, or else the name of the account, or else its
+    /// number.
+    #[must_use]
+    pub fn principal(&self) -> String {
+        let account = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name));
+        let named = self.principal.clone();
+        let name = named.or_else(|| account().map(|name| name.to_string_lossy().into_owned()));
+        name.filter(|name| !name.trim().is_empty()).unwrap_or_else(private::account)
+    }
+}
+
+/// A variable of the environment that is set and not empty.
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

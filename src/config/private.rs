@@ -1,0 +1,103 @@
+//! Files that only this user can change, or only this user can read.
+//!
+//! A file is as safe as every directory above it: a user who can rename a directory can put another one in its place.
+//! So each directory up to the root has to belong to this user or to root, and others may not write it, unless its
+//! sticky bit forbids them to rename what is not theirs (as in `/tmp`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use super::ConfigError;
+
+/// The name of the account when the environment has none.
+#[cfg(unix)]
+pub(super) fn account() -> String {
+    format!("uid {}", rustix::process::geteuid().as_raw())
+}
+
+#[cfg(not(unix))]
+pub(super) fn account() -> String {
+    "local user".to_owned()
+}
+
+/// Creates a directory, with those above it, that only this user may enter; or checks the one that exists.
+pub(super) fn directory(path: &Path) -> Result<(), ConfigError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|error| ConfigError::file(path, error))?;
+    check_unchangeable(path)
+}
+
+/// Creates an empty file that only this user can read or write. `None` when there is a file already.
+pub(super) fn create(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// An error when another user can change what is at this path.
+#[cfg(unix)]
+pub(super) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
+    let real = path.canonicalize().map_err(|error| ConfigError::file(path, error))?;
+    for (place, at) in real.ancestors().enumerate() {
+        check_one(at, place > 0)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn check_one(path: &Path, is_above: bool) -> Result<(), ConfigError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = fs::metadata(path).map_err(|error| ConfigError::file(path, error))?;
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own && found.uid() != 0 {
+        let problem = format!("it belongs to another user (uid {})", found.uid());
+        return Err(ConfigError::not_private(path, problem));
+    }
+    let sticky = is_above && found.mode() & 0o1000 != 0;
+    // A group with the number of its user is, by the convention of most distributions, that user's own.
+    let group = found.mode() & 0o020 != 0 && found.gid() != found.uid();
+    let who = match found.mode() & 0o002 != 0 {
+        true => "every user",
+        false if group => "its group",
+        false => return Ok(()),
+    };
+    if sticky {
+        return Ok(());
+    }
+    let problem = format!("{who} can write it; run `chmod go-w {}`", path.display());
+    Err(ConfigError::not_private(path, problem))
+}
+
+#[cfg(not(unix))]
+pub(super) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
+    // The directories of a user's profile are protected by the system's access lists.
+    path.canonicalize().map(drop).map_err(|error| ConfigError::file(path, error))
+}
+
+/// An error when another user can read or change this file.
+pub(super) fn check_secret(path: &Path) -> Result<(), ConfigError> {
+    check_unchangeable(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = fs::metadata(path).map_err(|error| ConfigError::file(path, error))?;
+        if found.mode() & 0o077 != 0 {
+            let problem = format!(
+                "others can read this secret: remove it, and a new one is generated, or run `chmod 600 {}`",
+                path.display()
+            );
+            return Err(ConfigError::not_private(path, problem));
+        }
+    }
+    Ok(())
+}

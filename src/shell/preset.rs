@@ -1,0 +1,25 @@
+//! What a classifier judges by: the preset, the table of programs, and the places of the workspace and of programs.
+
+use super::paths::Workspace;
+use super::search_path::SearchPath;
+use super::table::Programs;
+
+/// Which commands are allowed without a person's approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Preset {
+    /// Reading in the workspace and the public parts of the system; building, testing, checking and formatting the
+    /// workspace; querying services, local or with the user's credentials, without changing anything there. Builds run
+    /// the workspace's own code.
+    Developer,
+    /// Reading in the workspace and the public parts of the system, and nothing else.
+    Reader,
+}
+
+/// The settings of a classifier.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) programs: Programs,
+    pub(super) workspace: Workspace,
+    pub(super) preset: Preset,
+    pub(super) search_path: SearchPath,
+}

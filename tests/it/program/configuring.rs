@@ -1,0 +1,192 @@
+//! One configuration: the command line, the environment, a file of the user. And no other user can change any of it.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::{Ended, User, ended};
+
+/// Parks an ask with this tool, and expects that it works.
+fn park(user: &User, tool: &str, options: &[&str], env: &[(&str, &str)]) {
+    let mut command = user.command(&[&["asks"], options, &["park"]].concat());
+    command.envs(env.iter().copied()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ask = json!({"tool": tool, "args": {}}).to_string();
+    child.stdin.take().unwrap().write_all(ask.as_bytes()).unwrap();
+    let ended = ended(&child.wait_with_output().unwrap());
+    assert_eq!(ended.status, 0, "{ended:?}");
+}
+
+/// The tools of the asks in a store.
+fn tools(user: &User, options: &[&str]) -> Vec<String> {
+    let listed = user.run(&[&["asks"], options, &["list"]].concat());
+    assert_eq!(listed.status, 0, "{listed:?}");
+    listed.lines().iter().map(|line| line["tool"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_command_line_comes_before_the_environment_and_that_before_the_file() {
+    let user = User::new();
+    let url = |name: &str| format!("sqlite://{}", user.home().join(name).display());
+    let (file, env, option) = (url("file.db"), url("env.db"), url("option.db"));
+    let options = ["--store", option.as_str()];
+    park(&user, "by_default", &[], &[]);
+    user.configure(&format!("store = {file:?}\nprincipal = \"ann\"\n"));
+    park(&user, "by_file", &[], &[]);
+    park(&user, "by_environment", &[], &[("COUNTERSIGN_STORE", &env)]);
+    park(&user, "by_option", &options, &[("COUNTERSIGN_STORE", &env)]);
+    assert_eq!(tools(&user, &[]), ["by_file"]);
+    assert_eq!(tools(&user, &["--store", &env]), ["by_environment"]);
+    assert_eq!(tools(&user, &options), ["by_option"]);
+    let default = format!("sqlite:{}", user.state("asks.db").display());
+    assert_eq!(tools(&user, &["--store", &default]), ["by_default"]);
+    // A bare path is a file, too.
+    assert_eq!(tools(&user, &["--store", user.state("asks.db").to_str().unwrap()]), ["by_default"]);
+    let elsewhere = user.home().join("other.toml");
+    std::fs::write(&elsewhere, format!("store = {env:?}")).unwrap();
+    let listed = user.run(&["--config", elsewhere.to_str().unwrap(), "asks", "list"]);
+    assert_eq!(listed.lines()[0]["tool"], "by_environment");
+}
+
+#[test]
+fn the_xdg_directories_are_used_and_relative_ones_ignored() {
+    let user = User::new();
+    let state = user.home().join("elsewhere");
+    let init = |value: &str| {
+        let mut command = user.command(&["asks", "init"]);
+        assert!(command.env("XDG_STATE_HOME", value).status().unwrap().success());
+    };
+    init(state.to_str().unwrap());
+    assert!(state.join("countersign/asks.db").exists() && !user.state("asks.db").exists());
+    init("relative");
+    assert!(user.state("asks.db").exists() && !user.home().join("relative").exists());
+}
+
+#[test]
+fn a_store_in_memory_ends_with_its_process() {
+    let user = User::new();
+    park(&user, "gone", &["--store", "memory:"], &[]);
+    assert_eq!(tools(&user, &["--store", "memory:"]), [""; 0]);
+    assert!(!user.state("").exists(), "nothing is created that was not named");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_told_on_one_line_and_runs_nothing() {
+    let user = User::new();
+    let refused = |ended: Ended, why: &str| {
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.err.contains(why) && ended.err.lines().count() == 1, "{ended:?}");
+    };
+    refused(user.run(&["--config", "missing.toml", "asks", "init"]), "no such file");
+    for (text, why) in [
+        ("stroe = \"memory:\"", "unknown field"),
+        ("store = \"mysql://ann:secret@db/asks\"", "is no store"),
+        ("store = 7", "invalid type"),
+        ("store =", "config.toml"),
+        ("[inbox]\nlisten = \"everywhere\"", "config.toml"),
+        ("[hook]\nmode = 1", "unknown field"),
+    ] {
+        user.configure(text);
+        let ended = user.run(&["asks", "init"]);
+        assert!(!ended.err.contains("secret"), "S2: {ended:?}");
+        refused(ended, why);
+    }
+    assert!(!user.state("").exists());
+}
+
+#[cfg(unix)]
+mod on_a_shared_machine {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::path::Path;
+
+    use super::{User, park, tools};
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_default_store_is_created_for_its_user_alone() {
+        let user = User::new();
+        park(&user, "rm", &[], &[]);
+        assert_eq!(mode(&user.state("")), 0o700);
+        assert_eq!(mode(&user.state("asks.db")), 0o600);
+        let named = user.home().join("named.db");
+        park(&user, "rm", &["--store", named.to_str().unwrap()], &[]);
+        assert_eq!(mode(&named), 0o600);
+    }
+
+    #[test]
+    fn a_file_that_another_user_can_change_is_refused_and_says_what_to_do() {
+        let user = User::new();
+        park(&user, "rm", &[], &[]);
+        let config = user.configure("principal = \"ann\"");
+        let (local, state) = (user.home().join(".local"), user.state(""));
+        for (path, open) in [
+            (&config, 0o666),
+            (&config.parent().unwrap().to_owned(), 0o777),
+            (&state, 0o702),
+            (&user.state("asks.db"), 0o606),
+            (&local, 0o777),
+        ] {
+            let before = mode(path);
+            set_mode(path, open);
+            let ended = user.run(&["asks", "list"]);
+            assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{path:?}: {ended:?}");
+            assert!(ended.err.contains("every user can write it; run `chmod go-w"), "{ended:?}");
+            set_mode(path, before);
+        }
+        assert_eq!(tools(&user, &[]), ["rm"]);
+    }
+
+    #[test]
+    fn a_link_to_a_place_that_is_open_to_others_is_refused() {
+        let user = User::new();
+        let open = user.home().join("open");
+        fs::create_dir(&open).unwrap();
+        set_mode(&open, 0o777);
+        fs::create_dir_all(user.home().join(".local/state")).unwrap();
+        symlink(&open, user.home().join(".local/state/countersign")).unwrap();
+        let ended = user.run(&["asks", "init"]);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(!open.join("asks.db").exists());
+    }
+}
+
+#[test]
+fn help_is_enough_to_use_it() {
+    let user = User::new();
+    let help = user.run(&["--help"]);
+    assert_eq!(help.status, 0);
+    for word in
+        ["config.toml", "COUNTERSIGN_STORE", "seal.key", "postgres://", "Exit statuses", "--json"]
+    {
+        assert!(help.out.contains(word), "{word}");
+    }
+    let asks = user.run(&["asks", "--help"]);
+    assert!(asks.out.contains("11 its outcome is unknown"), "{}", asks.out);
+    assert_eq!(
+        user.run(&["--version"]).out,
+        concat!("countersign ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    let bad = user.run(&["askss"]);
+    assert_eq!((bad.status, bad.err.lines().count()), (2, 1), "{bad:?}");
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let user = User::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = user.run(&["completions", shell]);
+        assert!(ended.status == 0 && ended.out.contains("audit-key-file"), "{shell}");
+        let json = user.run(&["--json", "completions", shell]);
+        assert_eq!(json.lines()[0]["text"].as_str(), Some(ended.out.trim_end()));
+    }
+    assert_eq!(user.run(&["completions", "tcsh"]).status, 2);
+}

@@ -1,0 +1,80 @@
+//! The program `countersign`, as a process: its configuration, its files, and what it refuses.
+
+mod configuring;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::program;
+
+/// A user with a home directory of their own.
+pub(crate) struct User {
+    home: TempDir,
+}
+
+impl User {
+    pub(crate) fn new() -> Self {
+        Self { home: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// A file in the state directory.
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
+        self.home().join(".local/state/countersign").join(name)
+    }
+
+    /// Writes the configuration file.
+    pub(crate) fn configure(&self, text: &str) -> PathBuf {
+        let folder = self.home().join(".config/countersign");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), text).unwrap();
+        folder.join("config.toml")
+    }
+
+    /// The program, run by this user.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.args(args).env("HOME", self.home()).current_dir(self.home());
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+            command.env_remove(name);
+        }
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("COUNTERSIGN_")) {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        ended(&self.command(args).output().unwrap())
+    }
+}
+
+/// The end of a process.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// The lines of its output, as JSON.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub(crate) fn ended(output: &Output) -> Ended {
+    Ended {
+        status: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout.clone()).unwrap(),
+        err: String::from_utf8(output.stderr.clone()).unwrap(),
+    }
+}
