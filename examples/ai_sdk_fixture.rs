@@ -144,7 +144,7 @@ impl Model for Cleaner {
         let (_, after) = since_the_user_spoke(request.messages());
         if after.is_empty() {
             let delete = call("delete_file", json!({"path": "b.txt"}));
-            return Ok(ModelResponse { parts: vec![delete] });
+            return Ok(ModelResponse { parts: vec![delete], ..ModelResponse::default() });
         }
         Ok(ModelResponse::text(echo(after)))
     }
@@ -163,7 +163,10 @@ impl Model for Script {
             ("allow", 0) => vec![read("a.txt")],
             ("ask", 0) => {
                 let text = stream(&request, "I will delete a.txt.").await;
-                return Ok(ModelResponse { parts: vec![text, delete("a.txt")] });
+                return Ok(ModelResponse {
+                    parts: vec![text, delete("a.txt")],
+                    ..ModelResponse::default()
+                });
             }
             ("two", 0) => vec![delete("a.txt"), delete("b.txt")],
             ("external", 0) => vec![call("get_location", json!({}))],
@@ -190,14 +193,14 @@ impl Model for Script {
             }
             (_, 0) => {
                 let text = stream(&request, "Hello from the model.").await;
-                return Ok(ModelResponse { parts: vec![text] });
+                return Ok(ModelResponse { parts: vec![text], ..ModelResponse::default() });
             }
             _ => {
                 let text = stream(&request, &echo(after)).await;
-                return Ok(ModelResponse { parts: vec![text] });
+                return Ok(ModelResponse { parts: vec![text], ..ModelResponse::default() });
             }
         };
-        Ok(ModelResponse { parts: calls })
+        Ok(ModelResponse { parts: calls, ..ModelResponse::default() })
     }
 }
 

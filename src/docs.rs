@@ -97,6 +97,9 @@ pub mod shell {}
 #[doc = include_str!("../docs/rules-file.md")]
 pub mod rules_file {}
 
+#[doc = include_str!("../docs/telemetry.md")]
+pub mod telemetry {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

@@ -110,6 +110,7 @@
 //! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
 //! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
+//! | `opentelemetry` | metrics, and links between the traces of an ask and of its execution |
 //! | `postgres` | a store for the ledger in PostgreSQL |
 //! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
@@ -176,6 +177,7 @@ pub mod shell;
 pub mod show;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod telemetry;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 #[cfg(feature = "testing")]

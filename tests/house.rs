@@ -9,6 +9,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("error", 0),
     ("args", 1),
     ("panic", 1),
+    ("telemetry", 1),
     ("decision", 2),
     ("outcome", 3),
     ("call", 4),
@@ -367,7 +368,9 @@ fn every_example_is_listed_and_every_feature_explained() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         if name != "README" {
             assert!(
-                list.contains(&format!("--example {name}")),
+                [format!("--example {name}"), format!("cargo run -p {name}")]
+                    .iter()
+                    .any(|command| list.contains(command)),
                 "examples/README.md does not list `{name}`"
             );
         }

@@ -22,7 +22,10 @@ impl Model for Script {
         let says = self.scenario.model.get(seen.responses);
         seen.responses += 1;
         Ok(match says {
-            Some(parts) => ModelResponse { parts: parts.iter().map(part).collect() },
+            Some(parts) => ModelResponse {
+                parts: parts.iter().map(part).collect(),
+                ..ModelResponse::default()
+            },
             None => ModelResponse::text("done"),
         })
     }

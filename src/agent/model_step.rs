@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument as _;
+
 use super::result::{RunError, RunOutput, RunResult};
 use super::run_loop::{Called, Next, Running};
 use crate::call::{ToolCall, ToolDefinition};
@@ -35,11 +37,43 @@ impl Running<'_> {
         if let Some(deltas) = &deltas {
             request = request.with_deltas(deltas.clone());
         }
-        let response = self.agent.model.respond(request).await;
+        let span = tracing::info_span!(
+            "chat",
+            gen_ai.operation.name = "chat",
+            gen_ai.response.model = tracing::field::Empty,
+            gen_ai.usage.input_tokens = tracing::field::Empty,
+            gen_ai.usage.output_tokens = tracing::field::Empty,
+            error.type = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        );
+        let response = self.agent.model.respond(request).instrument(span.clone()).await;
+        match &response {
+            Ok(response) => self.record_tokens(&span, response),
+            Err(_) => {
+                span.record("error.type", "model_error");
+                span.record("otel.status_code", "ERROR");
+            }
+        }
         if let Some(deltas) = deltas {
             deltas.end(response.as_ref().ok().map(|response| said(&response.parts)).as_deref());
         }
         Ok((response.map_err(Error::Model)?, tools))
+    }
+
+    /// Records the tokens of a response in the span of its request, and the sum in the span of the run.
+    fn record_tokens(&mut self, span: &tracing::Span, response: &ModelResponse) {
+        if let Some(model) = &response.model {
+            span.record("gen_ai.response.model", model.as_str());
+        }
+        let Some(tokens) = response.tokens else { return };
+        self.tokens.input = self.tokens.input.saturating_add(tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(tokens.output);
+        // OpenTelemetry's integers are signed; an unsigned one would be exported as text.
+        let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        for (span, tokens) in [(span, tokens), (&self.span, self.tokens)] {
+            span.record("gen_ai.usage.input_tokens", signed(tokens.input));
+            span.record("gen_ai.usage.output_tokens", signed(tokens.output));
+        }
     }
 
     fn deltas(&self) -> Deltas {

@@ -18,6 +18,7 @@ use crate::deferred::DeferredToolResults;
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::ledger::LeaseKeeper;
 use crate::message::Message;
+use crate::model::TokenUsage;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
 /// A run that has not started: change its settings, then choose how to run it.
@@ -307,6 +308,18 @@ impl<'a> Run<'a> {
         let asks = turn.own_ask_history().cloned().unwrap_or_default();
         asks.extend(&state.denied);
         let turn = turn.with_asks(asks).with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
+        let agent_name = turn.agent_path().last().map_or("root", String::as_str);
+        let span = tracing::info_span!(
+            "invoke_agent",
+            otel.name = format!("invoke_agent {agent_name}"),
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.agent.name = agent_name,
+            gen_ai.conversation.id = state.run_id.as_str(),
+            gen_ai.usage.input_tokens = tracing::field::Empty,
+            gen_ai.usage.output_tokens = tracing::field::Empty,
+            error.type = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        );
         Running {
             agent,
             state,
@@ -322,6 +335,8 @@ impl<'a> Run<'a> {
             is_saved_by_caller: self.is_saved_by_caller,
             lease: self.lease,
             next: Next::Start,
+            span,
+            tokens: TokenUsage::default(),
         }
     }
 

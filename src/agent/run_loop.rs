@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tracing::Instrument as _;
+
 use super::Agent;
 use super::history::{self, Undecided};
 use super::output::Output;
@@ -12,6 +14,7 @@ use crate::deferred::{Answered, DeferredToolResults};
 use crate::error::{AnswerError, Error, UserError};
 use crate::ledger::LeaseKeeper;
 use crate::message::{Message, RequestPart};
+use crate::model::TokenUsage;
 use crate::outcome::Outcome;
 use crate::turn::{
     CallReport, FinalAnswer, Retries, RunEvent, SuspendedRun, SuspendedTurn, Turn, TurnError,
@@ -40,6 +43,10 @@ pub(super) struct Running<'a> {
     /// The lease that the caller has on the run.
     pub(super) lease: Option<LeaseKeeper>,
     pub(super) next: Next,
+    /// The span of the run, `invoke_agent`.
+    pub(super) span: tracing::Span,
+    /// The tokens of the requests so far, in this process.
+    pub(super) tokens: TokenUsage,
 }
 
 /// The next step of a run.
@@ -83,6 +90,16 @@ impl Running<'_> {
 
     /// Runs the next step. Returns the result if it was the last one.
     pub(super) async fn step(&mut self) -> Result<Option<RunResult>, RunError> {
+        let span = self.span.clone();
+        let stepped = self.step_in_span().instrument(span.clone()).await;
+        if stepped.is_err() {
+            span.record("error.type", "run_error");
+            span.record("otel.status_code", "ERROR");
+        }
+        stepped
+    }
+
+    async fn step_in_span(&mut self) -> Result<Option<RunResult>, RunError> {
         if self.lease.as_ref().is_some_and(LeaseKeeper::is_lost) {
             return Err(self.stop(Error::RunGoneOn { run: self.state.run_id.clone() }));
         }

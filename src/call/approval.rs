@@ -19,6 +19,9 @@ pub(crate) struct Approval {
     /// The id of the ask that was approved, in a run with a ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ask: Option<String>,
+    /// The trace context (`traceparent`) of the pass that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_in: Option<String>,
 }
 
 impl Approval {

@@ -32,6 +32,9 @@ pub(crate) struct PendingCall {
     /// How often a person has denied the same call before, if ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
+    /// The trace context (`traceparent`) of the pass that asked, to which the approved pass is linked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_in: Option<String>,
 }
 
 impl PendingCall {
@@ -46,7 +49,7 @@ impl PendingCall {
     ) -> Self {
         let fingerprint = fingerprint(address, &tool, &shown, &deferral.questions);
         let Deferral { kind, questions, metadata, changed } = deferral;
-        let denied_before = None;
+        let (denied_before, asked_in) = (None, None);
         Self {
             kind,
             questions,
@@ -58,6 +61,7 @@ impl PendingCall {
             deferrals,
             fingerprint,
             denied_before,
+            asked_in,
         }
     }
 

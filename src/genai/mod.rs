@@ -183,6 +183,7 @@ impl GenaiModel {
         let mut options = self.options.clone();
         options.capture_content = Some(true);
         options.capture_tool_calls = Some(true);
+        options.capture_usage.get_or_insert(true);
         if kind != AdapterKind::OpenAIResp {
             options.capture_reasoning_content.get_or_insert(true);
         }

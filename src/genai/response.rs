@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ::genai::chat::{
     ChatResponse, ChatStream, ChatStreamEvent, ContentPart, MessageContent, StopReason, StreamEnd,
-    ToolCall as ClientCall,
+    ToolCall as ClientCall, Usage,
 };
 use futures::StreamExt as _;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::error::{GenaiError, Whose};
 use crate::call::ToolCall;
 use crate::message::ResponsePart;
-use crate::model::{ModelRequest, ModelResponse};
+use crate::model::{ModelRequest, ModelResponse, TokenUsage};
 
 /// The id of reasoning that the provider redacted, both in our parts and in Anthropic's blocks.
 pub(super) const REDACTED: &str = "redacted_thinking";
@@ -58,14 +58,28 @@ fn ended(end: StreamEnd, written: &Written, whose: &Whose) -> Result<ModelRespon
     let Some(reason) = end.captured_stop_reason else { return Err(GenaiError::no_end(whose)) };
     let content = end.captured_content.unwrap_or_default();
     let answer = Answer { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
-    answer.parts(content, written)
+    let tokens = end.captured_usage.as_ref().and_then(tokens);
+    let model = Some(whose.model.to_string());
+    Ok(ModelResponse { tokens, model, ..answer.parts(content, written)? })
+}
+
+/// The tokens of a request, if the provider has counted them.
+fn tokens(usage: &Usage) -> Option<TokenUsage> {
+    let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+    let (input, output) = (count(usage.prompt_tokens), count(usage.completion_tokens));
+    (input.is_some() || output.is_some())
+        .then(|| TokenUsage { input: input.unwrap_or(0), output: output.unwrap_or(0) })
 }
 
 /// Converts a response that was not streamed.
 pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelResponse, GenaiError> {
-    let ChatResponse { content, reasoning_content, stop_reason, .. } = response;
-    Answer { reasoning: reasoning_content, reason: stop_reason, whose }
-        .parts(content, &Written::new())
+    let ChatResponse {
+        content, reasoning_content, stop_reason, usage, provider_model_iden, ..
+    } = response;
+    let answer = Answer { reasoning: reasoning_content, reason: stop_reason, whose }
+        .parts(content, &Written::new())?;
+    let model = Some(provider_model_iden.model_name.to_string());
+    Ok(ModelResponse { tokens: tokens(&usage), model, ..answer })
 }
 
 struct Answer<'a> {
@@ -109,7 +123,7 @@ impl Answer<'_> {
         }
         self.keep_reasoning(&mut parts);
         self.check(&parts)?;
-        Ok(ModelResponse { parts })
+        Ok(ModelResponse { parts, ..ModelResponse::default() })
     }
 
     fn thinking(

@@ -18,6 +18,7 @@ use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
+use crate::telemetry;
 
 /// Decides with a closure, then calls the inner service unless the decision is a DENY.
 pub struct DecideService<F, S> {
@@ -181,12 +182,18 @@ fn report(
     if let Some(detail) = decision.denied().and_then(|denial| denial.detail()) {
         tracing::error!(layer = %layer(), tool = call.name(), detail, "a layer failed to decide, the call is denied");
     }
+    let (word, key) = match decision.decision() {
+        ToolDecision::Allow => ("allow", ""),
+        ToolDecision::Ask => ("ask", decision.questions().first().map_or("", Question::key)),
+        ToolDecision::Deny => ("deny", ""),
+    };
+    telemetry::count_decision(|| layer().into_owned(), word, key);
     match decision.decision() {
         ToolDecision::Allow => {
             tracing::trace!(target: "countersign::decision", layer = %layer(), decision = "allow", changed_args = changed());
         }
         ToolDecision::Ask => {
-            tracing::debug!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
+            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
         }
         ToolDecision::Deny => {
             tracing::info!(target: "countersign::decision", layer = %layer(), decision = "deny", reason = decision.reason());

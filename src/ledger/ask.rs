@@ -273,6 +273,7 @@ impl Ask {
             deferrals: 0,
             fingerprint: self.fingerprint(),
             denied_before: self.denied_before.clone(),
+            asked_in: None,
         };
         let entry = BatchEntry {
             call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),

@@ -64,19 +64,43 @@ pub trait Model: Send + Sync + 'static {
 pub struct ModelResponse {
     /// The parts of the response, in the order of the model.
     pub parts: Vec<ResponsePart>,
+    /// The tokens that the provider has counted, if it says so. They are recorded in the spans of the request and of
+    /// the run.
+    pub tokens: Option<TokenUsage>,
+    /// The name of the model that has answered, for the span of the request.
+    pub model: Option<String>,
+}
+
+/// The number of tokens of one request to a model, as its provider counts them.
+///
+/// ```
+/// use countersign::model::ModelResponse;
+/// use countersign::model::TokenUsage;
+///
+/// let tokens = TokenUsage { input: 812, output: 40 };
+/// let response = ModelResponse { tokens: Some(tokens), ..ModelResponse::text("Done.") };
+/// assert_eq!(response.tokens, Some(tokens));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenUsage {
+    /// The tokens of the request: instructions, history and tool definitions.
+    pub input: u64,
+    /// The tokens of the response, with those of its reasoning.
+    pub output: u64,
 }
 
 impl ModelResponse {
     /// Creates a response of text without calls: a final answer.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self { parts: vec![ResponsePart::Text(text.into())] }
+        Self { parts: vec![ResponsePart::Text(text.into())], ..Self::default() }
     }
 
     /// Creates a response of tool calls, in this order.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
-        Self { parts: calls.into_iter().map(ResponsePart::ToolCall).collect() }
+        let parts = calls.into_iter().map(ResponsePart::ToolCall).collect();
+        Self { parts, ..Self::default() }
     }
 
     /// Puts a text before the other parts.

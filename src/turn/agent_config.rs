@@ -48,6 +48,11 @@ impl Turn {
         self.info.path.len() <= 1
     }
 
+    /// The names of the agents from the root to this turn's own.
+    pub(crate) fn agent_path(&self) -> &[String] {
+        &self.info.path
+    }
+
     pub(crate) fn has_handler(&self) -> bool {
         self.handler.is_some()
     }

@@ -196,6 +196,7 @@ fn approved_pass(
         questions: pending.questions,
         metadata,
         ask,
+        asked_in: pending.asked_in,
     };
     PlannedPass { origin, approval: Some(approval), deferrals: pending.deferrals }
 }

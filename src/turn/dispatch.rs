@@ -256,8 +256,18 @@ impl<'a> Dispatcher<'a> {
     }
 
     fn settle(&self, call: &mut CallState, origin: Args, deferrals: u32, passed: PassResult) {
-        let PassResult { end, questions, said, args, execution, denied_by, error, record, .. } =
-            passed;
+        let PassResult {
+            end,
+            questions,
+            said,
+            args,
+            execution,
+            denied_by,
+            error,
+            record,
+            trace_parent,
+            ..
+        } = passed;
         call.remember(questions);
         call.said.extend(said);
         call.args = args;
@@ -278,7 +288,10 @@ impl<'a> Dispatcher<'a> {
                 if deferral.questions.iter().any(is_about_repeating) {
                     call.execution = Execution::Unknown;
                 }
-                State::Pending(self.pending(call, deferral, origin, deferrals, &record))
+                State::Pending(PendingCall {
+                    asked_in: trace_parent,
+                    ..self.pending(call, deferral, origin, deferrals, &record)
+                })
             }
             Ok(outcome) if ran => State::Settled(outcome),
             Ok(outcome) => State::Settled(call.unrun(outcome)),

@@ -18,6 +18,7 @@ use crate::error::{BoxError, UserError};
 use crate::gate::not_covered;
 use crate::middleware::ToolCallError;
 use crate::outcome::{Deferral, Outcome};
+use crate::telemetry::{self, Stopwatch};
 use crate::tools::Tools;
 
 use super::errors::ErrorOutcome;
@@ -53,6 +54,8 @@ pub(super) struct PassResult {
     pub(super) error: Option<SharedError>,
     /// The layers that the agent behind the tool inherits, if the call goes to one.
     pub(super) delegated: Option<Vec<Inherited>>,
+    /// The trace context of the pass, if it is exported.
+    pub(super) trace_parent: Option<String>,
     /// The record of the pass, to wait for tool bodies that are still running.
     pub(super) record: Arc<CallRecord>,
 }
@@ -70,7 +73,7 @@ impl PassRunner {
     /// Passes the call through the stack, and a second time with the arguments at the gate if a middleware has
     /// decided on other ones (rule D3). If the arguments change again, the call is denied.
     pub(super) async fn run(&self, start: Start) -> PassResult {
-        let span = self.span(&start);
+        let (span, stopwatch) = (self.span(&start), Stopwatch::start());
         let passes = async {
             // An approved question whether to repeat the call is part of the approved pass, too: if the approval does
             // not cover the call any more, the next batch asks it again.
@@ -101,7 +104,13 @@ impl PassRunner {
             }
             self.conclude(second.result, second.record, second.closed, second.said)
         };
-        passes.instrument(span).await
+        let mut passed = passes.instrument(span.clone()).await;
+        let outcome = record_outcome(&span, &passed.end);
+        stopwatch.measure_call(start.call.name(), outcome);
+        if outcome == DEFERRED {
+            passed.trace_parent = telemetry::trace_parent(&span);
+        }
+        passed
     }
 
     async fn once(
@@ -168,6 +177,7 @@ impl PassRunner {
             denied_by,
             error: closed.error,
             delegated: handed_on.then_some(closed.inherited),
+            trace_parent: None,
             record,
         }
     }
@@ -183,15 +193,43 @@ impl PassRunner {
             gen_ai.tool.type = if start.definition.kind() == ToolKind::External { "extension" } else { "function" },
             gen_ai.tool.call.arguments = tracing::field::Empty,
             countersign.approved = start.approval.is_some(),
+            countersign.outcome = tracing::field::Empty,
+            error.type = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
         );
         if !span.is_disabled() {
             span.record("otel.name", format!("execute_tool {}", start.call.name()));
             if self.trace_args {
                 span.record("gen_ai.tool.call.arguments", start.args.to_string());
             }
+            let approval = start.approval.as_ref();
+            telemetry::link(&span, approval.and_then(|it| it.asked_in.as_deref()));
         }
         span
     }
+}
+
+/// The outcome of a pass whose call waits for an answer.
+const DEFERRED: &str = "deferred";
+
+/// Records the outcome of a pass in its span, and returns it as a word. A denial is not an error; a failed tool, an
+/// execution whose end was not seen, and an error of a layer are.
+fn record_outcome(span: &tracing::Span, end: &Result<Outcome, BoxError>) -> &'static str {
+    let (outcome, error) = match end {
+        Ok(Outcome::Returned(_)) => ("returned", None),
+        Ok(Outcome::Denied(_)) => ("denied", None),
+        Ok(Outcome::Retry(_)) => ("retry", None),
+        Ok(Outcome::Deferred(_)) => (DEFERRED, None),
+        Ok(Outcome::Failed(_)) => ("failed", Some("tool_failed")),
+        Ok(Outcome::Unknown(_)) => ("unknown", Some("may_have_run")),
+        Err(_) => ("error", Some("layer_error")),
+    };
+    span.record("countersign.outcome", outcome);
+    if let Some(error) = error {
+        span.record("error.type", error);
+        span.record("otel.status_code", "ERROR");
+    }
+    outcome
 }
 
 /// The result of one traversal of the stack; a pass that is repeated has two.

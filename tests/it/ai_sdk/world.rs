@@ -188,10 +188,10 @@ impl Model for Bot {
         let calls = prompt.split(" then ").nth(step).unwrap_or_default();
         let calls: Vec<_> = calls.split("; ").filter_map(one_call).collect();
         if !calls.is_empty() {
-            return Ok(ModelResponse { parts: calls });
+            return Ok(ModelResponse { parts: calls, ..ModelResponse::default() });
         }
         if prompt == "be silent" || prompt.ends_with(" silently") && step > 0 {
-            return Ok(ModelResponse { parts: Vec::new() });
+            return Ok(ModelResponse { parts: Vec::new(), ..ModelResponse::default() });
         }
         let told = match history.last() {
             Some(Message::Request { parts }) => parts.iter().map(said).collect(),
@@ -199,7 +199,7 @@ impl Model for Bot {
         };
         let says = format!("I heard: {}", told.join(", "));
         request.text_delta(&says);
-        Ok(ModelResponse { parts: vec![ResponsePart::Text(says)] })
+        Ok(ModelResponse { parts: vec![ResponsePart::Text(says)], ..ModelResponse::default() })
     }
 }
 
