@@ -22,11 +22,11 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// assert!(FieldPattern::one_of(["dev", "test"]).fits(&json!("dev")));
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct FieldPattern(Kind);
+pub struct FieldPattern(Shape);
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum Shape {
     OneOf(Vec<Value>),
     Between(f64, f64),
     AnyText,
@@ -35,29 +35,29 @@ enum Kind {
 impl FieldPattern {
     /// One of these values.
     pub fn one_of(values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
-        Self(Kind::OneOf(values.into_iter().map(Into::into).collect()))
+        Self(Shape::OneOf(values.into_iter().map(Into::into).collect()))
     }
 
     /// A number between these two, which are included. Numbers beyond 2^53 never fit.
     pub fn between(least: impl Into<f64>, most: impl Into<f64>) -> Self {
-        Self(Kind::Between(least.into(), most.into()))
+        Self(Shape::Between(least.into(), most.into()))
     }
 
     /// Any text. Only for fields that a tool treats as text: not for paths, hosts, commands or queries.
     #[must_use]
     pub fn any_text() -> Self {
-        Self(Kind::AnyText)
+        Self(Shape::AnyText)
     }
 
     /// Whether a value fits the pattern.
     #[must_use]
     pub fn fits(&self, value: &Value) -> bool {
         match &self.0 {
-            Kind::OneOf(values) => values.iter().any(|one| canonical(one) == canonical(value)),
-            Kind::Between(least, most) => {
+            Shape::OneOf(values) => values.iter().any(|one| canonical(one) == canonical(value)),
+            Shape::Between(least, most) => {
                 value.as_f64().is_some_and(|it| it.abs() <= EXACT && least <= &it && &it <= most)
             }
-            Kind::AnyText => value.is_string(),
+            Shape::AnyText => value.is_string(),
         }
     }
 }
@@ -65,13 +65,13 @@ impl FieldPattern {
 impl fmt::Display for FieldPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::OneOf(values) => {
+            Shape::OneOf(values) => {
                 let values: Vec<_> = values.iter().map(canonical).collect();
                 let values = values.join(" or ");
                 write!(f, "{}", values.escape_debug())
             }
-            Kind::Between(least, most) => write!(f, "from {least} to {most}"),
-            Kind::AnyText => f.write_str("any text"),
+            Shape::Between(least, most) => write!(f, "from {least} to {most}"),
+            Shape::AnyText => f.write_str("any text"),
         }
     }
 }
@@ -80,9 +80,9 @@ impl fmt::Debug for FieldPattern {
     /// The kind, not the values (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Kind::OneOf(_) => "OneOf",
-            Kind::Between(..) => "Between",
-            Kind::AnyText => "AnyText",
+            Shape::OneOf(_) => "OneOf",
+            Shape::Between(..) => "Between",
+            Shape::AnyText => "AnyText",
         })
     }
 }
