@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::{allowing, answered, assert_denied, before};
 
-fn translated(client: Client, tool: &str, args: Value) -> (String, Value) {
-    let (tool, args) =
-        Hook::new(client).translate(payload(client, tool, &args).as_bytes()).unwrap();
+fn translated(client: Client, tool: &str, args: &Value) -> (String, Value) {
+    let (tool, args) = Hook::new(client).translate(payload(client, tool, args).as_bytes()).unwrap();
     (tool, args.to_value())
 }
 
@@ -56,15 +55,15 @@ fn every_recorded_call_has_its_name_in_the_common_vocabulary() {
 #[test]
 fn paths_are_resolved_against_the_directory_of_the_call() {
     let read = |path: &str| {
-        translated(Client::Claude, "Read", json!({"file_path": path})).1["path"].clone()
+        translated(Client::Claude, "Read", &json!({"file_path": path})).1["path"].clone()
     };
     assert_eq!(read("a"), "/w/a");
     assert_eq!(read("/etc/passwd"), "/etc/passwd");
     assert_eq!(read("../x"), "/w/../x");
     let (tool, args) =
-        translated(Client::Codex, "shell", json!({"command": "make", "workdir": "sub"}));
+        translated(Client::Codex, "shell", &json!({"command": "make", "workdir": "sub"}));
     assert_eq!((tool.as_str(), &args["workdir"]), ("shell", &json!("/w/sub")));
-    let (_, args) = translated(Client::Opencode, "grep", json!({"pattern": "x"}));
+    let (_, args) = translated(Client::Opencode, "grep", &json!({"pattern": "x"}));
     assert_eq!(args["path"], "/w", "without a path, the directory is searched");
 }
 
@@ -76,17 +75,17 @@ fn every_path_of_a_patch_is_an_argument() {
         (Client::Copilot, "apply_patch", "input"),
         (Client::Opencode, "patch", "patchText"),
     ] {
-        let (tool, args) = translated(client, tool, json!({ name: text }));
+        let (tool, args) = translated(client, tool, &json!({ name: text }));
         assert_eq!((tool.as_str(), &args["paths"]), ("patch", &json!(["/w/a", "/w/../b", "/c"])));
     }
     let command = format!("apply_patch <<'EOF'\n{text}EOF\n");
-    let (tool, args) = translated(Client::Codex, "Bash", json!({"command": command}));
+    let (tool, args) = translated(Client::Codex, "Bash", &json!({"command": command}));
     assert_eq!((tool.as_str(), args["paths"].as_array().unwrap().len()), ("shell", 3));
 }
 
 #[test]
 fn the_server_of_an_mcp_tool_is_named_only_where_it_is_certain() {
-    let tool = |client, name: &str| translated(client, name, json!({})).0;
+    let tool = |client, name: &str| translated(client, name, &json!({})).0;
     assert_eq!(tool(Client::Codex, "mcp__docs__get_page"), "mcp:docs/get_page");
     assert_eq!(tool(Client::Copilot, "docs-search"), "mcp:docs/search");
     assert_eq!(tool(Client::Opencode, "docs_search"), "mcp:docs/search");
