@@ -104,7 +104,7 @@ fn end(ended: RunResult) -> Result<(Map<String, Value>, Conversation), BoxError>
 
 fn failed(error: &RunError) -> Map<String, Value> {
     let kind = match error.error() {
-        Error::User(_) => "user_error",
+        Error::User(_) | Error::Answers(_) => "user_error",
         Error::ModelBehavior { .. } => "model_behavior",
         Error::Tool { .. } => "tool_error",
         Error::Handler { .. } => {

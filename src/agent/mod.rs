@@ -195,7 +195,7 @@ impl Agent {
     /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded.
+    /// [`Error::Ledger`] when the ledger fails; some of the answers may be recorded.
     pub async fn decide(
         &self,
         suspended: &SuspendedRun,

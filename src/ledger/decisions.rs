@@ -30,7 +30,7 @@ impl Turn {
     /// tells what counts. Without a ledger nothing is recorded.
     ///
     /// # Errors
-    /// [`ErrorKind::Ledger`] when the ledger fails; some of the answers may be recorded. Answers to calls that are not
+    /// [`Error::Ledger`] when the ledger fails; some of the answers may be recorded. Answers to calls that are not
     /// pending are ignored.
     pub async fn decide(
         &self,

@@ -208,7 +208,8 @@ impl Ledger {
     }
 
     /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
-    /// approval with [`Decided::NotAllowed`] or [`Decided::BlankName`] (rule L1).
+    /// approval with [`Decided::NotAllowed`](super::Decided::NotAllowed) or
+    /// [`Decided::BlankName`](super::Decided::BlankName) (rule L1).
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);

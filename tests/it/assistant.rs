@@ -203,6 +203,8 @@ fn a_file_of_rules_answers_each_call() {
     let place = Place::messy();
     let rules = [
         r#"{"path": "*.log", "answer": "deny", "message": "keep the logs"}"#,
+        // The edited call writes another file, so that it is asked about again, with its own preview (rule S7).
+        r#"{"tool": "write_file", "path": "notes/*", "answer": "approve"}"#,
         r#"{"tool": "write_file", "answer": "edit", "args": {"path": "notes/what.md"}}"#,
         "",
         r#"{"call": 1, "answer": "approve"}"#,
@@ -212,7 +214,7 @@ fn a_file_of_rules_answers_each_call() {
     ended
         .shows("denied (rules): keep the logs")
         .shows("denied (deny all): Denied: no rule allows it.")
-        .shows("edited (rules): wrote");
+        .shows("approved (rules): wrote");
     assert!(place.has("notes/todo.txt") && place.has("old.log") && place.has("cache.tmp"));
     assert!(place.read("notes/what.md").contains("keep the logs"));
     assert!(!place.has("SUMMARY.md"));
@@ -365,9 +367,12 @@ fn a_link_to_a_secret_is_a_secret_and_a_link_is_never_changed() {
     let place = Place::new(&[("a.tmp", "a")]);
     std::os::unix::fs::symlink(".env", place.path("harmless")).unwrap();
     std::os::unix::fs::symlink("a.tmp", place.path("b.tmp")).unwrap();
-    let rules =
-        "{\"answer\": \"edit\", \"tool\": \"delete_file\", \"args\": {\"path\": \"b.tmp\"}}";
-    fs::write(place.path("../rules"), rules).unwrap();
+    // The edited call deletes another file, so that it is asked about again, with its own preview (rule S7).
+    let rules = [
+        r#"{"tool": "delete_file", "path": "b.tmp", "answer": "approve"}"#,
+        r#"{"tool": "delete_file", "answer": "edit", "args": {"path": "b.tmp"}}"#,
+    ];
+    fs::write(place.path("../rules"), rules.join("\n")).unwrap();
     let ended = place.tidy(&["--answers", "rules"]).code(0);
     ended.shows("`harmless` may hold secrets.").shows("`b.tmp` is a link to `a.tmp`");
     assert!(place.has("a.tmp") && place.has("b.tmp"));

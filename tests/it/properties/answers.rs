@@ -115,7 +115,7 @@ fn holds(
     let Err(error) = ended else {
         return Err(TestCaseError::fail(format!("{said:?} was accepted")));
     };
-    prop_assert!(matches!(error.error(), Error::User(_)), "{error:?}");
+    prop_assert!(matches!(error.error(), Error::Answers(_)), "{error:?}");
     prop_assert!(!error.error().ids().is_empty(), "the error names the calls: {error}");
     prop_assert_eq!(ran, BTreeSet::from(["r1".to_owned()]), "nothing deferred has executed");
     let waiting: Vec<_> =

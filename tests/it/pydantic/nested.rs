@@ -115,6 +115,6 @@ async fn f109_f110_an_inner_call_that_is_deferred_again_and_an_answer_to_another
     });
     let call = ToolCall::new("inner", "delete", json!({}));
     let error = Turn::new(inner()).handler(wrong).run(vec![call]).await.unwrap_err();
-    let Error::User(error) = error.error() else { panic!("{error:?}") };
+    let Error::Answers(error) = error.error() else { panic!("{error:?}") };
     assert_eq!(error.ids(), ["outer", "inner"], "not silently left unanswered");
 }
