@@ -48,7 +48,7 @@ impl Stopwatch {
         #[cfg(feature = "opentelemetry")]
         exported::measure_call(tool, outcome, self.0.elapsed());
         #[cfg(not(feature = "opentelemetry"))]
-        let _ = (tool, outcome);
+        let _ = (self, tool, outcome);
     }
 }
 
