@@ -184,15 +184,19 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     .await;
     begun?;
     let found = Locked::read(&found?)?.logged(&logged?)?;
-    let missing: Vec<_> =
-        ids.iter().filter(|id| !found.rows.contains_key(&rows::decode(id.to_string()))).collect();
-    if missing.is_empty() && found.at.is_some() {
+    let is_missing = |id: &&_| !found.rows.contains_key(&rows::decode(ToString::to_string(*id)));
+    if !ids.iter().any(|id| is_missing(&id)) && found.at.is_some() {
         return Ok(found);
+    }
+    // Reservations come before the locks of rows in every transaction that reserves. With a row already locked, this
+    // transaction and one that has reserved and waits for the row would wait for each other.
+    if !found.rows.is_empty() {
+        client.batch_execute("ROLLBACK; BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     }
     let (reserve, now) =
         (client.prepare_cached(schema::RESERVE).await?, client.prepare_cached(schema::NOW).await?);
     let (reserved, found, logged, now) = join4(
-        client.query(&reserve, &[&missing]),
+        client.query(&reserve, &[&ids]),
         client.query(&lock, &[&ids]),
         client.query(&entries, &[&ids]),
         client.query_one(&now, &[]),
