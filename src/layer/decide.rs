@@ -85,7 +85,7 @@ where
     }
     let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
         Ok(None) if !is_heard(record) => {
-            record.allowed(call.args(), || decide.layer_name());
+            allowed(record, &call, || decide.layer_name());
             return Ok(call);
         }
         Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
@@ -105,10 +105,17 @@ pub(super) fn recorded(
         && decision.is_plain()
         && !is_heard(record)
     {
-        record.allowed(call.args(), &layer);
+        allowed(record, &call, &layer);
         return Ok(call);
     }
     note(call, decision, layer)
+}
+
+/// Records a plain ALLOW that needs no report.
+#[inline]
+fn allowed(record: &CallRecord, call: &ToolCall, layer: impl Fn() -> Cow<'static, str>) {
+    telemetry::count_decision(|| layer().into_owned(), "allow", "");
+    record.allowed(call.args(), layer);
 }
 
 /// Whether a plain ALLOW has to be reported, to trace logging or to an explanation.

@@ -19,18 +19,17 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// A model that deletes one file, and then says so.
+/// A model that deletes one file and reads another, and then says so.
 struct Scripted;
 
 impl Model for Scripted {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let answered = request.messages().len() > 1;
         let response = match answered {
-            false => ModelResponse::calls([ToolCall::new(
-                "call_1",
-                "delete_file",
-                serde_json::json!({"path": "old.log"}),
-            )]),
+            false => ModelResponse::calls([
+                ToolCall::new("call_1", "delete_file", serde_json::json!({"path": "old.log"})),
+                ToolCall::new("call_2", "read_file", serde_json::json!({"path": "notes.md"})),
+            ]),
             true => ModelResponse::text("The file is gone."),
         };
         let tokens = Some(TokenUsage { input: 120, output: 12 });
@@ -47,10 +46,18 @@ async fn delete_file(file: File) -> Result<String, ToolError> {
     Ok(format!("deleted {}", file.path))
 }
 
+async fn read_file(file: File) -> Result<String, ToolError> {
+    Ok(format!("the text of {}", file.path))
+}
+
 fn agent() -> Agent {
     let tools = FunctionToolset::new()
         .tool(tool_fn("delete_file", "Delete a file", delete_file))
-        .layered(decide_fn(|_: &ToolCall| Decision::ask("deletes a file").with_key("delete")));
+        .tool(tool_fn("read_file", "Read a file", read_file))
+        .layered(decide_fn(|call: &ToolCall| match call.name() {
+            "delete_file" => Decision::ask("deletes a file").with_key("delete"),
+            _ => Decision::allow(),
+        }));
     Agent::new(Scripted, tools)
 }
 

@@ -95,10 +95,22 @@ async fn the_approved_call_is_linked_to_the_span_of_its_ask_in_another_process()
     assert_eq!(agents.len(), 2);
     assert!(agents.iter().any(|agent| agent["spanId"] == asked["parentSpanId"]), "{traces:#}");
 
-    let metrics = Value::Array(bodies("/v1/metrics"));
+    each_decision_and_call_is_counted(&Value::Array(bodies("/v1/metrics")));
+}
+
+fn each_decision_and_call_is_counted(metrics: &Value) {
     let mut found = Vec::new();
-    below(&metrics, "metrics", &mut found);
+    below(metrics, "metrics", &mut found);
     let names: Vec<_> = found.iter().map(|metric| metric["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"countersign.decisions"), "{names:?}");
     assert!(names.contains(&"gen_ai.execute_tool.duration"), "{names:?}");
+    // Each decision is counted, a plain ALLOW at any level of the log, too.
+    let (decisions, mut points) = (json!(found), Vec::new());
+    below(&decisions, "dataPoints", &mut points);
+    for word in ["ask", "allow"] {
+        let counted = |point: &&Value| {
+            attribute(point, "countersign.decision").is_some_and(|it| it["stringValue"] == word)
+        };
+        assert!(points.iter().any(counted), "{word}: {metrics:#}");
+    }
 }
