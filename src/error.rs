@@ -13,12 +13,14 @@
 //! ```
 
 mod answer;
+mod causes;
 mod failure;
 mod ids;
 mod kind;
 mod limit;
 
 pub use answer::AnswerError;
+pub use causes::with_causes;
 pub use failure::Error;
 pub use kind::ErrorKind;
 pub use limit::UsageLimitExceeded;

@@ -1,5 +1,6 @@
 //! Errors of a request to a provider: how the client's errors are classified, and how they are shown.
 
+use crate::error::with_causes;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -212,7 +213,7 @@ impl GenaiError {
                     (_, true) => Problem::BrokenOff,
                     _ => Problem::NoConnection,
                 };
-                Self::new(whose, problem).with_detail(chain(&error))
+                Self::new(whose, problem).with_detail(with_causes(&error))
             }
             ClientError::WebStream { error, .. } => Self::of_stream(whose, error),
             ClientError::ChatResponse { body, .. } => {
@@ -259,7 +260,7 @@ impl GenaiError {
             Some(error) if error.is_connect() || error.is_request() => Problem::NoConnection,
             _ => Problem::BrokenOff,
         };
-        Self::new(whose, problem).with_detail(chain(&*detail))
+        Self::new(whose, problem).with_detail(with_causes(&*detail))
     }
 
     fn status_of(whose: &Whose, error: &ClientError) -> Self {
@@ -292,17 +293,6 @@ fn as_inside<'a, T: Error + 'static>(
     error: &'a (dyn Error + Send + Sync + 'static),
 ) -> Option<&'a T> {
     error.downcast_ref()
-}
-
-/// The error and all its sources in one line, separated by colons.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Whether a text looks like an error code, such as `rate_limit_error`: at most 48 ASCII letters and underscores, so

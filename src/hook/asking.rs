@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::causes::chain;
 use super::key::{self, Key};
 use super::stack::{ID, Ruling, Stack};
 use crate::args::Args;
 use crate::decision::Question;
 use crate::deferred::Answer;
+use crate::error::with_causes;
 use crate::ledger::{Ask, AskState, Claimed, Ledger, LedgerError, Record};
 use crate::turn::SuspendedTurn;
 
@@ -269,6 +269,6 @@ fn is_open(record: &Record) -> bool {
 fn store(error: LedgerError) -> String {
     format!(
         "this call needs an approval, and the store of approvals cannot be used: {}",
-        chain(&error)
+        with_causes(&error)
     )
 }

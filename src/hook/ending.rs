@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::causes::chain;
 use super::client::Client;
 use super::key;
 use super::payload::{Ending, HookCall};
-use crate::error::BoxError;
+use crate::error::{BoxError, with_causes};
 use crate::ledger::{AskState, Ledger, Record, Settled};
 
 /// How many asks of a session are looked through, newest first.
@@ -21,7 +20,7 @@ pub(super) async fn after(
     store: impl Future<Output = Result<Ledger, BoxError>>,
 ) -> Result<(), String> {
     let Some(session) = &call.session else { return Ok(()) };
-    let ledger = store.await.map_err(|error| chain(&*error))?;
+    let ledger = store.await.map_err(|error| with_causes(&*error))?;
     let worker = key::worker(call, &call.args);
     let claimed = claimed(&ledger, call.client, session).await?;
     // The claim with the same id, or else with the same arguments. The oldest first: calls end in their order.
@@ -39,7 +38,7 @@ pub(super) async fn after(
         "as_approved": as_approved,
     });
     let settled = ledger.settle(record.ask.id(), record.token, outcome).await;
-    match settled.map_err(|error| chain(&error))? {
+    match settled.map_err(|error| with_causes(&error))? {
         Settled::Settled { .. } if as_approved => Ok(()),
         Settled::Settled { .. } => Err(format!(
             "{} ran {} with other arguments than were approved as {}",
@@ -63,16 +62,16 @@ pub(super) async fn session(
     session: &str,
     store: impl Future<Output = Result<Ledger, BoxError>>,
 ) -> Result<(), String> {
-    let ledger = store.await.map_err(|error| chain(&*error))?;
+    let ledger = store.await.map_err(|error| with_causes(&*error))?;
     for record in claimed(&ledger, client, session).await? {
         if record.state == AskState::Claimed {
             let (id, token) = (record.ask.id(), record.token);
-            ledger.renew(id, token, Duration::ZERO).await.map_err(|error| chain(&error))?;
+            ledger.renew(id, token, Duration::ZERO).await.map_err(|error| with_causes(&error))?;
             // A claim that comes after the lease records that the outcome is unknown, and starts nothing.
             ledger
                 .claim(id, "countersign hook", Duration::ZERO)
                 .await
-                .map_err(|error| chain(&error))?;
+                .map_err(|error| with_causes(&error))?;
         }
     }
     Ok(())
@@ -81,7 +80,7 @@ pub(super) async fn session(
 /// The asks of a session that were claimed and have no outcome, newest first.
 async fn claimed(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
     let run = key::run(client, session);
-    let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| chain(&error))?;
+    let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| with_causes(&error))?;
     let is_claimed =
         |record: &Record| matches!(record.state, AskState::Claimed | AskState::Unknown);
     Ok(listed.records.into_iter().filter(is_claimed).collect())

@@ -31,7 +31,6 @@
 //! An approval is spent by the answer, at most once.
 
 mod asking;
-mod causes;
 mod client;
 mod ending;
 mod install;
@@ -48,8 +47,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::causes::chain;
-use crate::error::BoxError;
+use crate::error::{BoxError, with_causes};
 use crate::ledger::Ledger;
 use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
@@ -183,7 +181,7 @@ impl Hook {
             }
             Ruling::Ask(pending) => {
                 let ledger = store.await.map_err(|error| {
-                    format!("this call needs an approval, and the store of approvals cannot be used: {}", chain(&*error))
+                    format!("this call needs an approval, and the store of approvals cannot be used: {}", with_causes(&*error))
                 })?;
                 let principal = self.principal.as_deref();
                 let asking = Asking { ledger: &ledger, stack, principal, until };

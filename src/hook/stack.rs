@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
-use super::causes::chain;
 use super::payload::HookCall;
 use super::shells;
 use super::vocabulary::Normal;
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;
-use crate::error::BoxError;
+use crate::error::{BoxError, with_causes};
 use crate::middleware::decide_fn;
 use crate::outcome::{Outcome, ToolError, ToolReturn};
 use crate::tools::{Tools, ToolsExt as _};
@@ -43,7 +42,7 @@ impl Stack<'_> {
         let Normal { tool, args, .. } = self.normal;
         let call = ToolCall::new(ID, tool.as_str(), args.to_value());
         let (turn, permitted) = self.turn();
-        let report = turn.run(vec![call]).await.map_err(|error| chain(&error))?;
+        let report = turn.run(vec![call]).await.map_err(|error| with_causes(&error))?;
         ruling(report, &permitted)
     }
 
@@ -59,9 +58,9 @@ impl Stack<'_> {
             Some(args) => requests.answer().approve_with(ID, args),
             None => requests.answer().approve(ID),
         };
-        let answers = answers.answered_by(by).build().map_err(|error| chain(&error))?;
+        let answers = answers.answered_by(by).build().map_err(|error| with_causes(&error))?;
         let (turn, permitted) = self.turn();
-        let report = turn.resume(pending, answers).await.map_err(|error| chain(&error))?;
+        let report = turn.resume(pending, answers).await.map_err(|error| with_causes(&error))?;
         ruling(report, &permitted)
     }
 

@@ -77,7 +77,7 @@ impl From<Rejection> for Refused {
 
 impl From<LedgerError> for Refused {
     fn from(error: LedgerError) -> Self {
-        // Details are for whoever runs the service.
+        // The client gets no details; the log of the service has them.
         tracing::error!(error = &error as &dyn std::error::Error, "the ledger could not answer");
         match error {
             LedgerError::Unkeepable { problem, .. } => Self::bad("cannot_be_kept", problem),

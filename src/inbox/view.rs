@@ -182,7 +182,7 @@ pub(super) fn names(by: &[String]) -> String {
     by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>().join(" and ")
 }
 
-/// A text that somebody wrote, safe to print, and not without end.
+/// A text of a model, tool or person, escaped, and cut at a bound.
 fn short(text: &str) -> String {
     let (all, mut shown) = (text.chars().count(), text.chars().take(MOST).collect::<String>());
     shown = show::escape(&shown);

@@ -173,19 +173,18 @@ pub(super) struct Lost {
 /// creates these rows.
 async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let client = open.client()?;
-    let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
+    let encoded: Vec<_> = ids.iter().map(|id| encode(id)).collect();
     let lock = client.prepare_cached(schema::LOCK).await?;
     let entries = client.prepare_cached(schema::ENTRIES).await?;
     let (begun, found, logged) = join3(
         client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
-        client.query(&lock, &[&ids]),
-        client.query(&entries, &[&ids]),
+        client.query(&lock, &[&encoded]),
+        client.query(&entries, &[&encoded]),
     )
     .await;
     begun?;
     let found = Locked::read(&found?)?.logged(&logged?)?;
-    let is_missing = |id: &&_| !found.rows.contains_key(&rows::decode(ToString::to_string(*id)));
-    if !ids.iter().any(|id| is_missing(&id)) && found.at.is_some() {
+    if ids.iter().all(|id| found.rows.contains_key(id)) && found.at.is_some() {
         return Ok(found);
     }
     // Reservations come before the locks of rows in every transaction that reserves. With a row already locked, this
@@ -196,9 +195,9 @@ async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let (reserve, now) =
         (client.prepare_cached(schema::RESERVE).await?, client.prepare_cached(schema::NOW).await?);
     let (reserved, found, logged, now) = join4(
-        client.query(&reserve, &[&ids]),
-        client.query(&lock, &[&ids]),
-        client.query(&entries, &[&ids]),
+        client.query(&reserve, &[&encoded]),
+        client.query(&lock, &[&encoded]),
+        client.query(&entries, &[&encoded]),
         client.query_one(&now, &[]),
     )
     .await;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::call::RuleCall;
-use super::paths::{Places, normal};
+use super::paths::Places;
 use super::tool_pattern::ToolPattern;
+use crate::shell::lexically_normal;
 use crate::shell::{Classifier, Dialect};
 
 /// What rules are evaluated with: directories, the table of programs, and the tools that are shells.
@@ -59,7 +60,7 @@ impl Engine {
 /// Whether a program would be found in a place that tools may write to, or in the working directory.
 fn is_in_writable_place(program: &str, root: &Path) -> bool {
     if program.contains('/') {
-        let place = normal(Path::new(program));
+        let place = lexically_normal(Path::new(program));
         let system =
             ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
         return !place
@@ -72,7 +73,7 @@ fn is_in_writable_place(program: &str, root: &Path) -> bool {
             || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place))
     };
     for folder in std::env::split_paths(&path) {
-        if !folder.is_absolute() || writable(&normal(&folder)) {
+        if !folder.is_absolute() || writable(&lexically_normal(&folder)) {
             return true;
         }
         if let Ok(found) = std::fs::canonicalize(folder.join(program))

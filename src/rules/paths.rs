@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-use crate::shell;
+use crate::shell::{self, lexically_normal};
 
 /// The longest text that is taken for a path.
 const MAX_PATH: usize = 4096;
@@ -21,11 +21,11 @@ impl Places {
     pub(super) fn new(root: &Path) -> Self {
         let absolute = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
         let root = std::fs::canonicalize(&absolute).unwrap_or(absolute);
-        Self { root: normal(&root), home: std::env::home_dir(), looks: true }
+        Self { root: lexically_normal(&root), home: std::env::home_dir(), looks: true }
     }
 
     pub(super) fn lexical(root: &Path) -> Self {
-        Self { root: normal(root), home: None, looks: false }
+        Self { root: lexically_normal(root), home: None, looks: false }
     }
 
     pub(super) fn set_home(&mut self, home: PathBuf) {
@@ -78,12 +78,12 @@ impl Places {
             }
             _ => directory.join(text),
         };
-        let mut places = vec![normal(&written)];
+        let mut places = vec![lexically_normal(&written)];
         if self.looks {
             let Some(resolved) = existing(&written) else {
                 return Err("cannot be resolved to a file");
             };
-            let resolved = normal(&resolved);
+            let resolved = lexically_normal(&resolved);
             if !places.contains(&resolved) {
                 places.push(resolved);
             }
@@ -107,27 +107,12 @@ pub(super) fn existing(path: &Path) -> Option<PathBuf> {
         match at.components().next_back()? {
             Component::Normal(name) => rest.push(name.to_owned()),
             // What does not exist has no parent to go to; `..` after it leads where its text says.
-            Component::ParentDir => return existing(&normal(path)),
+            Component::ParentDir => return existing(&lexically_normal(path)),
             Component::CurDir => {}
             Component::RootDir | Component::Prefix(_) => return None,
         }
         at = at.parent()?;
     }
-}
-
-/// The path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            _ => out.push(component),
-        }
-    }
-    out
 }
 
 /// The text with `%2e` and the like decoded, if that makes a difference.

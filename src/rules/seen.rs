@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::call::RuleCall;
 use super::command::CommandView;
 use super::engine::Engine;
-use super::paths::{Places, forms, normal};
+use super::paths::{Places, forms};
+use crate::shell::lexically_normal;
 
 /// The fields in which tools take the directory that they work in.
 const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
@@ -54,10 +55,12 @@ impl<'a> Seen<'a> {
     pub(super) fn directories(&self) -> &[PathBuf] {
         self.directories.get_or_init(|| {
             let root = self.places().root();
-            let base =
-                self.call.directory.map_or_else(|| root.to_owned(), |it| normal(&root.join(it)));
+            let base = self
+                .call
+                .directory
+                .map_or_else(|| root.to_owned(), |it| lexically_normal(&root.join(it)));
             match self.directory_argument() {
-                Some(named) => vec![normal(&base.join(named)), base],
+                Some(named) => vec![lexically_normal(&base.join(named)), base],
                 None => vec![base],
             }
         })
@@ -88,7 +91,7 @@ impl<'a> Seen<'a> {
                 None => places.root().join(text),
             },
         };
-        let written = normal(&written);
+        let written = lexically_normal(&written);
         let mut found = vec![written.clone()];
         if places.looks()
             && let Ok(resolved) = std::fs::canonicalize(&written)

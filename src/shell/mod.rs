@@ -72,7 +72,7 @@ pub use commands::{
 pub use dialect::Dialect;
 pub use execution::ShellOutput;
 pub use judgement::{Effect, Judgement, Part, Reason, Verdict};
-pub use paths::Workspace;
+pub use paths::{Workspace, lexically_normal};
 pub use preset::Preset;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};

@@ -46,7 +46,7 @@ impl Workspace {
     /// that will run on another machine.
     #[must_use]
     pub fn lexical(root: impl Into<PathBuf>) -> Self {
-        let root = normal(&root.into());
+        let root = lexically_normal(&root.into());
         Self {
             directory: root.clone(),
             writable: vec![
@@ -65,7 +65,7 @@ impl Workspace {
     /// Sets the directory that commands start in, relative to the root; the root by default.
     #[must_use]
     pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.directory = normal(&self.root.join(directory.into()));
+        self.directory = lexically_normal(&self.root.join(directory.into()));
         self
     }
 
@@ -79,7 +79,7 @@ impl Workspace {
     /// Adds a place that tools may write to. A program in such a place is never allowed.
     #[must_use]
     pub fn with_writable(mut self, place: impl Into<PathBuf>) -> Self {
-        self.writable.push(normal(&place.into()));
+        self.writable.push(lexically_normal(&place.into()));
         self
     }
 
@@ -169,7 +169,7 @@ impl Workspace {
             _ => directory.join(text),
         };
         let resolved = (self.resolve)(&joined)?;
-        Some([normal(&joined), normal(&resolved)])
+        Some([lexically_normal(&joined), lexically_normal(&resolved)])
     }
 }
 
@@ -199,8 +199,17 @@ fn existing(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
+/// The path without `.` and `..`, by its text alone: links are not followed, so that `..` after a link leads elsewhere
+/// than in the file system.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign::shell::lexically_normal;
+///
+/// assert_eq!(lexically_normal(Path::new("/project/./src/../notes.md")), Path::new("/project/notes.md"));
+/// ```
+#[must_use]
+pub fn lexically_normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

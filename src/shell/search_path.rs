@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::paths::{Workspace, normal};
+use super::paths::{Workspace, lexically_normal};
 
 /// The directories in which programs are looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl SearchPath {
     pub(super) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
         let Some(folders) = &self.folders else { return ProgramFile::Nothing };
         for folder in folders {
-            if !folder.is_absolute() || workspace.is_writable(&normal(folder)) {
+            if !folder.is_absolute() || workspace.is_writable(&lexically_normal(folder)) {
                 return ProgramFile::Problem(format!(
                     "`{}` is searched for programs, and tools may write there",
                     folder.display()
@@ -81,5 +81,6 @@ pub(super) fn installed_name(path: &str) -> Option<&str> {
         "/opt/homebrew/bin",
     ];
     let (folder, name) = path.rsplit_once('/')?;
-    (folders.contains(&folder) && Path::new(path) == normal(Path::new(path))).then_some(name)
+    (folders.contains(&folder) && Path::new(path) == lexically_normal(Path::new(path)))
+        .then_some(name)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
+use countersign::error::with_causes;
 use countersign::ledger::{GrantRecord, GrantState, Ledger, RevokedGrant};
 use countersign::show;
 use serde_json::{Value, json};
@@ -138,7 +139,7 @@ async fn list(ledger: &Ledger, all: bool) -> Result<Output, Failure> {
     let mut lines: Vec<_> = records.iter().map(|record| object(record, now)).collect();
     let mut text: Vec<_> = records.iter().map(|record| line(record, now)).collect();
     for refused in &listed.refused {
-        let problem = crate::output::chain(&refused.error);
+        let problem = with_causes(&refused.error);
         text.push(format!("refused: {problem}"));
         lines.push(json!({"refused": refused.id, "problem": problem}));
     }

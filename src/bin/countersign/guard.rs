@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
+use countersign::error::with_causes;
 use countersign::mcp::{Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
 
 use crate::Context;
-use crate::output::{Failure, Output, chain};
+use crate::output::{Failure, Output};
 
 /// The end of `--help`.
 const AFTER: &str = "\
@@ -84,7 +85,7 @@ impl GuardArgs {
         if !self.rules.is_empty() {
             let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
             let rules =
-                rules.root(&project).load().map_err(|error| Failure::Usage(chain(&error)))?;
+                rules.root(&project).load().map_err(|error| Failure::Usage(with_causes(&error)))?;
             guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));
         }
         if self.danger_observe {
@@ -149,7 +150,7 @@ fn log() {
 
 fn failed(error: &McpError) -> Failure {
     match error {
-        McpError::Config { .. } => Failure::Usage(chain(error)),
-        other => Failure::Store(chain(other)),
+        McpError::Config { .. } => Failure::Usage(with_causes(error)),
+        other => Failure::Store(with_causes(other)),
     }
 }

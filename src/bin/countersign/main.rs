@@ -11,6 +11,7 @@ mod inbox;
 mod output;
 mod pins;
 mod rules;
+mod seconds;
 
 use std::process::ExitCode;
 

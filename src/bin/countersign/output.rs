@@ -1,10 +1,10 @@
 //! What commands print, and their exit statuses.
 
-use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use countersign::config::ConfigError;
+use countersign::error::with_causes;
 use countersign::ledger::LedgerError;
 use serde_json::{Value, json};
 
@@ -49,8 +49,8 @@ pub(crate) enum Failure {
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Unkeepable { .. } => Self::Usage(chain(&error)),
-            error => Self::Store(chain(&error)),
+            LedgerError::Unkeepable { .. } => Self::Usage(with_causes(&error)),
+            error => Self::Store(with_causes(&error)),
         }
     }
 }
@@ -58,16 +58,10 @@ impl From<LedgerError> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         match error {
-            ConfigError::Store(_) => Self::Store(chain(&error)),
-            error => Self::Usage(chain(&error)),
+            ConfigError::Store(_) => Self::Store(with_causes(&error)),
+            error => Self::Usage(with_causes(&error)),
         }
     }
-}
-
-/// An error and its sources, on one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Prints the result of a command, and gives its exit status.

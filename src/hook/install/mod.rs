@@ -92,8 +92,8 @@ impl Installation {
         )
     }
 
-    /// The installation for the sessions in a project, whose directory this is. Whoever can write the project can remove
-    /// it.
+    /// The installation for the sessions in a project, whose directory this is. A program that can write the
+    /// project can remove it.
     #[must_use]
     pub fn of_project(client: Client, directory: &Path) -> Self {
         Self::at(

@@ -4,43 +4,21 @@ use std::collections::BTreeMap;
 
 use countersign::decision::ToolDecision;
 use countersign::shell::Preset;
-use serde::Deserialize;
 
 use super::{preset, run};
+use crate::support::commands;
 
-#[derive(Deserialize)]
-struct Row {
-    cmd: String,
-    kind: String,
-}
-
-fn rows(name: &str) -> Vec<Row> {
-    let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// The share of rows that are not allowed, the same of each kind, and the rows whose answer is not the wanted one.
+/// The score of a preset; see [`commands::score`].
 fn score(
     name: &str,
     which: Preset,
     wanted: bool,
 ) -> (f64, BTreeMap<String, (usize, usize)>, Vec<String>) {
     let rules = preset(which);
-    let rows = rows(name);
-    let (mut kinds, mut others, mut asked): (BTreeMap<String, (usize, usize)>, _, _) =
-        (BTreeMap::new(), Vec::new(), 0);
-    for row in &rows {
-        let is_asked = run(&rules, &row.cmd) != ToolDecision::Allow;
-        asked += usize::from(is_asked);
-        let kind = kinds.entry(row.kind.clone()).or_default();
-        kind.0 += usize::from(is_asked);
-        kind.1 += 1;
-        if is_asked != wanted {
-            others.push(format!("{:?}", row.cmd));
-        }
-    }
-    (asked as f64 / rows.len() as f64, kinds, others)
+    commands::score(name, wanted, |command| {
+        let decision = run(&rules, command);
+        (decision == ToolDecision::Allow, format!("{decision:?}"))
+    })
 }
 
 #[test]

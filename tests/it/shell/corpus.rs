@@ -3,45 +3,21 @@
 use std::collections::BTreeMap;
 
 use countersign::shell::{Dialect, Preset, Programs};
-use serde::Deserialize;
 
 use super::classifier;
+use crate::support::commands::{self, rows};
 
-#[derive(Deserialize)]
-struct Row {
-    cmd: String,
-    kind: String,
-}
-
-fn rows(name: &str) -> Vec<Row> {
-    let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// How many rows are asked about or denied, of all and of each kind; and those whose answer is not the wanted one.
+/// The score of a preset; see [`commands::score`].
 fn score(
     name: &str,
     preset: Preset,
     wanted: bool,
 ) -> (f64, BTreeMap<String, (usize, usize)>, Vec<String>) {
     let classifier = classifier(preset);
-    let rows = rows(name);
-    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    let mut others = Vec::new();
-    let mut asked = 0;
-    for row in &rows {
-        let judgement = classifier.judge(&row.cmd, Dialect::Bash);
-        let is_asked = !judgement.verdict().is_allow();
-        asked += usize::from(is_asked);
-        let kind = kinds.entry(row.kind.clone()).or_default();
-        kind.0 += usize::from(is_asked);
-        kind.1 += 1;
-        if is_asked != wanted {
-            others.push(format!("{:?}: {judgement}", row.cmd));
-        }
-    }
-    (asked as f64 / rows.len() as f64, kinds, others)
+    commands::score(name, wanted, |command| {
+        let judgement = classifier.judge(command, Dialect::Bash);
+        (judgement.verdict().is_allow(), judgement.to_string())
+    })
 }
 
 #[test]

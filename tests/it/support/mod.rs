@@ -1,6 +1,7 @@
 //! Shared test helpers: a recording toolset, a scripted model, and shorthands for calls and turns.
 
 mod built;
+pub(crate) mod commands;
 mod kinds;
 mod layers;
 mod logs;

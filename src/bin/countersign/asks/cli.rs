@@ -1,5 +1,6 @@
 //! The command line of `countersign asks`.
 
+use crate::seconds::seconds;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -142,11 +143,6 @@ fn state(text: &str) -> Result<AskState, String> {
 
 fn name(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() { Err("a name is not blank") } else { Ok(text.to_owned()) }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// The words of one line of `each`.

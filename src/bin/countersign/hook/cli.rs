@@ -8,7 +8,7 @@ use countersign::hook::Client;
 
 use super::doctor::Doctor;
 use super::install::{Install, Place};
-use super::seconds::seconds;
+use crate::seconds::limit;
 
 const STATUSES: &str = "\
 A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout.
@@ -63,7 +63,7 @@ pub(crate) struct Answering {
     pub(crate) store: Option<String>,
     /// The time limit of the hook in the client's configuration, in seconds; by default the client's own. The answer is
     /// given shortly before
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = limit)]
     pub(crate) limit: Option<Duration>,
     /// What an allowed call is answered with: `silent` leaves it to the client's own rules, `grant` answers for them
     #[arg(long, value_enum, default_value_t)]

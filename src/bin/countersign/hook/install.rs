@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use countersign::error::with_causes;
 use countersign::hook::{Client, Installation};
 use serde_json::json;
 
-use super::seconds::seconds;
 use crate::Context;
-use crate::output::{Failure, Output, chain};
+use crate::output::{Failure, Output};
+use crate::seconds::limit;
 
 /// Which configuration of which client.
 #[derive(Args)]
@@ -33,7 +34,7 @@ pub(crate) struct Install {
     #[command(flatten)]
     place: Place,
     /// How long the client waits for an answer, and the hook for a person
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    #[arg(long, value_name = "SECONDS", value_parser = limit, default_value = "300")]
     limit: Duration,
     /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --store URL`
     #[arg(last = true)]
@@ -55,7 +56,7 @@ impl Place {
 
     pub(super) fn uninstall(&self, context: &Context) -> Result<Output, Failure> {
         let installation = self.installation(context)?;
-        let done = installation.uninstall().map_err(|error| Failure::Store(chain(&error)))?;
+        let done = installation.uninstall().map_err(|error| Failure::Store(with_causes(&error)))?;
         let path = installation.path().display();
         let text = match done.changed {
             true => format!("Removed the hook from {path}"),
@@ -77,7 +78,7 @@ impl Install {
         words.extend(self.options);
         let installation =
             self.place.installation(context)?.with_command(words).with_limit(self.limit);
-        let done = installation.install().map_err(|error| Failure::Store(chain(&error)))?;
+        let done = installation.install().map_err(|error| Failure::Store(with_causes(&error)))?;
         let path = installation.path().display();
         let mut text = match done.changed {
             true => format!("Installed the hook of {client} in {path}"),

@@ -6,19 +6,18 @@ mod doctor;
 mod exit;
 mod install;
 mod rules;
-mod seconds;
 
 use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use countersign::config::{Config, Directories, StoreUrl};
+use countersign::error::with_causes;
 use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::Ledger;
 use countersign::{BoxError, ToolMiddlewareExt as _};
 
 use crate::Context;
-use crate::output::chain;
 use crate::output::{Failure, Output};
 use cli::{Allow, Answering, Command};
 use exit::Exit;
@@ -65,14 +64,14 @@ fn decided(
 ) -> Result<HookReply, String> {
     // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
-    let directories = Directories::of_user().map_err(|error| chain(&error))?;
+    let directories = Directories::of_user().map_err(|error| with_causes(&error))?;
     if canary::is_in(&payload, directories.state()) {
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
-    let config = Config::load(&directories, config).map_err(|error| chain(&error))?;
+    let config = Config::load(&directories, config).map_err(|error| with_causes(&error))?;
     let url: Option<StoreUrl> =
-        answering.store.as_deref().map(str::parse).transpose().map_err(|it| chain(&it))?;
+        answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
     let mut hook = Hook::new(client)
         .with_principal(config.principal())
         .with_explicit_allow(answering.allow == Allow::Grant);

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use countersign::config::Directories;
+use countersign::error::with_causes;
 use countersign::rules::Rules;
-
-use crate::output::chain;
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory. `None` when there are none:
 /// then every call is asked about.
@@ -28,5 +27,5 @@ pub(super) fn load(
     for file in files {
         rules = rules.file(file);
     }
-    rules.load().map(Some).map_err(|error| chain(&error))
+    rules.load().map(Some).map_err(|error| with_causes(&error))
 }
