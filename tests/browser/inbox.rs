@@ -134,6 +134,13 @@ async fn a_click_on_a_stale_page_changes_nothing_and_says_who_was_first() {
 }
 
 #[tokio::test]
+async fn a_login_form_is_not_sent_before_its_script_has_loaded() {
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/login", &[&server.url], nothing);
+}
+
+#[tokio::test]
 async fn a_page_decides_as_whom_it_shows_or_not_at_all() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);

@@ -10,3 +10,5 @@ $("form").addEventListener("submit", async (event) => {
   if (reply?.ok) location.assign("/");
   else $("problem").textContent = (await reply?.json().catch(() => null))?.message ?? "The server cannot be reached.";
 });
+// Without this script the browser would send the form itself, which the policy of the page refuses.
+$("go").disabled = false;
