@@ -221,8 +221,8 @@ impl ToolDefinition {
         self
     }
 
-    /// Where the tool comes from: its toolset or MCP server, and its name there, whatever name wrappers give it. Layers
-    /// identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
+    /// Where the tool comes from: its toolset or MCP server, and its name there, not the names that wrappers give it.
+    /// Layers identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
     ///
     /// ```
     /// use countersign::call::ToolSource;

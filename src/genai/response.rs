@@ -247,7 +247,7 @@ mod tests {
         let content = Some(MessageContent::from_text("The short"));
         let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
         let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
-        assert!(error.to_string().contains("stopped without its end"), "{error}");
+        assert!(error.to_string().contains("stopped without its end marker"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An outgoing webhook: tells a chat or a service of asks, and never decides one (rule S10).
+//! An outgoing webhook: notifies a chat or a service about asks, and never decides one (rule S10).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -219,7 +219,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len()).step_by(2).map(at).collect()
 }
 
-/// What is told of one ask: names, no values.
+/// The message about one ask: names, no values.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     what: &'static str,
@@ -266,7 +266,7 @@ impl Told {
     }
 }
 
-/// A name as it is shown, and not without end.
+/// A name as it is shown, up to a maximum length.
 fn name(text: &str) -> String {
     let mut shown: String = text.chars().take(LONGEST_NAME).collect();
     if shown.len() < text.len() {
@@ -275,7 +275,7 @@ fn name(text: &str) -> String {
     show::escape_name(&shown)
 }
 
-/// The events that were not sent yet. It does not grow without end while a target is away.
+/// The events that were not sent yet. Its size is limited, so that it does not grow while a target cannot be reached.
 #[derive(Default)]
 struct Queue {
     events: Mutex<Events>,

@@ -1,4 +1,4 @@
-//! Patterns over texts and paths. Matching takes time in proportion to pattern times text, whatever both are.
+//! Patterns over texts and paths. Matching takes time in proportion to pattern times text in the worst case.
 
 use std::path::{Component, Path};
 

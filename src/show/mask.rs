@@ -357,8 +357,8 @@ mod tests {
     }
 
     proptest! {
-        /// S4: "Masking never hides a command, path, host, script line, boolean, number or sentence", whatever the
-        /// argument is called.
+        /// S4: "Masking never hides a command, path, host, script line, boolean, number or sentence", under any name of
+        /// the argument.
         #[test]
         fn what_is_decided_about_is_never_masked(
             sentence in words(2), command in commands(), place in places(), script in prop::collection::vec(commands(), 1..6),

@@ -33,7 +33,7 @@ pub struct CallView {
     pub tool: String,
     /// The path of the sub-agent that makes the call, from the outermost agent on: `root/cleaner`.
     pub agent: Option<String>,
-    /// What the call waits for, such as an approval.
+    /// The kind of answer that the call needs, such as an approval.
     pub kind: DeferralKind,
     /// Whether the metadata of a layer or tool says that the call must not be approved (rule A5).
     pub blocked: bool,
@@ -418,7 +418,7 @@ mod tests {
         assert!(whole.text(100).contains("hunter2"));
     }
 
-    /// S4: masking never hides a script line, whatever the script is called.
+    /// S4: masking never hides a script line, under any name of the script.
     #[test]
     fn nothing_is_masked_in_a_script() {
         let line = "export API_KEY=ghp_a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
@@ -485,7 +485,7 @@ mod tests {
         assert!(text.contains(r#"text: "a\u{201d}, b""#));
     }
 
-    /// S1, for a name in whatever argument.
+    /// S1, for a name in any argument.
     #[test]
     fn names_of_mixed_scripts_are_shown_in_every_argument() {
         for key in ["host", "path", "url", "command", "bucket", "content", "password"] {
@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(crate::Args::parse(&json).unwrap(), args);
     }
 
-    /// Whatever is in a call, nothing that is shown of it can act on a screen, and no line is too long.
+    /// No content of a call can act on the screen that shows it, and no line is too long.
     #[test]
     fn nothing_shown_acts_on_a_screen() {
         use proptest::prelude::*;

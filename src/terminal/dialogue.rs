@@ -351,7 +351,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let Some(view) = view else { return Ok(()) };
         self.screen.show(&view.text(width))?;
         if view.masked {
-            self.say("(v once more shows what is masked.)")?;
+            self.say("(v again shows the masked values.)")?;
         }
         Ok(())
     }
@@ -584,7 +584,7 @@ mod tests {
             (masked.len(), seen.iter().filter(|line| line.contains("hunter2")).count()),
             (2, 1)
         );
-        assert!(seen.contains(&"(v once more shows what is masked.)".to_owned()));
+        assert!(seen.contains(&"(v again shows the masked values.)".to_owned()));
     }
 
     #[test]

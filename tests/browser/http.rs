@@ -241,7 +241,7 @@ async fn every_refusal_has_its_status_and_its_word() {
     assert_eq!(refused(ann.post("/api/runs", &json!({"prompt": ""})).await), is(422, "bad_prompt"));
     assert_eq!(refused(ann.post("/api/login", &json!({"name": "a b"})).await), is(422, "bad_name"));
     let body = json!({"verdict": "approve", "fingerprint": fingerprint, "by": "bob"});
-    assert_eq!(refused(send(&body.to_string()).await), is(403, "somebody_else"));
+    assert_eq!(refused(send(&body.to_string()).await), is(403, "wrong_person"));
     still_waits(&place).await;
 
     let no = json!({"verdict": "deny", "fingerprint": fingerprint, "message": "no"});

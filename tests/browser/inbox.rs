@@ -158,7 +158,7 @@ async fn after_its_deadline_nobody_decides_and_it_is_nobodys_no() {
     let ask = place.ask("host", "db-2").await;
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
     let said = place.over(&[ask.ask.run().to_owned()]).await;
-    assert_eq!(said, ["restart_server: Nobody decided in time."]);
+    assert_eq!(said, ["restart_server: No decision was made in time."]);
     assert!(place.ran().is_empty());
 }
 

@@ -377,7 +377,7 @@ async fn a_tool_that_has_begun_and_is_not_asked_about_is_told_so() {
     let report = Turn::new(asks()).max_pending(0).run(vec![delete("c1")]).await.unwrap();
     assert_eq!(
         content(&report, 0),
-        "The tool had begun its work, and asked before it goes on. Denied without asking: 0 calls of this run are \
+        "The tool had begun its work, and asked before continuing. Denied without asking: 0 calls of this run are \
          pending already."
     );
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));

@@ -416,7 +416,7 @@ fn what_was_left_out_is_opened_before_it_is_approved() {
 #[test]
 fn a_question_is_taken_back_when_the_run_is_dropped() {
     let session = Session::start("dropped");
-    session.asked_behind("as the run no longer waits for an answer", 1).send("y\r");
+    session.asked_behind("as the run no longer needs an answer", 1).send("y\r");
     assert_eq!(session.result(), json!({"gone": true, "second": true}));
 }
 
@@ -478,7 +478,7 @@ fn without_a_terminal_everything_is_denied() {
         .unwrap();
     let result = read(&result).unwrap();
     assert_eq!(result["ran"], json!([]));
-    let denied = "Denied: nobody can be asked, as stdin is not a terminal.";
+    let denied = "Denied: no person can be asked, as stdin is not a terminal.";
     assert_eq!(result["told"], json!([["denied", denied], ["denied", FROZEN], ["denied", denied]]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("stdin is not a terminal"));
 }

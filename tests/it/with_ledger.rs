@@ -137,7 +137,7 @@ async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
     let suspended = waiting(&turn).await;
     time.fetch_add(60_000, Ordering::Relaxed);
     let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
-    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("Nobody decided in time."));
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("No decision was made in time."));
     assert!(recorder.ran().is_empty());
     let ask = ledger.list(None, 10).await.unwrap().records.remove(0);
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));

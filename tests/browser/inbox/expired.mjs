@@ -12,7 +12,7 @@ await scenario(async ({ url, person }) => {
   for (const somebody of [bob, carol]) await waiting(somebody, 1);
   await freeze(carol);
   await waiting(bob, 0);
-  await decided(bob, "expired", "nobody decided until");
+  await decided(bob, "expired", "expired without a decision");
   await eventually("the page counts down by itself", async () => {
     assert.match(await card(carol, "restart_server").innerText(), /time is over/);
   });

@@ -89,7 +89,7 @@ async fn an_approval_that_comes_too_late_runs_nothing() {
     ann.answer(true).await;
     assert_eq!(
         (world.told(), world.ran()),
-        (vec!["denied: Nobody decided in time.".to_owned()], vec![])
+        (vec!["denied: No decision was made in time.".to_owned()], vec![])
     );
     assert_eq!(ann.states(), ["output-error"]);
     ann.say("delete b.txt").await;

@@ -93,7 +93,7 @@ async fn a_stream_that_breaks_or_just_stops_is_no_answer() {
             assert!(temporary);
         }
         let (told, _) = survives(wire, true, Reply::GivesUp(said(), events - 2)).await;
-        assert!(told.contains("it failed in the middle of its answer"), "{told}");
+        assert!(told.contains("it failed in the middle of its response"), "{told}");
     }
 }
 
@@ -121,7 +121,7 @@ async fn an_answer_at_the_limit_of_tokens_is_not_whole() {
         for streaming in [true, false] {
             let (told, temporary) =
                 survives(wire, streaming, Reply::Stops(vec![says("The short")], reason)).await;
-            assert!(told.contains(&format!("cut off at the limit of tokens ({reason})")), "{told}");
+            assert!(told.contains(&format!("cut off at the token limit ({reason})")), "{told}");
             assert!(!temporary);
         }
         // The arguments of the last call were never begun, or never ended: it is not a call without arguments.
@@ -142,7 +142,7 @@ async fn a_withheld_answer_is_none() {
     for (wire, reason) in [(Wire::OpenAi, "content_filter"), (Wire::Anthropic, "refusal")] {
         let parts = vec![says("I"), calls("c9", "read", json!({}))];
         let (told, temporary) = survives(wire, true, Reply::Stops(parts, reason)).await;
-        assert!(told.ends_with(&format!("the answer was withheld ({reason})")), "{told}");
+        assert!(told.ends_with(&format!("the response was withheld ({reason})")), "{told}");
         assert!(!temporary);
     }
 }
@@ -153,7 +153,7 @@ async fn without_streaming_unreadable_arguments_fail_the_response() {
     let (told, temporary) = survives(Wire::OpenAi, false, Reply::Says(bad)).await;
     assert_eq!(
         (told.as_str(), temporary),
-        ("openai (gpt-4o-mini): the answer cannot be read", true)
+        ("openai (gpt-4o-mini): the response cannot be read", true)
     );
 }
 

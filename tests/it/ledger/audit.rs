@@ -77,23 +77,23 @@ async fn what_was_changed_shows() {
         ("DELETE FROM countersign_rows WHERE run = 'r2'", "is gone"),
         (
             "UPDATE countersign_rows SET doc = replace(doc, 'MARKER', 'other') WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET doc = replace(doc, '\"ann\"', '\"bob\"') WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET doc = 'junk' WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET state = 'pending' WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET due_at = 1 WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         ("UPDATE countersign_rows SET run = 'r1' WHERE run = 'r2'", "is not in the log"),
         (

@@ -125,7 +125,7 @@ async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_no
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute("ATTACH ?1 AS other", [other.to_str().unwrap()]).unwrap();
     file.execute_batch(WRITTEN_ANEW).unwrap();
-    let says = "the log of run `r2` is broken at entry 3: the removed log before it ended elsewhere than was noted earlier";
+    let says = "the log of run `r2` is broken at entry 3: the removed part of the log ended with another entry than was noted earlier";
     assert_eq!(verify(&ledger, None).await, says);
 }
 

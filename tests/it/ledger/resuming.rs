@@ -64,7 +64,7 @@ async fn a_run_that_has_gone_on_is_not_gone_on_with_from_where_it_stood() {
     let first = agent.run("go").await.unwrap().into_suspended().unwrap();
     let again = agent.resume(first.clone(), yes(&first)).await.unwrap().into_suspended().unwrap();
     let error = agent.resume(stored(&first), yes(&first)).await.unwrap_err();
-    assert!(told(&error).contains("take it up by its id"), "{}", told(&error));
+    assert!(told(&error).contains("resume it by its id"), "{}", told(&error));
     // Whoever was refused holds nothing: the run goes on from where it stands.
     let ended = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(ended.text(), Some("done"));

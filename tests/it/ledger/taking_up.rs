@@ -74,7 +74,7 @@ async fn time_that_is_over_is_a_denial_also_where_nobody_looks_after_the_ledger(
     assert_eq!(world.asks().await[0].state, AskState::Pending, "nobody has called `expire`");
     let agent = world.agent(world.ledger(), Scripted::default());
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
-    let late = Outcome::denied("Nobody decided in time.");
+    let late = Outcome::denied("No decision was made in time.");
     assert_eq!(ended.turns()[0].calls()[0].outcome(), &late);
     let ask = world.asks().await.remove(0);
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
@@ -203,10 +203,10 @@ async fn no_decision_leaves_a_run_that_cannot_go_on() {
         (true, None, "failed", "withdrawn"),
         (true, answer(json!({"n": 2})), "returned", "2"),
         (true, answer(json!({"kind": "tool-return"})), "failed", "could not be read"),
-        (true, Some(Answer::Approve { args: None }), "failed", "what was asked for is an answer"),
+        (true, Some(Answer::Approve { args: None }), "failed", "needed a result"),
         (false, deny(), "denied", "no"),
         (false, None, "denied", "withdrawn"),
-        (false, answer(json!(42)), "denied", "what was asked for is an approval"),
+        (false, answer(json!(42)), "denied", "needed an approval"),
         (false, approve(json!({"invalid": 1})), "retry", "do not fit"),
         (false, approve(json!({"n": 2})), "returned", "2"),
     ] {
