@@ -405,7 +405,7 @@ async fn a_login_that_believes_everybody_serves_this_machine_only() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let (status, said) = Place::refuses(&["--listen", address]);
         assert_eq!(status, Some(2), "{said}");
-        assert!(said.contains("--danger-anybody-may-log-in"), "{said}");
+        assert!(said.contains("--danger-anyone-may-log-in"), "{said}");
     }
     let place = Place::sqlite().await;
     let server = place.server_at(0, &["--allow-host", "Inbox.Example"]);

@@ -171,7 +171,7 @@ fn what_is_denied_is_not_done() {
 fn without_a_terminal_the_answer_is_no_and_it_says_so() {
     let place = Place::messy();
     let ended = place.tidy(&[]).code(0);
-    ended.shows("no terminal to ask in").shows("nobody is at the terminal");
+    ended.shows("no terminal to ask in").shows("there is no terminal to ask in");
     assert!(place.is_messy());
 }
 
@@ -272,7 +272,7 @@ fn a_run_is_suspended_and_another_process_goes_on() {
     assert!(place.is_messy());
     // The next question is suspended in its turn.
     let ended = place.run(&["--resume", "run", "--approve-all", "--suspend", "next"]).code(0);
-    ended.shows("Going on with the run in run: 3 calls wait.").shows("1 call waits in next");
+    ended.shows("Resuming the run in run: 3 calls wait.").shows("1 call waits in next");
     assert!(place.has("notes/todo.txt") && !place.has("SUMMARY.md"));
     let ended = place.run(&["--resume", "next", "--deny-all"]).code(0);
     // The table knows what the processes before have seen.

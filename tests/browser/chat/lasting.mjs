@@ -30,7 +30,7 @@ export const lasting = {
     const stopped = await chat.answers.innerText();
     await sleep(700);
     assert.equal(await chat.answers.innerText(), stopped);
-    await chat.button('Go on').waitFor();
+    await chat.button('Continue').waitFor();
     await chat.page.reload();
     await chat.sees(SLOW.early);
     await chat.ready();

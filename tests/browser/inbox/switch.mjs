@@ -14,7 +14,7 @@ await scenario(async ({ url, person }) => {
   await tab.goto(url);
   await tab.getByRole("link", { name: "Log out" }).click();
   await tab.getByLabel("Your name").fill("bob");
-  await tab.getByRole("button", { name: "Go on" }).click();
+  await tab.getByRole("button", { name: "Continue" }).click();
   await tab.getByText("Deciding as bob").waitFor();
   await tab.close();
 

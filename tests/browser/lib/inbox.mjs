@@ -9,7 +9,7 @@ export async function comeIn(person) {
   const { page, name, url } = person;
   await page.goto(url);
   await page.getByLabel("Your name").fill(name);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText("Deciding as").waitFor();
   return person;
 }
