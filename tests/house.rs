@@ -131,7 +131,7 @@ fn architecture_names_every_module_on_its_floor() {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are() {
+fn files_are_short_and_have_a_description() {
     for path in files("src", &[".rs"]).into_iter().chain(files("examples", &[".rs"])) {
         let text = read(&path);
         let code = without_tests(&text).lines().map(str::trim);
@@ -329,7 +329,7 @@ fn texts() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn nothing_is_left_undone_or_switched_off() {
+fn no_work_is_left_undone_or_switched_off() {
     for (path, text) in texts() {
         for word in [
             "todo!(",
@@ -353,7 +353,7 @@ fn nothing_is_left_undone_or_switched_off() {
 }
 
 #[test]
-fn the_project_speaks_of_itself_alone() {
+fn the_project_names_no_machine_or_registry() {
     let registry = ["index.", "crates", ".io-"].concat();
     for (path, text) in texts() {
         for word in ["/work/", "/root/", "/home/", "../shared", registry.as_str()] {

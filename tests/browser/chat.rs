@@ -20,15 +20,14 @@ const CONTRACT: [(&str, &str); 10] = [
     ("elision", CAREFUL),
     ("edits", CAREFUL),
     ("drafts", CAREFUL),
-    ("floods", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
-    ("bulk", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("floods", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
+    ("bulk", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
     ("stop", "pages_are_reloaded_and_opened_twice_and_the_server_is_killed"),
-    ("hostile text", "hostile_text_stays_text_and_everything_works_from_the_keyboard"),
-    ("previews", "a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself"),
+    ("hostile text", "hostile_text_stays_text_and_the_keyboard_reaches_every_control"),
+    ("previews", "a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone"),
 ];
 
-const CAREFUL: &str =
-    "nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost";
+const CAREFUL: &str = "nothing_moves_nothing_is_approved_unseen_and_drafts_survive";
 
 #[test]
 fn the_chat_passes_the_scenarios_of_every_surface() {
@@ -119,20 +118,20 @@ async fn pages_are_reloaded_and_opened_twice_and_the_server_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost() {
+async fn nothing_moves_nothing_is_approved_unseen_and_drafts_survive() {
     // S3, S4, S5; "a lost server is shown".
     people("careful").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself() {
+async fn a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone() {
     // S7: "every surface shows it"; "a preview that was cut says how much is missing, and its call is approved only by
     // itself".
     people("previews").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_calls_are_denied_at_once_and_those_that_ran_are_one_row() {
+async fn many_calls_are_denied_at_once_and_executed_calls_share_a_row() {
     // S8: "denying everything is a key of its own, with a confirmation above 10 calls".
     people("many").await;
 }
@@ -148,6 +147,6 @@ async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_text_stays_text_and_everything_works_from_the_keyboard() {
+async fn hostile_text_stays_text_and_the_keyboard_reaches_every_control() {
     people("showing").await;
 }

@@ -65,6 +65,6 @@ fn the_last_client_of_7_that_refuses_unknown_fields() {
 }
 
 #[test]
-fn the_newest_client_of_7_with_all_that_it_takes() {
+fn the_newest_client_of_7_with_every_chunk() {
     converse("7.0.173", "7.0.173");
 }

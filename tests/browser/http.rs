@@ -145,7 +145,7 @@ async fn other_sites_cannot_decide() {
 }
 
 #[tokio::test]
-async fn nothing_is_changed_without_a_post_or_a_name() {
+async fn changes_need_a_post_and_a_name() {
     let place = Place::sqlite().await;
     let (server, ann, ask) = one_ask(&place).await;
     for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
@@ -193,7 +193,7 @@ async fn nothing_is_changed_without_a_post_or_a_name() {
 }
 
 #[tokio::test]
-async fn every_refusal_has_its_status_and_its_word() {
+async fn every_refusal_has_a_status_and_a_word() {
     let place = Place::sqlite().await;
     let (_server, ann, ask) = one_ask(&place).await;
     let (at, fingerprint) = (path(&ask), &ask["fingerprint"]);
@@ -263,7 +263,7 @@ async fn every_refusal_has_its_status_and_its_word() {
 }
 
 #[tokio::test]
-async fn whoever_wants_a_transfer_may_not_approve_it() {
+async fn the_requester_of_a_transfer_may_not_approve_it() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     let ann = Client::of(&server.url, "ann").await;
@@ -279,7 +279,7 @@ async fn whoever_wants_a_transfer_may_not_approve_it() {
 }
 
 #[tokio::test]
-async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_not_shown() {
+async fn spellings_of_a_name_are_one_person_and_aged_votes_are_hidden() {
     // L1: "People are compared by a canonical form of their names"; A8: "A vote that is too old does not count".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -307,7 +307,7 @@ async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_
 }
 
 #[tokio::test]
-async fn a_requester_has_one_share_however_the_name_is_written() {
+async fn a_requester_has_one_share_under_every_spelling_of_the_name() {
     // S6: "of each requester ten entries come before any other's eleventh".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -400,7 +400,7 @@ async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
 }
 
 #[tokio::test]
-async fn a_login_that_believes_everybody_serves_this_machine_only() {
+async fn the_demo_login_serves_this_machine_only() {
     // D5: "What weakens a decision is called `danger_…`."
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let (status, said) = Place::refuses(&["--listen", address]);
@@ -466,7 +466,7 @@ async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
 }
 
 #[tokio::test]
-async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters_share_in_front() {
+async fn the_list_is_paged_by_deadline_with_a_share_for_each_requester() {
     // S6: "every ask reachable; oldest or soonest deadline first; equal calls grouped; a per-requester share".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -654,7 +654,7 @@ async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
 
 /// L8: "A row that was changed or removed outside of the ledger is refused", and keeps no other from being decided.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ask_that_was_changed_in_the_store_is_shown_as_one_that_cannot_be_decided() {
+async fn an_ask_that_was_changed_in_the_store_is_shown_as_undecidable() {
     let place = Place::sqlite().await;
     let (_server, ann, ask) = one_ask(&place).await;
     let id = ask["id"].as_str().unwrap();

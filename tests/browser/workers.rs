@@ -34,12 +34,12 @@ async fn waits_for_a_worker(place: Place) {
 }
 
 #[tokio::test]
-async fn a_decision_waits_for_a_worker_and_one_of_several_takes_it_up_over_sqlite() {
+async fn one_of_several_workers_resumes_a_decided_run_over_sqlite() {
     waits_for_a_worker(Place::sqlite().await).await;
 }
 
 #[tokio::test]
-async fn a_decision_waits_for_a_worker_and_one_of_several_takes_it_up_over_postgres() {
+async fn one_of_several_workers_resumes_a_decided_run_over_postgres() {
     waits_for_a_worker(Place::postgres().await).await;
 }
 
@@ -71,17 +71,17 @@ async fn dies(place: Place) {
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_had_begun_is_taken_up_after_its_lease_over_sqlite() {
+async fn the_run_of_a_dead_worker_is_resumed_after_its_lease_over_sqlite() {
     dies(Place::sqlite().await).await;
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_had_begun_is_taken_up_after_its_lease_over_postgres() {
+async fn the_run_of_a_dead_worker_is_resumed_after_its_lease_over_postgres() {
     dies(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn what_is_asked_later_in_a_run_is_still_for_whoever_started_it() {
+async fn later_asks_of_a_run_keep_its_requester() {
     // L1: "the requester may be refused", also where it is a worker's process that asks, for a sub-agent.
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);

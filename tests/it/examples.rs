@@ -46,7 +46,7 @@ fn hello_runs_nothing_where_no_person_can_answer() {
 }
 
 #[test]
-fn capabilities_last_as_long_and_reach_as_far_as_they_were_granted() {
+fn capabilities_have_the_duration_and_reach_of_their_grant() {
     // Seed 000: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
     let out = printed("capabilities");
     assert_eq!(
@@ -131,7 +131,7 @@ fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
 }
 
 #[test]
-fn fail_closed_runs_nothing_that_nobody_approved_and_goes_on() {
+fn fail_closed_runs_only_approved_calls_and_continues() {
     // Seed 000: "deny anything not explicitly approved".
     let out = printed("fail_closed");
     let scenes: Vec<&str> = out.split("== ").skip(1).collect();
@@ -201,7 +201,7 @@ fn a_custom_layer_loses_no_question_and_runs_no_tool_twice() {
 }
 
 #[test]
-fn an_own_loop_stores_what_waits_and_answers_every_call() {
+fn own_loop_stores_pending_calls_and_answers_every_call() {
     // Seed 001: "What does an apple cost? Also buy me one."
     let out = printed("own_loop");
     assert_eq!(ran(&out), ["looked up apple", "bought: apple", "looked up pear"]);

@@ -49,7 +49,7 @@ fn cli_handler(
 }
 
 #[tokio::test]
-async fn seed_000_a_denied_call_is_told_to_the_model_and_the_loop_continues() {
+async fn seed_000_a_denial_reaches_the_model_and_the_loop_continues() {
     // "The tool function is **never called**", "A synthetic tool result is returned to the LLM containing the denial
     // message", "The agent loop continues".
     for (yes, told, ran) in [(true, "Deleted a.log", 1), (false, "User denied", 0)] {
@@ -121,7 +121,7 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
 }
 
 #[tokio::test]
-async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_wait() {
+async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_are_pending() {
     // "`get_price('apple')` executes immediately"; "`buy('apple')` raises `ApprovalRequired`, gets deferred".
     let recorder = Recorder::new(["get_price", "buy"]).body(|cx, call| {
         match (call.name(), cx.tool_call_approved()) {

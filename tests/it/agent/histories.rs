@@ -114,7 +114,7 @@ async fn a_bare_history_is_continued_with_bare_booleans() {
 }
 
 #[tokio::test]
-async fn results_that_are_there_already_are_kept_and_their_calls_do_not_run_again() {
+async fn calls_with_results_in_a_history_do_not_run_again() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let results_so_far = told([result("plain.1", "success"), result("retried.1", "retried")]);
@@ -319,7 +319,7 @@ async fn b21_histories_that_no_provider_takes_are_refused_with_the_ids() {
 
 // B20: "new prompt with unprocessed calls". The results that are there are not lost with the error.
 #[tokio::test]
-async fn a_new_prompt_on_open_calls_is_refused_and_loses_nothing() {
+async fn a_new_prompt_beside_open_calls_is_refused_and_loses_nothing() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let history = json!([
@@ -342,7 +342,7 @@ async fn a_new_prompt_on_open_calls_is_refused_and_loses_nothing() {
 
 // T3: "or a new user message (which closes what waits as superseded)"; B33.
 #[tokio::test]
-async fn open_calls_of_any_history_can_be_closed_to_go_on() {
+async fn open_calls_of_any_history_can_be_closed_to_continue() {
     let partly = told([result("plain.1", "success")]);
     let calls = called(["plain.1", "declared.1"]);
     for history in [
@@ -373,7 +373,7 @@ async fn open_calls_of_any_history_can_be_closed_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_can_be_closed_and_goes_on_with_a_prompt() {
+async fn a_suspended_run_can_be_closed_and_continues_with_a_prompt() {
     let model = Script::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -387,7 +387,7 @@ async fn a_run_that_waits_can_be_closed_and_goes_on_with_a_prompt() {
 
 // pydantic.md §3.3: "Results land in emission order in a **new** ModelRequest": their histories have several in a row.
 #[tokio::test]
-async fn a_history_whose_results_stand_in_several_requests_is_continued() {
+async fn a_history_with_results_in_several_requests_is_continued() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let history = json!([
@@ -417,7 +417,7 @@ async fn a_history_whose_results_stand_in_several_requests_is_continued() {
 }
 
 #[tokio::test]
-async fn there_must_be_something_to_answer_to() {
+async fn a_history_that_ends_with_an_answer_needs_a_prompt() {
     let (_, agent) = agent(&done());
     let nothing = agent.ask(bare(json!([]))).await.unwrap_err();
     assert!(history_error(&nothing).0.contains("empty"), "{nothing}");
@@ -429,7 +429,7 @@ async fn there_must_be_something_to_answer_to() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_does_not_take_another_history() {
+async fn a_suspended_run_takes_no_other_history() {
     let model = Script::calls([call("c1", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -443,7 +443,7 @@ async fn a_run_that_waits_does_not_take_another_history() {
 
 // The order of T1 holds for a bare history too: ordinary calls run before anybody is asked.
 #[tokio::test]
-async fn a_handler_answers_for_a_bare_history_once_the_ordinary_calls_have_run() {
+async fn a_handler_answers_for_a_bare_history_after_the_ordinary_calls_have_run() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let seen = recorder.clone();
@@ -465,7 +465,7 @@ async fn a_handler_answers_for_a_bare_history_once_the_ordinary_calls_have_run()
 }
 
 #[test]
-fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
+fn a_history_of_pydantic_ai_is_read_with_its_additional_fields() {
     let fields = json!([
         said("go"),
         called(["plain.1", "declared.1"]),
@@ -502,7 +502,7 @@ fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
 
 // L7, with results in front of the answers: what a bare history became is stored like any other run.
 #[tokio::test]
-async fn a_bare_history_that_waits_is_stored_and_goes_on_elsewhere() {
+async fn a_suspended_bare_history_is_stored_and_resumed_in_another_process() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let agent = agent.output(text().or_deferred());
@@ -543,7 +543,7 @@ fn told_ids(history: &[Message]) -> Vec<String> {
 // Seed 001: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
 // is settled runs again.
 #[tokio::test]
-async fn the_history_of_a_run_that_waits_has_the_results_of_its_settled_calls() {
+async fn the_history_of_a_suspended_run_has_the_results_of_its_settled_calls() {
     let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
     let history = suspended.history().to_vec();
     assert_eq!((history.len(), told_ids(&history)), (3, vec!["plain.1".into(), "denied.1".into()]));
@@ -594,7 +594,7 @@ async fn the_history_grows_with_every_answer() {
 
 // T9: "Every error after something ran carries the state to resume from": also in its history.
 #[tokio::test]
-async fn the_history_of_a_run_that_an_error_has_stopped_has_what_ran() {
+async fn the_history_of_a_failed_run_has_the_results_of_executed_calls() {
     let calls =
         ["plain.1", "broken.1"].map(|id| call(id, id.split_once('.').unwrap().0, json!({})));
     let (recorder, agent) = agent(&Script::calls(calls));
@@ -610,7 +610,7 @@ async fn the_history_of_a_run_that_an_error_has_stopped_has_what_ran() {
 
 // What tools add for the model to read stands behind the results, also in the history of a run that waits, and is not lost.
 #[tokio::test]
-async fn what_stands_beside_results_is_kept_when_a_bare_history_is_resumed() {
+async fn additional_content_beside_results_is_kept_when_a_bare_history_is_resumed() {
     let beside = |text: &str| {
         json!({"kind": "request", "parts": [
             result("plain.1", "success"), result("denied.1", "denied"), result("plain.2", "success"),

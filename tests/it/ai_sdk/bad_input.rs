@@ -106,7 +106,7 @@ fn bodies(body: &Value) -> Vec<(u16, String)> {
 }
 
 #[tokio::test]
-async fn what_no_client_sends_is_refused_and_changes_nothing() {
+async fn malformed_requests_are_refused_and_change_nothing() {
     // A4: "a non-boolean approval … is a `UserError`"; S2: "argument values only when asked for".
     let world = World::new();
     let (mut ann, body) = waiting(&world).await;
@@ -158,7 +158,7 @@ fn request(method: Method, path: &str, user: &str, body: impl Into<Body>) -> Req
 }
 
 #[tokio::test]
-async fn the_routes_answer_with_the_status_of_what_is_wrong() {
+async fn the_routes_respond_with_the_status_of_the_rejection() {
     let world = World::new();
     let (_, body) = waiting(&world).await;
     let body = body.to_string();

@@ -92,7 +92,7 @@ async fn goes_on(world: &World, mut ann: Client, scene: Scene, what: &str) {
 }
 
 #[test]
-fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_goes_on() {
+fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_continues() {
     for (on, how) in ALL.into_iter().flat_map(|on| How::ALL.map(|how| (on, how))) {
         for at in 0.. {
             let world = World::new();

@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn neither_does_it_over_sqlite(acts in prop::collection::vec(act(), 1..16)) {
+    fn nothing_runs_without_an_approval_of_its_own_over_sqlite(acts in prop::collection::vec(act(), 1..16)) {
         let place = tempfile::tempdir().unwrap();
         run(async {
             let store = SqliteStore::open(place.path().join("asks.db")).await.unwrap();

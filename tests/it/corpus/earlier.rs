@@ -23,7 +23,7 @@ const WRITES: [(&str, &str); 2] = [
 ];
 
 #[tokio::test]
-async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
+async fn an_earlier_build_that_keeps_writing_to_a_file_gets_an_error() {
     for version in versions() {
         let place = TempDir::new().unwrap();
         let path = place.path().join("ledger.db");
@@ -42,7 +42,7 @@ async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_earlier_build_that_goes_on_writing_to_postgresql_gets_an_error() {
+async fn an_earlier_build_that_keeps_writing_to_postgresql_gets_an_error() {
     use countersign::postgres::PostgresStore;
 
     for version in versions() {

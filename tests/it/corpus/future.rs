@@ -113,7 +113,7 @@ async fn rows(store: impl Store + Clone) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_a_later_version_are_refused_by_its_number_and_left_as_they_are() {
+async fn rows_of_a_later_version_are_refused_by_its_number_and_unchanged() {
     let version = versions().pop().unwrap();
     let memory = MemoryStore::new();
     load(&memory, &version).await;
@@ -123,7 +123,7 @@ async fn rows_of_a_later_version_are_refused_by_its_number_and_left_as_they_are(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_a_later_version_is_refused_by_its_number_and_left_as_it_is() {
+async fn a_file_of_a_later_version_is_refused_by_its_number_and_unchanged() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("ledger.db");
     drop(SqliteStore::open(&path).await.unwrap());

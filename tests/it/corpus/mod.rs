@@ -110,21 +110,21 @@ fn forms(version: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_any_version_stored_are_resumed_to_their_end() {
+async fn runs_of_every_version_are_resumed_to_their_end() {
     for version in versions() {
         runs::check(&version).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_and_logs_that_any_version_wrote_stand_and_go_on() {
+async fn rows_and_logs_of_every_version_load_and_continue() {
     for version in versions() {
         stores::check_memory(&version).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_files_that_any_version_wrote_stand_and_go_on() {
+async fn sqlite_files_of_every_version_load_and_continue() {
     for version in versions() {
         stores::check_sqlite(&version).await;
     }
@@ -132,7 +132,7 @@ async fn sqlite_files_that_any_version_wrote_stand_and_go_on() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_any_version_made_in_postgresql_stand_and_go_on() {
+async fn postgresql_tables_of_every_version_load_and_continue() {
     for version in versions() {
         dump::check_postgres(&version).await;
     }
@@ -140,7 +140,7 @@ async fn tables_that_any_version_made_in_postgresql_stand_and_go_on() {
 
 /// What is stored today has the form of the newest version, and that is what the others of these tests read.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_version_is_what_is_written_today() {
+async fn the_newest_version_of_the_corpus_is_the_present_form() {
     let place = TempDir::new().unwrap();
     let (mut to, mut wanted) = (place.path().to_owned(), false);
     if let Ok(version) = std::env::var(WRITE) {

@@ -193,7 +193,7 @@ fn rich() -> DeferredToolResults {
 }
 
 #[test]
-fn b28_answers_are_read_as_they_were_written() {
+fn b28_answers_survive_a_round_trip() {
     let written = serde_json::to_string(&rich()).unwrap();
     assert_eq!(serde_json::from_str::<DeferredToolResults>(&written).unwrap(), rich());
 }
@@ -316,7 +316,7 @@ fn answers_of_two_people_join_and_never_overturn_each_other() {
 }
 
 #[test]
-fn what_is_said_beside_an_answer_comes_from_whoever_gave_it() {
+fn metadata_and_name_beside_an_answer_come_from_its_author() {
     let said = |key: &str| json!({ key: true }).as_object().unwrap().clone();
     let requests = requests();
     let ann = requests
@@ -368,7 +368,7 @@ async fn answers_to_different_batches_are_not_joined() {
 
 // A6: what a handler answers without fingerprints does not get them from the one before it.
 #[tokio::test]
-async fn bare_answers_stay_bare_behind_bound_ones() {
+async fn bare_answers_stay_bare_after_bound_ones() {
     use countersign::handler::{HandlerChain, handler_fn_sync};
 
     let recorder = Recorder::new(["rm"]);

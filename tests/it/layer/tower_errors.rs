@@ -35,7 +35,7 @@ fn text(report: &TurnReport, at: usize) -> String {
 // --- which of the three it was
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_times_out_before_its_body_is_told_to_not_have_run() {
+async fn a_call_that_times_out_before_its_body_did_not_run() {
     let recorder = Recorder::new(["a"]);
     let slots = Arc::new(Semaphore::new(0));
     // Waits for its slot inside the timeout, as our async layer is always ready.
@@ -79,7 +79,7 @@ async fn an_error_after_the_body_has_ended_gives_the_recorded_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_shed_is_told_to_not_have_run() {
+async fn a_call_that_is_shed_did_not_run() {
     let recorder = Recorder::new(["a"]).taking(SECOND);
     let stack =
         ServiceBuilder::new().layer(LoadShedLayer::new()).layer(ConcurrencyLimitLayer::new(1));
@@ -283,7 +283,7 @@ async fn another_error_ends_the_response_after_its_siblings_have_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_hosts_own_mapping_is_given_the_error_and_the_gates_record() {
+async fn a_custom_mapping_gets_the_error_and_the_record_of_the_gate() {
     let recorder = Recorder::new(["a", "b", "c"]).taking(SECOND);
     let seen: Arc<Mutex<Vec<Execution>>> = Arc::default();
     let record = Arc::clone(&seen);

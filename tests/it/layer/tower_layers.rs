@@ -181,7 +181,7 @@ async fn one_builder_takes_towers_layers_between_ours() {
 
 // D3: foreign layers count: what decided outside decides again on what `map_request` made.
 #[tokio::test]
-async fn a_layer_outside_map_request_decides_on_the_args_that_run() {
+async fn a_layer_outside_of_map_request_decides_on_the_arguments_that_run() {
     let recorder = Recorder::new(["read"]);
     let etc = |call: ToolCall| {
         let args = call.args().clone().with("path", "/etc/passwd");

@@ -84,7 +84,7 @@ async fn after(sql: &str, key: Option<&[u8]>) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
+async fn a_checkpoint_reveals_a_cut_removed_or_rewritten_log() {
     for (sql, says) in [
         ("", "whole"),
         (CUT, "the log of run `r2` is broken at entry 2: the end of the log is gone"),
@@ -112,7 +112,7 @@ async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_noted() {
+async fn a_forged_drop_before_a_noted_end_is_found() {
     // L1: what something without the key can write. The run of another file was dropped there.
     let place = TempDir::new().unwrap();
     let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
@@ -130,7 +130,7 @@ async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_no
 }
 
 #[tokio::test]
-async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
+async fn only_the_holder_of_the_key_writes_logs_and_checkpoints() {
     let key = Some(&b"a key"[..]);
     let [without, with, _] = after(WRITTEN_ANEW, key).await;
     assert_eq!(without, with, "with a key the log itself shows it");
@@ -157,7 +157,7 @@ async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
 }
 
 #[tokio::test]
-async fn only_what_has_gone_on_is_noted_page_by_page() {
+async fn checkpoints_note_only_grown_logs_in_pages() {
     const RUNS: usize = 1_300;
     let ledger = Ledger::new(MemoryStore::new());
     let mut asks = Vec::new();
@@ -220,7 +220,7 @@ async fn checkpoints_are_made_while_others_decide() {
 }
 
 #[tokio::test]
-async fn no_run_has_the_name_of_the_checkpoints_or_none() {
+async fn reserved_and_empty_run_ids_are_refused() {
     let ledger = Ledger::new(MemoryStore::new());
     for name in ["countersign/checkpoints", ""] {
         let parked = ledger.park(Ask::new(name, "c", "rm")).await;
@@ -234,7 +234,7 @@ async fn no_run_has_the_name_of_the_checkpoints_or_none() {
 }
 
 #[test]
-fn from_the_shell() {
+fn checkpoints_are_made_and_verified_from_the_shell() {
     let shell = Shell::sqlite();
     let ask = shell.ask();
     let first = shell.run(&["checkpoint"]);

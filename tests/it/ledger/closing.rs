@@ -231,7 +231,7 @@ async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool 
 }
 
 #[tokio::test]
-async fn whatever_transaction_goes_wrong_a_call_has_its_result_and_a_closed_ask_or_neither() {
+async fn after_any_failed_transaction_a_call_has_result_and_closed_ask_or_neither() {
     // L5: "Giving a call its one result closes its ask in the same transaction."
     for give_up in [false, true] {
         for n in (0..FATES.len()).step_by(2) {
@@ -295,7 +295,7 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
 }
 
 #[tokio::test]
-async fn a_run_that_is_given_up_is_over_and_its_history_is_whole() {
+async fn a_run_that_is_given_up_is_over_and_its_history_is_complete() {
     // T3: "a new user message (which closes what waits as superseded)".
     let world = World::new();
     let run = world.parked(&[Fate::Waits, Fate::Denied]).await;

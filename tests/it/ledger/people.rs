@@ -32,7 +32,7 @@ fn voted(again: bool) -> Decided {
 }
 
 #[tokio::test]
-async fn one_person_is_one_person_however_the_name_is_written() {
+async fn all_spellings_of_a_name_are_one_person() {
     // L1: "`ann`, `Ann` and `ANN` are one person for quorum and for "not the requester"".
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a transfer").await;
@@ -52,7 +52,7 @@ async fn one_person_is_one_person_however_the_name_is_written() {
 }
 
 #[tokio::test]
-async fn names_that_nobody_knows_keep_people_from_deciding_and_not_the_stack() {
+async fn unknown_names_cannot_decide_and_do_not_affect_the_stack() {
     // L1: `canonical_names` is about people. A stack that allows a call, and a rule that denies one, are none.
     let known = |name: &str| if name == "ann" { "ann".to_owned() } else { String::new() };
     let ledger = Ledger::new(MemoryStore::new()).canonical_names(known);

@@ -26,7 +26,7 @@ fn seconds(count: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_clock_that_steps_back_brings_nothing_back() {
+async fn a_clock_that_steps_back_revives_nothing() {
     let (ledger, clock) = ledger();
     let ask = ledger.park(Ask::new("r", "c", "rm").with_expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());

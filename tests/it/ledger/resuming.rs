@@ -33,7 +33,7 @@ fn told(error: &RunError) -> String {
 }
 
 #[tokio::test]
-async fn nobody_takes_up_a_run_that_somebody_resumes() {
+async fn a_run_in_progress_cannot_be_resumed_by_another_worker() {
     let ledger = Ledger::new(MemoryStore::new());
     let tools = Recorder::new(["pay"]).taking(Duration::from_millis(400));
     let front = agent(&ledger, &tools, vec![pays("c1")], "front");
@@ -57,7 +57,7 @@ async fn nobody_takes_up_a_run_that_somebody_resumes() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_gone_on_is_not_gone_on_with_from_where_it_stood() {
+async fn an_outdated_snapshot_of_a_run_is_refused() {
     let ledger = Ledger::new(MemoryStore::new());
     let tools = Recorder::new(["pay"]);
     let agent = agent(&ledger, &tools, vec![pays("c1"), pays("c2")], "front");
@@ -77,7 +77,7 @@ async fn a_run_that_has_gone_on_is_not_gone_on_with_from_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_run_whose_resuming_died_is_taken_up_after_its_lease() {
+async fn a_run_of_a_dead_worker_is_resumed_after_its_lease() {
     let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_millis(60));
     let never = Recorder::new(["pay"]).taking(Duration::from_secs(3_600));
     let front = agent(&ledger, &never, vec![pays("c1")], "front");

@@ -100,7 +100,7 @@ async fn in_postgresql() {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_gives_back_what_is_over() {
+async fn a_store_in_memory_frees_dropped_runs() {
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::Relaxed));

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use super::{Shell, said};
 
 over_each_store!(
-    an_ask_goes_from_its_park_to_its_outcome,
+    an_ask_is_parked_decided_claimed_and_settled,
     each_result_has_its_exit_status,
-    several_may_have_to_agree,
+    a_quorum_of_several_people_decides,
     the_same_key_is_the_same_ask,
-    bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing,
+    bad_usage_and_bad_values_are_one_line_errors_and_change_nothing,
     sql_in_every_field_is_text,
-    values_as_deep_as_json_is_read_are_kept,
+    values_up_to_the_nesting_limit_are_stored,
 );
 
-fn an_ask_goes_from_its_park_to_its_outcome(shell: &Shell) {
+fn an_ask_is_parked_decided_claimed_and_settled(shell: &Shell) {
     let init = shell.run(&["init"]);
     assert_eq!((init.status, init.line()), (0, &json!({"ok": true})));
     let ask = shell.ask();
@@ -120,7 +120,7 @@ fn each_result_has_its_exit_status(shell: &Shell) {
     shell.verify();
 }
 
-fn several_may_have_to_agree(shell: &Shell) {
+fn a_quorum_of_several_people_decides(shell: &Shell) {
     let quorum = json!({"approvals": 2, "not_the_requester": true});
     let ask =
         json!({"tool": "rm", "args": {}, "questions": [], "principal": "eve", "quorum": quorum});
@@ -143,7 +143,7 @@ fn the_same_key_is_the_same_ask(shell: &Shell) {
     assert_ne!(shell.ask().id, shell.ask().id, "without a key each ask is a new one");
 }
 
-fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing(shell: &Shell) {
+fn bad_usage_and_bad_values_are_one_line_errors_and_change_nothing(shell: &Shell) {
     let ask = shell.ask();
     let before = shell.show(&ask);
     let (id, f) = (ask.id.as_str(), ask.fingerprint.as_str());
@@ -236,7 +236,7 @@ fn sql_in_every_field_is_text(shell: &Shell) {
     assert_eq!(shell.verify(), 4);
 }
 
-fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
+fn values_up_to_the_nesting_limit_are_stored(shell: &Shell) {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let park = |levels| {
         let ask = format!(r#"{{"tool":"t","args":{{"a":{}}}}}"#, nested(levels));
@@ -260,7 +260,7 @@ fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_told_on_one_line() {
+fn a_store_that_cannot_be_used_is_a_one_line_error() {
     let shell = Shell::sqlite();
     let path = |name: &str| shell.place.path().join(name);
     std::fs::write(

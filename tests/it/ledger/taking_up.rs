@@ -22,7 +22,7 @@ use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
 #[tokio::test]
-async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
+async fn a_decision_at_any_moment_of_a_resume_is_not_missed() {
     // Whoever decides tries to take the run up, is told that it is held, and does not come back.
     let mut at = 0;
     loop {
@@ -67,7 +67,7 @@ async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
 }
 
 #[tokio::test]
-async fn time_that_is_over_is_a_denial_also_where_nobody_looks_after_the_ledger() {
+async fn an_expired_ask_is_a_denial_without_a_call_of_expire() {
     // L4: "Deadlines are compared with the store's clock … Expiry is a denial recorded as expiry".
     let world = World::new();
     let run = world.parked(&[Fate::Late]).await;
@@ -81,7 +81,7 @@ async fn time_that_is_over_is_a_denial_also_where_nobody_looks_after_the_ledger(
 }
 
 #[tokio::test]
-async fn what_another_worker_executes_right_now_is_left_to_it() {
+async fn a_call_that_another_worker_executes_stays_pending() {
     // L2: "Leases renew." Nobody says "it may have run" of a call whose worker is alive.
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
@@ -111,7 +111,7 @@ impl Model for Waiting {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_run() {
+async fn a_worker_that_lost_its_lease_learns_that_another_has_the_run() {
     // L5: "saves it only while it is still the latest to have taken it; the others are told".
     let world = World::new();
     let run = world.parked(&[Fate::Denied]).await;
@@ -140,7 +140,7 @@ async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_
 }
 
 #[tokio::test]
-async fn what_could_not_be_kept_comes_back_with_the_reason() {
+async fn a_result_that_could_not_be_saved_is_returned_with_the_reason() {
     // T9: "Every error after something ran carries the state to resume from".
     let world = World::new();
     let run = world.parked(&[Fate::Denied, Fate::Waits]).await;
@@ -191,7 +191,7 @@ async fn decided(external: bool, answer: Option<Answer>) -> (Outcome, usize) {
 }
 
 #[tokio::test]
-async fn no_decision_leaves_a_run_that_cannot_go_on() {
+async fn no_decision_leaves_a_run_that_cannot_continue() {
     // D4: "an answer of the wrong type: the call is denied". A decision is final, so that an error would be, too.
     let deny = || Some(Answer::Deny { message: "no".into() });
     let approve = |args: serde_json::Value| {
@@ -230,7 +230,7 @@ impl Model for Calling {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
+async fn a_worker_that_lost_its_lease_starts_nothing_more() {
     // L5: "One worker at a time takes it up, keeps it while it goes on".
     let world = World::new();
     let run = world.parked(&[Fate::Denied]).await;
@@ -288,7 +288,7 @@ impl ToolMiddleware for AsksAnew {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
+async fn the_ask_of_a_dead_worker_is_not_the_pending_one() {
     // A1: "changed args or a new question defers again". An approval of the one is none of the other.
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
@@ -319,7 +319,7 @@ async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
 }
 
 #[tokio::test]
-async fn what_was_written_down_with_other_arguments_does_not_run_with_these() {
+async fn a_call_recorded_with_other_arguments_does_not_run() {
     let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
     for (idempotent, lost, words) in
         [(false, false, ["failed", "returned"]), (true, true, ["unknown", "returned"])]

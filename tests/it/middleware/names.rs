@@ -61,7 +61,7 @@ async fn a_layer_for_a_tool_that_does_not_exist_is_an_error_when_the_tools_are_l
 }
 
 #[tokio::test]
-async fn names_are_those_where_the_layer_stands() {
+async fn names_are_those_at_the_level_of_the_layer() {
     let tools = || Recorder::new(["refund", "list"]);
     let renamed = tools().renamed([("reimburse", "refund")]);
     let error = run(renamed.clone().layered(deny().for_tools(["refund"]))).await.unwrap_err();
@@ -170,7 +170,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Listing<M> {
 }
 
 #[tokio::test]
-async fn a_composite_of_ones_own_asks_for_members_that_it_lists() {
+async fn a_custom_composite_asks_for_the_members_that_it_lists() {
     // D10: an answer covers a question only of the layer that asked it, also where composites hide the layers.
     let recorder = Recorder::new(["refund"]);
     let members = |on| Chain::new().with(Asks::new(on));
@@ -197,7 +197,7 @@ async fn a_composite_of_ones_own_asks_for_members_that_it_lists() {
 }
 
 #[tokio::test]
-async fn layers_with_names_of_their_own_ask_for_themselves() {
+async fn layers_with_distinct_names_ask_separately() {
     // D10: an answer covers a question only of the layer that asked it.
     let (first, second) = (Asks::new(true), Asks::new(false));
     let recorder = Recorder::new(["refund"]);
@@ -222,7 +222,7 @@ async fn layers_with_names_of_their_own_ask_for_themselves() {
 }
 
 #[tokio::test]
-async fn equal_names_that_never_ask_or_never_meet_need_nothing() {
+async fn equal_names_that_never_ask_or_never_meet_are_accepted() {
     // D10: names that are unique, and equal names that never ask, need nothing.
     let allows = || decide_fn(|_| Decision::allow()).named("policy");
     let denies = || decide_fn(|_| Decision::deny("no")).named("policy");

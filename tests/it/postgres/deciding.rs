@@ -26,7 +26,7 @@ async fn ledgers(url: &str, count: usize) -> Vec<Ledger> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_sixteen_who_park_decide_and_claim_at_once_one_wins() {
+async fn one_of_sixteen_concurrent_parks_decisions_and_claims_wins() {
     let ledgers = ledgers(&Server::shared().url().await, 16).await;
     for round in 0..20 {
         // All asks are of one run, so that they share a log.
@@ -80,7 +80,7 @@ fn row(id: &str, by: usize) -> Row {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
+async fn two_concurrent_creations_of_a_row_are_serialized() {
     let url = Server::shared().url().await;
     let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
@@ -187,7 +187,7 @@ async fn counting_with_and_without_a_log_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_on_one_store_each_is_told_its_own() {
+async fn each_concurrent_request_on_one_store_gets_its_own_result() {
     // They go to the server together; asks of the same run and stale clicks are among them.
     let ledger = Ledger::new(Server::shared().store().await);
     let asks = join_all((0..60).map(async |n| {

@@ -22,7 +22,7 @@ fn yes() -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing() {
+async fn a_killed_server_loses_and_duplicates_nothing() {
     const ASKS: usize = 300;
     let server = Arc::new(Server::start());
     let url = server.url().await;
@@ -93,7 +93,7 @@ async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_cut_in_a_commit_is_no_doubt() {
+async fn a_connection_cut_in_a_commit_is_resolved() {
     let server = Server::shared();
     let url = server.url().await;
     let proxy = Proxy::to(server.folder());
@@ -119,7 +119,7 @@ async fn a_line_that_is_cut_in_a_commit_is_no_doubt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
+async fn an_unreachable_server_is_an_error_and_changes_nothing() {
     let server = Server::start();
     let url = server.url().await;
     let builder = PostgresStore::builder(&url).patience(Duration::from_millis(300));
@@ -167,7 +167,7 @@ async fn a_statement_that_takes_too_long_is_an_error_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_finds_no_connection_free_is_told_so() {
+async fn an_exhausted_pool_is_an_error_that_says_so() {
     let url = Server::shared().url().await;
     let builder = PostgresStore::builder(&url).pool_size(1).patience(Duration::from_millis(100));
     let ledger = Ledger::new(builder.connect().await.unwrap());
@@ -188,7 +188,7 @@ async fn whoever_finds_no_connection_free_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_stops_waiting_leaves_nothing_locked() {
+async fn a_dropped_operation_leaves_nothing_locked() {
     let server = Server::shared();
     let url = server.url().await;
     let name = url.rsplit("%3D").next().unwrap();

@@ -23,7 +23,7 @@ const ODD: &[&str] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_text_comes_back_as_it_was() {
+async fn every_text_is_read_back_unchanged() {
     let ledger = Ledger::new(Server::shared().store().await);
     for (n, odd) in ODD.iter().copied().enumerate() {
         let ask = Ask::new(format!("run{odd}"), format!("root/{odd}"), odd)

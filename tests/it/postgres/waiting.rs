@@ -78,13 +78,13 @@ async fn the_first_decision_of_a_process_wakes_too() {
 }
 
 #[tokio::test]
-async fn so_it_is_in_memory() {
+async fn the_store_in_memory_wakes_waiting_tasks() {
     let ledger = Ledger::new(MemoryStore::new());
     wakes(ledger.clone(), ledger).await;
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_told_of_changes_looks() {
+async fn a_store_without_notifications_polls() {
     let memory = MemoryStore::new();
     wakes(Ledger::new(Looking(memory.clone())), Ledger::new(memory)).await;
 }
@@ -111,7 +111,7 @@ async fn a_waiting_run_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_while_nobody_listens_is_not_missed() {
+async fn changes_without_a_listener_are_not_missed() {
     let server = Server::shared();
     let url = server.url().await;
     let schema = url.rsplit("%3D").next().unwrap();

@@ -234,7 +234,7 @@ proptest! {
 
     // "A pass is executed at most once"; D1, D3, A1, A3, T3, T6, T9.
     #[test]
-    fn nothing_runs_that_was_not_allowed_by_all_or_approved_and_nothing_runs_twice(
+    fn only_allowed_or_approved_calls_run_and_none_twice(
         levels in model::levels(),
         calls in model::calls(),
         answers in prop::collection::vec(answer(), 1..5),

@@ -128,7 +128,7 @@ proptest! {
 
     // L7: "What could not be read again … is refused when it is written".
     #[test]
-    fn what_suspends_reads_back(depths in depths()) {
+    fn every_suspended_state_reads_back(depths in depths()) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(check(depths));
     }
 }

@@ -33,8 +33,7 @@ fn outcome(report: &TurnReport) -> &Outcome {
 }
 
 #[tokio::test]
-async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them_when_nobody_else_does()
-{
+async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them() {
     let tools = inner();
     let behind = tools.clone();
     let body = move |cx: RunContext, args: Value| {

@@ -324,7 +324,7 @@ fn arguments_are_edited_and_confirmed() {
 
 /// "the default is No"
 #[test]
-fn enter_alone_means_no() {
+fn an_empty_line_denies() {
     let session = Session::start("");
     session.until(PROMPT, 1).send("\r").asked_behind("3 of 3: delete_file", 1);
     session.send("\r");
@@ -335,7 +335,7 @@ fn enter_alone_means_no() {
 
 /// "input typed before the question does not answer it"; B15: an "approval answered by a leftover keypress".
 #[test]
-fn what_was_typed_before_the_question_does_not_answer_it() {
+fn input_typed_before_the_question_does_not_answer_it() {
     let session = Session::start("late");
     session.send("a\ry\ry\r").until("Ignored 6 keys", 1).until(PROMPT, 1);
     session.send("\r").until("3 of 3: delete_file", 1);
@@ -376,7 +376,7 @@ fn ctrl_c_stops_the_run_and_denies_nothing() {
 
 /// S8: "with a ledger its asks stay open and can be taken up".
 #[test]
-fn a_run_with_a_ledger_that_was_stopped_is_taken_up() {
+fn a_run_with_a_ledger_that_was_stopped_is_resumed() {
     let session = Session::start("ledger");
     session.until(PROMPT, 1).send("\u{3}");
     assert_eq!(
@@ -403,7 +403,7 @@ fn the_assistant_ends_when_it_is_stopped() {
 
 /// S4: "What runs has been seen."
 #[test]
-fn what_was_left_out_is_opened_before_it_is_approved() {
+fn elided_text_is_opened_before_its_call_is_approved() {
     let session = Session::start("long");
     session.until(PROMPT, 1).send("y\r").asked_behind("v shows all of it", 1);
     session.send("a\r").asked_behind("1 of 2: write_file", 2);
@@ -414,7 +414,7 @@ fn what_was_left_out_is_opened_before_it_is_approved() {
 }
 
 #[test]
-fn a_question_is_taken_back_when_the_run_is_dropped() {
+fn a_question_is_withdrawn_when_the_run_is_dropped() {
     let session = Session::start("dropped");
     session.asked_behind("as the run no longer needs an answer", 1).send("y\r");
     assert_eq!(session.result(), json!({"gone": true, "second": true}));
