@@ -34,7 +34,7 @@ fn the_chat_passes_the_scenarios_of_every_surface() {
     surface_contract::holds("the chat", include_str!("chat.rs"), &CONTRACT);
 }
 
-/// The server, and what it keeps.
+/// The server and its data.
 struct Chat {
     data: TempDir,
     process: Child,
@@ -48,7 +48,7 @@ impl Chat {
         Self { data, process, url }
     }
 
-    /// Ends it as the machine's failing would, and starts it again at the same place.
+    /// Kills it, as a failure of the machine would, and starts it again over the same data.
     fn restart(&mut self) {
         self.stop();
         let port = self.url.rsplit_once(':').unwrap().1.parse().unwrap();
@@ -95,7 +95,7 @@ async fn people(scenarios: &str) {
         word => panic!("the scenario asks for `{word}`"),
     });
     chat.stop();
-    // L1, L2: what people did is decided once, ran at most once, and the log of it is whole.
+    // L1, L2: every ask was decided once and ran at most once, and the log verifies.
     let ledger = Ledger::new(SqliteStore::open(chat.data.path().join("chats.db")).await.unwrap());
     assert!(ledger.verify(&Default::default()).await.is_ok());
     for record in ledger.list(None, u32::MAX).await.unwrap().records {

@@ -1,4 +1,4 @@
-//! The AI SDK's own clients, unmodified, in five versions: what honest ones see, and what no honest one sends.
+//! The AI SDK's own clients, unmodified, in five versions: conversations of honest clients, and attacks.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

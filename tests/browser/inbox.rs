@@ -1,4 +1,4 @@
-//! The inbox, as people use it; and what the ledger has of it: one winner for each decision, each call run once.
+//! The inbox, as people use it, and its records in the ledger: one winner for each decision, and one run for each call.
 
 use countersign::Args;
 use countersign::deferred::Answer;
@@ -38,7 +38,7 @@ async fn an_approved_call_runs_once_and_a_reloaded_page_shows_the_same() {
     each_ran_once(&place).await;
     let ask = place.ask("path", "logs/2024-archive.tar").await;
     assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["ann"], "approve")));
-    // T7: the sub-agent's ask is for whoever started the run, too.
+    // T7: the requester of the sub-agent's ask is the person who started the run, too.
     let ask = place.ask("path", "tmp/session-cache").await;
     assert_eq!(ask.ask.principal(), Some("ann"));
     assert_eq!(place.ran().len(), 2);
@@ -151,7 +151,7 @@ async fn a_page_decides_only_under_the_name_that_it_shows() {
 
 #[tokio::test]
 async fn an_expired_ask_is_denied_without_a_decider() {
-    // L4: "Expiry is a denial that is recorded as expiry, and nobody's no."
+    // L4: "Expiry is a denial that is recorded as expiry, and not as a person's no."
     let place = Place::sqlite().await;
     let server = place.server(&["--deadline-s", "4"]);
     play("inbox/expired", &[&server.url], nothing);
@@ -168,7 +168,7 @@ async fn text_of_a_model_stays_text() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/hostile", &[&server.url], nothing);
-    // What was approved is what ran, character for character.
+    // The approved arguments are those that ran, character for character.
     for text in ["safe\u{202e}gpj.exe\u{2066}x\u{2069}", "\u{1b}[2J\u{1b}[31mred\u{7}\u{9b}1m"] {
         assert_eq!(place.times("to", text), 1);
     }

@@ -8,15 +8,15 @@ use tempfile::TempDir;
 
 use crate::support::example;
 
-/// In files that must not be read: no output and no file may ever show it.
-const SECRET: &str = "MARKER-that-nobody-may-see";
+/// The content of files that must not be read: no output and no file may ever show it.
+const SECRET: &str = "MARKER-that-no-output-may-show";
 
 /// A folder to tidy, in a place of its own, with something outside of it.
 struct Place {
     place: TempDir,
 }
 
-/// What a process came to.
+/// The end of a process.
 struct Ended {
     code: Option<i32>,
     out: String,
@@ -304,7 +304,7 @@ fn rules_answer_some_calls_and_the_others_stay_pending() {
 fn a_file_that_changed_while_its_call_was_pending_is_asked_about_again() {
     let place = Place::messy();
     place.tidy(&["--suspend", "run"]).code(0);
-    place.write("old.log", "2026-01-01 start\nsomething that nobody has seen\n");
+    place.write("old.log", "2026-01-01 start\na line that was not shown\n");
     let ended = place.run(&["--resume", "run", "--approve-all", "--suspend", "again"]).code(0);
     ended.shows("1 call waits in again");
     assert!(place.has("old.log") && !place.has("cache.tmp"));

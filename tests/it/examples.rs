@@ -1,4 +1,4 @@
-//! The examples of one file each, as their users run them: what they print is what ran, and what did not.
+//! The examples of one file each, as their users run them: their output says which calls ran and which did not.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -310,7 +310,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// As processes end that nobody asked.
+    /// Kills the process.
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -342,7 +342,11 @@ async fn a_decision_over_http_reaches_another_process_and_counts_once() {
     let server = Server::start(folder.path());
     let (status, reply) = server.get("/tasks/1").await;
     let requests = waits(&reply);
-    assert_eq!((status, &requests), (200, &shown), "what waits is what was shown");
+    assert_eq!(
+        (status, &requests),
+        (200, &shown),
+        "the pending calls are the ones that were shown"
+    );
     let answers = requests.answer().approve("call_3").deny("call_2", "we need it");
     let answers = answers.answered_by("ann").build().unwrap();
     server.refuses(1, "{", 400, "EOF").await;

@@ -1,4 +1,4 @@
-//! What becomes of the errors of tools: by default an ordinary one fails its call, and the run goes on (rule T8).
+//! Errors of tools: by default an ordinary one fails its call, and the run continues (rule T8).
 
 use std::error::Error as _;
 use std::fmt;
@@ -116,8 +116,8 @@ async fn say(tool: &Tool, says: &str) -> Result<CallReport, Error> {
     }
 }
 
-// T8: "An ordinary error of a tool fails its call: the model is told its `Display`, without its sources, and the run
-// goes on. An error that says by its type what is to become of the call (to try again, to ask) is found in every form."
+// T8: "An ordinary error of a tool, in whatever form it is returned, fails its call: the model is told its `Display`,
+// without its sources, and the run continues … An error type with a meaning … is recognised in every form."
 #[tokio::test]
 async fn an_ordinary_error_fails_its_call_and_control_values_keep_their_meaning_in_every_form() {
     for (form, tool) in tools() {
@@ -158,7 +158,7 @@ async fn a_deferred_call_and_a_missing_dependency_are_found_in_a_box() {
         let defers = say(&tool, "defer").await.unwrap();
         let countersign::Outcome::Deferred(deferral) = defers.outcome() else { panic!("{form}") };
         assert_eq!(deferral.kind(), DeferralKind::Question);
-        // What the host wired wrong is the host's to mend.
+        // A missing dependency is an error of the host.
         let deps = say(&tool, "deps").await.unwrap_err();
         let says = deps.source().map(ToString::to_string).unwrap_or_default();
         assert!(says.starts_with("the run has no dependency of type `u8`"), "{form}: {says}");
@@ -303,7 +303,7 @@ fn broken() -> Recorder {
     Recorder::new(["broken"]).body(|_, _| Err(outage().into()))
 }
 
-// T8: "it is no retry": a model may go on however often its tools fail.
+// T8: "such an error does not count as a retry": a model may continue after any number of them.
 #[tokio::test]
 async fn an_ordinary_error_costs_no_retry() {
     let script = Script::calls([call("c1", "broken", json!({}))]);

@@ -100,7 +100,7 @@ async fn every_wrapper_of_ours_asks_for_readiness() {
     assert_eq!(probe.check(), Ok(8), "four probes, two passes");
 }
 
-/// The classic mistake: calls a clone that nobody has polled.
+/// The classic mistake: calls a clone that was not polled.
 #[derive(Clone)]
 struct CallsAClone<S>(S);
 

@@ -292,7 +292,7 @@ async fn i130_prepared_changes_the_definitions_for_the_model() {
         let definitions = tools.definitions(&cx).await.unwrap();
         assert_eq!(definitions.len(), 1);
         assert_eq!(definitions[0].description(), "prepared");
-        // What was left out is unknown.
+        // A tool that was left out is unknown.
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!(words(&report), ["retry"]);
     }
@@ -546,7 +546,7 @@ async fn i139_a_set_that_cannot_be_listed_is_one_error_with_its_cause() {
     assert!(recorder.ran().is_empty());
 }
 
-// T9: a set that fails to list on a resume leaves what waits as it was.
+// T9: a set that fails to list on a resume leaves the pending calls unchanged.
 #[tokio::test]
 async fn a_set_that_cannot_be_listed_on_a_resume_keeps_the_pending_calls() {
     let recorder = Recorder::new(["a"]);

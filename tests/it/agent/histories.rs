@@ -236,7 +236,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
         assert!(is(kind), "{name}: {kind:?}");
         assert_eq!(kind.ids(), ids, "{name}");
         assert!(recorder.ran().is_empty() && model.heard().is_empty(), "{name}");
-        let kept = results(&error.into_suspended().close("nobody came"));
+        let kept = results(&error.into_suspended().close("no answer came"));
         assert!(results(&read(history)).iter().all(|result| kept.contains(result)), "{name}");
     }
     let value = serde_json::from_value::<DeferredToolResults>(json!({"approvals": {"c1": "yes"}}));
@@ -340,7 +340,7 @@ async fn a_new_prompt_beside_open_calls_is_refused_and_loses_nothing() {
     assert_eq!(last["parts"][2]["content"], "never mind");
 }
 
-// T3: "or a new user message (which closes what waits as superseded)"; B33.
+// T3: "a new user message (`SuspendedRun::close`)"; B33.
 #[tokio::test]
 async fn open_calls_of_any_history_can_be_closed_to_continue() {
     let partly = told([result("plain.1", "success")]);
@@ -353,7 +353,7 @@ async fn open_calls_of_any_history_can_be_closed_to_continue() {
         let model = done();
         let (recorder, agent) = agent(&model);
         let closed = bare(history).close("the user said something else");
-        let run = agent.run("go on").history(closed).await.unwrap();
+        let run = agent.run("continue").history(closed).await.unwrap();
         assert_eq!(run.text(), Some("done"));
         assert!(recorder.ran().is_empty());
         let parts = serde_json::to_value(&model.heard()[0].messages[2]).unwrap();
@@ -377,7 +377,7 @@ async fn a_suspended_run_can_be_closed_and_continues_with_a_prompt() {
     let model = Script::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
-    let history = run.into_suspended().unwrap().close("nobody came");
+    let history = run.into_suspended().unwrap().close("no answer came");
     let run = agent.run("never mind").history(history).await.unwrap();
     assert_eq!(run.text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1"]);
@@ -441,7 +441,7 @@ async fn a_suspended_run_takes_no_other_history() {
     assert!(recorder.ran().is_empty());
 }
 
-// The order of T1 holds for a bare history too: ordinary calls run before anybody is asked.
+// The order of T1 holds for a bare history, too: ordinary calls run before the handler is asked.
 #[tokio::test]
 async fn a_handler_answers_for_a_bare_history_after_the_ordinary_calls_have_run() {
     let model = done();
@@ -556,7 +556,7 @@ async fn the_history_of_a_suspended_run_has_the_results_of_its_settled_calls() {
     assert_eq!(told_ids(run.history()), ["declared.1", "plain.1", "denied.1"]);
     assert_eq!(run.history().len(), 4, "one message has all results");
 
-    // Resumed with its state it comes to the same.
+    // Resumed with its snapshot it has the same result.
     let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
     let suspended: SuspendedRun = crate::support::stored(&suspended);
     assert_eq!(told_ids(suspended.history()), ["plain.1", "denied.1"]);
@@ -566,7 +566,7 @@ async fn the_history_of_a_suspended_run_has_the_results_of_its_settled_calls() {
     assert_eq!(recorder.ids(), ["declared.1", "plain.1"]);
 }
 
-// T3 under partial answers and over several suspensions: every history has what is settled by then.
+// T3 under partial answers and over several suspensions: every history has the results settled so far.
 #[tokio::test]
 async fn the_history_grows_with_every_answer() {
     let ids = ["declared.1", "plain.1", "declared.2", "asked.1"];
@@ -582,7 +582,7 @@ async fn the_history_grows_with_every_answer() {
         }
         assert_eq!(told_ids(suspended.history()), settled);
         assert_eq!(crate::support::stored(&suspended), suspended);
-        let closed = suspended.clone().close("nobody came");
+        let closed = suspended.clone().close("no answer came");
         assert_eq!(told_ids(&closed), ids, "and one result for each call when it is given up");
     }
     let bare = SuspendedRun::from_trusted_history(suspended.history().to_vec());
@@ -608,7 +608,7 @@ async fn the_history_of_a_failed_run_has_the_results_of_executed_calls() {
     );
 }
 
-// What tools add for the model to read stands behind the results, also in the history of a run that waits, and is not lost.
+// Additional content of tools follows the results, also in the history of a suspended run, and is not lost.
 #[tokio::test]
 async fn additional_content_beside_results_is_kept_when_a_bare_history_is_resumed() {
     let beside = |text: &str| {
@@ -634,7 +634,7 @@ async fn additional_content_beside_results_is_kept_when_a_bare_history_is_resume
         (&json!("the picture"), &json!(["a", 1]))
     );
 
-    // More than the settled calls can have added was said by somebody else: it is refused, as a prompt is.
+    // Content that the settled calls cannot have added has another source: it is refused, as a prompt is.
     let one = json!({"kind": "request", "parts": [
         result("denied.1", "denied"), {"part_kind": "user-prompt", "content": "never mind"},
     ]});

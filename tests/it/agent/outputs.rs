@@ -232,7 +232,7 @@ async fn text_is_an_answer_only_where_the_output_allows_it() {
         !error.to_string().contains("()") && !error.to_string().contains("(calls )"),
         "{error}"
     );
-    // A request never ends with what the model said itself.
+    // A request never ends with the model's own text.
     assert!(matches!(error.suspended().history().last(), Some(Message::Request { .. })));
     assert!(is_taken(&strict.ask(stored(error.suspended())).await.unwrap()));
 }
@@ -266,11 +266,11 @@ async fn the_first_fitting_answer_of_a_response_counts() {
 }
 
 async fn never(_: RunContext, _: DeferredToolRequests) -> Result<DeferredToolResults, BoxError> {
-    Err("nobody is asked".into())
+    Err("the handler must not be asked".into())
 }
 
-// "Ordinary calls beside a fitting answer run; what would wait for somebody is not executed, says so in its result, and
-// is named in the report." (pydantic.md §3.6, graceful; the order of the calls has no effect.)
+// "Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
+// in their results, and are named in the report." (pydantic.md §3.6, graceful; the order of the calls has no effect.)
 #[tokio::test]
 async fn beside_an_answer_ordinary_calls_run_and_deferred_ones_are_skipped() {
     let skipped = ["declared", "raises", "external", "defers", "asked"];
@@ -312,7 +312,7 @@ async fn an_answer_is_void_when_a_call_beside_it_has_to_be_retried() {
     assert!(is_taken(&run));
     let told = kinds(&model.heard()[1].messages);
     assert_eq!(told, [("o1".into(), ReturnKind::Failed), ("retried".into(), ReturnKind::Retried)]);
-    // Then nothing is skipped for it either: what waits is asked about.
+    // Then nothing is skipped for it either: deferred calls are asked about.
     let model = script([vec![good("o1"), of("retried"), of("declared")], vec![good("o2")]]);
     let (recorder, asking) = agent(&model, structured::<Size>());
     let run = asking.run("go").deferred_tool_handler(danger_approve_all()).await.unwrap();

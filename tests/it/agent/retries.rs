@@ -109,7 +109,11 @@ async fn after_the_last_retry_siblings_settle_and_the_handler_is_not_asked() {
         Agent::new(model.clone(), tools).max_retries(0).deferred_tool_handler(danger_approve_all());
     let error = agent.run("go").await.unwrap_err();
     assert_eq!(exceeded_by(&error), ["c1"]);
-    assert_eq!(recorder.ids(), ["c1", "c2"], "the siblings have run, and nobody was asked");
+    assert_eq!(
+        recorder.ids(),
+        ["c1", "c2"],
+        "the siblings have run, and the handler was not asked"
+    );
 
     let suspended = error.into_suspended();
     let answers = suspended.requests().answer().deny("c3", "not now").build().unwrap();
@@ -196,7 +200,7 @@ async fn i142_a_tool_comes_before_its_toolset_and_the_toolset_before_the_agent()
     assert_eq!(calls_of("plain", set().max_retries(0), 5).await, 1);
     let none = FunctionToolset::new().tool(stuck("none").max_retries(0)).max_retries(4);
     assert_eq!(calls_of("none", none, 5).await, 1);
-    // A tool that nobody knows has the agent's.
+    // An unknown tool has the limit of the agent.
     assert_eq!(calls_of("nope", set().max_retries(3), 1).await, 2);
 }
 
@@ -214,7 +218,7 @@ async fn a_wrapper_lowers_the_retries_of_a_tool_and_never_raises_them() {
     assert_eq!(
         calls_of("plain", set().prepared(says(3)), 1).await,
         4,
-        "where nobody has said anything"
+        "without a limit of its own"
     );
     assert_eq!(calls_of("p_own", set().prefixed("p"), 5).await, 3, "names change, budgets do not");
     // A definition that is built anew keeps what was said.

@@ -164,7 +164,7 @@ async fn an_id_that_was_used_before_is_replaced() {
 
 #[tokio::test]
 async fn pending_calls_can_be_closed_to_continue_with_a_new_message() {
-    // T3: Every call ends with exactly one result … under … a new user message (which closes what waits as superseded).
+    // T3: "Every call ends with one result … under … a new user message (`SuspendedRun::close`)".
     let recorder = tools();
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());

@@ -98,8 +98,8 @@ async fn an_agent_that_continues_after_an_answer_is_not_counted_again() {
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
-// T3 beside a sub-agent: what is settled is in the history. An agent without a result begins anew from a bare history, as
-// the documentation of `from_trusted_history` says: its state is in the run, not in the history of its parent.
+// T3 beside a sub-agent: settled results are in the history. An agent without a result begins anew from a bare history,
+// as the documentation of `from_trusted_history` says: its state is in the run, not in the history of its parent.
 #[tokio::test]
 async fn the_history_beside_a_suspended_sub_agent_has_the_settled_results() {
     let recorder = files();
@@ -656,11 +656,11 @@ async fn closing_a_run_closes_its_sub_agents() {
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner(&recorder)))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let history = suspended.close("the user went on");
+    let history = suspended.close("the user sent another message");
     let told = serde_json::to_value(history.last().unwrap()).unwrap();
     assert_eq!(
         told["parts"][0]["content"],
-        "The agent was stopped before its end: the user went on."
+        "The agent was stopped before its end: the user sent another message."
     );
     let run = root.run("more").history(history).await.unwrap();
     assert_eq!(run.text(), Some("done"));

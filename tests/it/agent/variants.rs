@@ -128,7 +128,7 @@ fn every_way_to_run_takes_a_handler_or_switches_it_off() {
     }
 }
 
-// T9, and "an event handler on any variant": whoever watches has no say.
+// T9, and "an event handler on any variant": a watcher cannot affect the run.
 #[test]
 fn every_way_to_run_survives_a_panicking_watcher_and_resumes_after_an_error() {
     for (name, variant) in VARIANTS {
@@ -239,7 +239,7 @@ async fn events_of_a_call_come_in_order() {
 }
 
 // H125, H126: on a resume an approved call is told with `args_valid` true, a denied one with null, and its result
-// carries the message; no events of a batch, as nobody is asked.
+// carries the message; no events of a batch, as no handler is asked.
 #[tokio::test]
 async fn a_resumed_run_has_events_of_the_answered_calls() {
     let (_, tools) = every_kind();
@@ -277,7 +277,7 @@ async fn events_report_invalid_arguments_and_denials_by_layers() {
     let (_, tools) = every_kind();
     let calls = [
         call("bad", "plain", json!({"invalid": 1})),
-        call("nobody", "nothing", json!({})),
+        call("missing", "nothing", json!({})),
         call("text", "plain", json!("no json")),
         call("no", "denied", json!({})),
     ];
@@ -286,11 +286,11 @@ async fn events_report_invalid_arguments_and_denials_by_layers() {
     assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
     let expected = [
         "function_tool_call bad false",
-        "function_tool_call nobody false",
+        "function_tool_call missing false",
         "function_tool_call text false",
         "function_tool_call no true",
         "function_tool_result bad",
-        "function_tool_result nobody",
+        "function_tool_result missing",
         "function_tool_result text",
         "function_tool_result no",
     ];
@@ -319,7 +319,7 @@ fn events_round_trip_as_json() {
     assert_eq!(done, Some(4));
 }
 
-/// Says what it says bit by bit, and waits before the last bit.
+/// Streams its text in pieces, and waits before the last one.
 struct Speaker {
     bits: [&'static str; 3],
     go_on: Arc<Notify>,
@@ -355,7 +355,7 @@ async fn text_is_streamed_before_the_response_is_complete() {
     assert_eq!(heard, "Once upon ");
     tokio::select! {
         biased;
-        event = stream.next() => panic!("{event:?} before the model went on"),
+        event = stream.next() => panic!("{event:?} before the model continued"),
         () = tokio::task::yield_now() => {}
     }
     go_on.notify_one();
@@ -377,7 +377,7 @@ async fn a_model_that_does_not_stream_gives_its_text_at_the_end() {
     assert_eq!((text.as_str(), parts.len()), ("How do you do?", 1));
 }
 
-// Whatever a task has used of what tokio lets it do at a time: no event gets lost.
+// No event is lost when tokio's cooperative budget of the task is used up.
 #[tokio::test]
 async fn the_last_events_arrive_when_the_budget_of_the_task_is_used_up() {
     struct Busy(usize);
@@ -437,7 +437,7 @@ async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
         .then(calling(every).saying("All is tidy."))
         .then(ModelResponse::text("still tidy"));
     let never = handler_fn(async |_: RunContext, _: countersign::DeferredToolRequests| {
-        Err::<DeferredToolResults, BoxError>("nobody is asked".into())
+        Err::<DeferredToolResults, BoxError>("the handler must not be asked".into())
     });
     let agent = Agent::new(model.clone(), tools).deferred_tool_handler(never);
     let (events, result) = all(agent.run_stream("go")).await;
@@ -472,7 +472,7 @@ async fn the_handler_is_asked_if_no_text_was_streamed() {
     let (_, result) = all(agent.run_stream("go")).await;
     assert_eq!(result.text(), Some("That was all."));
     assert_eq!(recorder.ids(), ["declared"]);
-    // The whole run goes on, and asks.
+    // The whole run continues, and asks.
     let (recorder, tools) = every_kind();
     let model = script(calling(["declared"]).saying("Let me see."));
     let agent = Agent::new(model, tools).deferred_tool_handler(danger_approve_all());
@@ -651,7 +651,7 @@ async fn the_shortcuts_of_the_agent_are_the_ways_to_run() {
     assert!(blocking.join().unwrap());
 }
 
-/// What a run came to: its answer, its history, and what ran.
+/// The result of a run: its answer, its history, and the executed calls.
 type Came = (String, Value, Vec<String>);
 
 fn came(result: &RunResult, recorder: &Recorder) -> Came {

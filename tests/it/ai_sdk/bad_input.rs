@@ -1,4 +1,4 @@
-//! Requests that no client sends: each is refused, nothing runs, and the chat is as it was.
+//! Requests that no client sends: each is refused, nothing runs, and the chat is unchanged.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -13,7 +13,7 @@ use super::world::World;
 /// A value that stands in the arguments, and in what is sent: no answer has it (rule S2).
 const MARKER: &str = "hunter2";
 
-/// A chat in which a deletion waits, and the body that approves it.
+/// A chat with a pending deletion, and the body that approves it.
 async fn waiting(world: &World) -> (Client, Value) {
     let mut ann = world.ann("c1");
     ann.say(&format!("delete {MARKER}")).await;
@@ -131,11 +131,11 @@ async fn malformed_requests_are_refused_and_change_nothing() {
     assert!(ann.chats.messages(&ann.principal, "c2").await.unwrap().is_none());
     assert!(world.ran().is_empty());
     ann.answer(true).await;
-    assert_eq!(world.ran(), [MARKER], "the chat goes on");
+    assert_eq!(world.ran(), [MARKER], "the chat continues");
     world.check();
 }
 
-/// What the router answers: status, headers, text.
+/// The response of the router: status, headers, text.
 async fn sent(world: &World, request: Request<Body>) -> (u16, Value, String) {
     let app = router(world.chats(), async |parts| match parts.headers.get("x-user") {
         None => Err(Rejection::unauthorized("say who you are")),

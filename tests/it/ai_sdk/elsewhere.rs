@@ -1,4 +1,4 @@
-//! What happens to an ask outside of its chat, and what the user does instead of answering.
+//! Decisions about an ask outside of its chat, and messages of the user in place of an answer.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn a_late_approval_runs_nothing() {
     assert_eq!(ann.states(), ["output-error"]);
     ann.say("delete b.txt").await;
     ann.answer(true).await;
-    assert_eq!(world.ran(), ["b.txt"], "the chat goes on");
+    assert_eq!(world.ran(), ["b.txt"], "the chat continues");
     world.check();
 }
 
@@ -112,7 +112,7 @@ async fn a_withdrawn_ask_is_not_executed() {
 
 #[tokio::test]
 async fn a_message_in_place_of_an_answer_closes_pending_calls() {
-    // T3: "a new user message (which closes what waits as superseded)".
+    // T3: "Every call ends with one result … under … a new user message".
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt; locate here").await;

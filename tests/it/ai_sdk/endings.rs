@@ -1,4 +1,4 @@
-//! Responses that do not come to their end: stopped, failed, or heard by nobody.
+//! Responses that are stopped, fail, or have no subscriber.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use countersign::ai_sdk::{Events, KEEP_ALIVE, Principal};
 use super::client::{Client, chunks};
 use super::world::World;
 
-/// Hears the response until it has told this.
+/// Reads the response up to this text.
 async fn until(events: &mut Events, told: &str) -> String {
     let mut said = String::new();
     while !said.contains(told) {
@@ -17,7 +17,7 @@ async fn until(events: &mut Events, told: &str) -> String {
     said
 }
 
-/// Says this to a model that hangs, and hears that it began.
+/// Sends this to a model that hangs, and waits for the beginning of the response.
 async fn hanging(world: &World, ann: &mut Client, text: &str) -> Events {
     world.bot.hangs.store(true, Ordering::Release);
     let body = ann.write(text).body();
@@ -93,7 +93,7 @@ async fn a_later_subscriber_gets_a_response_from_its_first_chunk_on() {
     assert!(ann.chats.resume(&Principal::new("bob"), "c1").is_none(), "it is not his");
     assert!(ann.chats.resume(&ann.principal, "c2").is_none());
     drop(first);
-    let rest = ann.chats.resume(&ann.principal, "c1").expect("it goes on, heard or not");
+    let rest = ann.chats.resume(&ann.principal, "c1").expect("it continues without a subscriber");
     ann.chats.stop(&ann.principal, "c1");
     assert_eq!(chunks(rest).await.last().unwrap()["type"], "abort");
     assert!(ann.chats.resume(&ann.principal, "c1").is_none(), "it is over");
@@ -107,7 +107,7 @@ async fn a_response_without_subscribers_is_stopped_if_configured() {
     let events = hanging(&world, &mut ann, "hello").await;
     let other = ann.chats.resume(&ann.principal, "c1").unwrap();
     drop(events);
-    assert!(ann.chats.resume(&ann.principal, "c1").is_some(), "one still listens");
+    assert!(ann.chats.resume(&ann.principal, "c1").is_some(), "one subscriber is left");
     drop(other);
     while ann.chats.resume(&ann.principal, "c1").is_some() {
         tokio::task::yield_now().await;

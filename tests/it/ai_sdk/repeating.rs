@@ -8,12 +8,12 @@ use serde_json::json;
 use super::client::{Client, chunks};
 use super::world::World;
 
-/// Posts, gets no more than so many chunks, and posts what it has. Gives whether there were so many.
+/// Posts, loses the response after this many chunks, and posts again. Returns whether there were so many.
 async fn cut(client: &mut Client, at: usize) -> bool {
     let all = chunks(client.post_events(&client.body()).await.unwrap()).await;
     let Some(heard) = all.get(..at) else { return false };
     heard.iter().for_each(|chunk| client.apply(chunk));
-    // A text that was cut off stays in the client, and is told again behind it.
+    // A text that was cut off stays in the client, and is replayed after it.
     let last = heard.last().map(|chunk| chunk["type"].as_str().unwrap()).unwrap_or_default();
     client.differs = matches!(last, "text-start" | "text-delta");
     client.send().await;
@@ -174,7 +174,7 @@ async fn a_window_with_an_older_message_leaves_pending_calls_unchanged() {
     let mut late = ann.clone();
     world.bot.fails.store(true, Ordering::Release);
     late.say("hello").await;
-    assert_eq!(old.send().await.text(), "", "what has failed goes on in its own message");
+    assert_eq!(old.send().await.text(), "", "a failed response continues in its own message");
     assert_eq!(late.send().await.text(), "I heard: hello");
     ann = late;
     ann.say("delete b.txt").await;

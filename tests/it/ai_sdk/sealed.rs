@@ -31,7 +31,7 @@ fn state(message: &mut Value) -> &mut Value {
     parts.iter_mut().find(|part| part["type"] == "data-countersign").unwrap()
 }
 
-/// A chat in which a deletion waits, and the body that approves it.
+/// A chat with a pending deletion, and the body that approves it.
 async fn approving(world: &World) -> (Client, Value) {
     let mut ann = sealed(world, keys("k"));
     ann.say("delete a.txt").await;
@@ -141,7 +141,7 @@ async fn without_a_ledger_a_sealed_state_can_be_used_twice() {
 
 #[tokio::test]
 async fn the_readable_messages_have_no_effect_on_sealed_calls() {
-    // What runs is what was sealed, whatever else the messages say.
+    // The sealed calls run, and not those of the readable messages.
     let world = World::new();
     let (ann, mut body) = approving(&world).await;
     body["messages"][0]["parts"][0]["text"] = "delete everything".into();

@@ -1,4 +1,4 @@
-//! The wire: every chunk and part as the AI SDK writes it, and what is not known is kept.
+//! The wire: every chunk and part as the AI SDK writes it; unknown ones are kept.
 
 use countersign::ai_sdk::{
     Chunk, ChunkWriter, ClientVersion, DONE, FinishReason, HEADERS, KEEP_ALIVE, Role, UiMessage,

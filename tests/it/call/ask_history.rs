@@ -41,10 +41,10 @@ fn delete_tool() -> Recorder {
     Recorder::new(["delete"])
 }
 
-/// What each request said about denials before it.
+/// The earlier denials that each request shows.
 type Shown = Arc<Mutex<Vec<Option<String>>>>;
 
-/// Answers each batch by a function of how many there were before, and notes what was shown.
+/// Answers each batch by a function of its number, and records the batches.
 fn person(
     shown: &Shown,
     by: &'static str,
@@ -104,7 +104,7 @@ async fn a_repeated_denied_call_is_shown_with_the_count_and_then_denied_without_
     assert_eq!(shown(&seen), [None]);
 }
 
-// D11: "Only a person's denials count": not a policy's, and not a handler's that asks nobody.
+// D11: "Only a person's denials count": not a policy's, and not those of a handler without a person.
 #[tokio::test]
 async fn denials_of_a_policy_do_not_count() {
     for by in ["policy", "policy: no writes at night"] {
@@ -115,9 +115,9 @@ async fn denials_of_a_policy_do_not_count() {
         assert_eq!(shown(&seen), vec![None; 5]);
     }
     let agent = Agent::new(insists(5), delete_tool().approval_required())
-        .deferred_tool_handler(DenyAll::new("nobody is here"));
+        .deferred_tool_handler(DenyAll::new("no approver is available"));
     let run = agent.run("go").await.unwrap();
-    assert!(run.turns()[..5].iter().all(|turn| content(turn, 0) == "nobody is here"));
+    assert!(run.turns()[..5].iter().all(|turn| content(turn, 0) == "no approver is available"));
 }
 
 // D11: "a later yes resets the count".
@@ -442,7 +442,7 @@ async fn pending_calls_of_a_requester_are_limited_over_all_runs() {
         content(&second, 1),
         "Denied without asking: 3 calls of its requester are pending already."
     );
-    // A flood hides nobody else.
+    // A flood does not affect other requesters.
     let other = turn.clone().of_run("ann's", 0).run(calls(3)).await.unwrap();
     assert_eq!(words(&other), ["deferred"; 3]);
     assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().records.len(), 6);
@@ -456,7 +456,7 @@ async fn pending_calls_of_a_requester_are_limited_over_all_runs() {
     assert_eq!(words(&report.await.unwrap()), ["deferred"; 2]);
 }
 
-// D11: a call that nobody can decide about any more is not pending, also before somebody has looked at it.
+// D11: an expired call is not pending, also before its expiry is recorded.
 #[tokio::test]
 async fn expired_calls_of_a_requester_do_not_count() {
     use std::sync::atomic::AtomicI64;

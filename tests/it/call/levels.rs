@@ -1,4 +1,4 @@
-//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which go on working.
+//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which keep working.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -56,7 +56,7 @@ async fn is_refused(turn: &Turn, recorder: &Recorder, layer: &str) {
     assert_eq!(content(error.report(), 0), "The tool did not run: an error stopped it.");
 }
 
-// --- what is refused
+// --- ways that are refused
 
 // D9: "a layer that kept a clone of inner `Tools`".
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_
     assert_eq!(recorder.ids(), ["a"]);
 }
 
-// --- what goes on working
+// --- ways that keep working
 
 type Boxed = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
@@ -409,7 +409,7 @@ fn exchange(tools: Tools) -> Tools {
     }))
 }
 
-// What is reported is what became of each call, and not what its pass came back with.
+// The report has the outcome of each call, and not the result that its pass returned.
 #[tokio::test]
 async fn the_report_is_right_about_two_calls_that_a_layer_exchanged() {
     let asks = |call: &ToolCall| match call.name() {

@@ -1,4 +1,4 @@
-//! L7: whatever any version has stored loads, and goes on. `tests/corpus` says what is there, and how to add to it.
+//! L7: the data of every version loads and can be continued. `tests/corpus` describes it, and how to add to it.
 
 mod asks;
 #[cfg(feature = "postgres")]
@@ -17,7 +17,7 @@ use countersign::seal::SealKeys;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where to write a new version, where one is asked for: `v2`.
+/// The directory for a new version, if one is to be written: `v2`.
 const WRITE: &str = "CORPUS_WRITE";
 
 fn folder() -> PathBuf {
@@ -54,7 +54,7 @@ fn in_the_year_9999() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(253_402_300_799)
 }
 
-/// Whether everything that stood there stands there now; a later version may say more.
+/// Whether every stored field is still there; a later version may have more.
 fn keeps(stood: &Value, stands: &Value) -> Result<(), String> {
     let within = |name: &str, problem: String| format!("{name}/{problem}");
     match (stood, stands) {
@@ -138,7 +138,7 @@ async fn postgresql_tables_of_every_version_load_and_continue() {
     }
 }
 
-/// What is stored today has the form of the newest version, and that is what the others of these tests read.
+/// The present form is that of the newest version, which the other tests here read.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_version_of_the_corpus_is_the_present_form() {
     let place = TempDir::new().unwrap();
@@ -148,7 +148,7 @@ async fn the_newest_version_of_the_corpus_is_the_present_form() {
         if !cfg!(feature = "postgres") {
             panic!("a version has all stores: add --features postgres");
         }
-        std::fs::create_dir(&to).expect("a version is written once, and stays as it is");
+        std::fs::create_dir(&to).expect("a version is written once, and never changed");
     }
     runs::write_all(&to).await;
     stores::write_all(&to).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Recorder, call};
 
-/// Reads answers in which this is said about `c1` in one of the maps.
+/// Reads answers with this value for `c1` in one of the maps.
 fn read(map: &str, said: &str) -> Result<DeferredToolResults, serde_json::Error> {
     serde_json::from_str(&format!("{{\"{map}\":{{\"c1\":{said}}}}}"))
 }
@@ -90,7 +90,7 @@ fn a_result_that_claims_a_kind_has_its_shape() {
     ] {
         assert!(read("calls", said).is_err(), "{said}");
     }
-    // What says that a call did not run, or should run again, is no value of it.
+    // A kind that says that a call did not run, or should run again, is no value.
     for kind in ["tool-denied", "tool-approved", "tool-unknown"] {
         assert!(refused("calls", &json!({"kind": kind}).to_string()).contains(kind));
     }
@@ -287,7 +287,7 @@ fn contradict(ids: &[&str]) -> Result<DeferredToolResults, AnswerError> {
     Err(AnswerError::Contradictory { ids: ids.iter().map(ToString::to_string).collect() })
 }
 
-// A3: an answer is never overturned, by whoever comes second; not even by the same answer.
+// A3: an answer is never overturned by a second one, not even by the same answer.
 #[test]
 fn answers_of_two_people_join_and_never_overturn_each_other() {
     let requests = requests();
@@ -329,7 +329,7 @@ fn metadata_and_name_beside_an_answer_come_from_its_author() {
     let both = ann.clone().merge(bob).unwrap();
     assert_eq!((&both.metadata["a"], &both.metadata["b"]), (&said("bob"), &said("ann")));
     assert!(!both.is_left("a"));
-    // Whoever only leaves a call has not answered it, whatever the set says.
+    // A set that only leaves a call has not answered it.
     let mut left = requests.answer().leave("a").unchecked();
     left.answered_by.insert("a".into(), "ann".into());
     let bob = requests.answer().approve("a").unchecked();
@@ -337,7 +337,7 @@ fn metadata_and_name_beside_an_answer_come_from_its_author() {
         assert!(both.unwrap().answered_by.is_empty());
     }
     let eve = requests.answer().metadata("a", said("eve")).unchecked();
-    assert_eq!(ann.merge(eve), contradict(&["a"]), "nobody answers, and they do not say the same");
+    assert_eq!(ann.merge(eve), contradict(&["a"]), "neither answers, and their metadata differ");
 }
 
 // A6: answers are joined only with answers to the same questions.
@@ -355,7 +355,7 @@ async fn answers_to_different_batches_are_not_joined() {
         ann.clone().merge(bob.clone()),
         Err(AnswerError::OtherBatch { ids: vec!["a".into(), "b".into()] })
     );
-    // Bare answers would get fingerprints that nobody gave them.
+    // Bare answers would get fingerprints that their author did not give.
     let bare = DeferredToolResults::new().approve("b");
     assert_eq!(ann.clone().merge(bare.clone()), Err(AnswerError::NotBound));
     assert_eq!(bare.merge(ann.clone()), Err(AnswerError::NotBound));

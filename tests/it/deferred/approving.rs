@@ -231,8 +231,8 @@ async fn invalid_arguments_of_a_layer_are_an_error_of_that_layer() {
 
 #[tokio::test]
 async fn edited_arguments_run_as_typed_or_are_asked_about_again() {
-    // A2: `override_args` replace the model's args and go through the whole stack; … if the stack changes them the
-    // call is asked again, never run as something nobody typed.
+    // A2: `override_args` replace the model's args and go through the whole stack; … if the stack changes them the call
+    // is asked about again, and never runs with arguments that no person has seen.
     let pay = Recorder::new(["pay"]);
     let tools = pay.clone().approval_required();
     let suspended = suspend(tools.clone()).await;
@@ -349,10 +349,11 @@ async fn blocked_calls_are_denied_by_every_ready_made_handler() {
         assert_eq!(content(&report, 0), "Blocked by policy: frozen");
     }
     assert!(pay.ran().is_empty());
-    assert!(batches.is_empty(), "nobody is asked");
+    assert!(batches.is_empty(), "the handler is not asked");
 }
 
-// A5: "`approval_policy: \"blocked\"` from anybody is denied": and approving all calls of its tool does not approve it.
+// A5: "A call with `approval_policy: \"blocked\"` … is denied": and approving all calls of its tool does not approve
+// it.
 #[tokio::test]
 async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
     let pay = Recorder::new(["pay"]);
@@ -533,7 +534,7 @@ async fn a_no_is_final() {
     let pay = Recorder::new(["pay"]);
     let suspended = suspend(pay.clone().approval_required()).await;
     let no = suspended.requests().answer().deny("c1", "not today").build().unwrap();
-    // The predicate has changed its mind: nobody would ask now.
+    // The predicate has changed: no layer would ask now.
     let report = resume(pay.clone(), suspended, no).await;
     assert_eq!(content(&report, 0), "not today");
 
@@ -655,7 +656,7 @@ async fn an_answer_in_the_tools_place_needs_the_approval_that_the_gate_would_nee
     });
     let asks = decide_fn(|_: &ToolCall| Decision::ask("may it?"));
 
-    // Inside of the layer that fills in: another person by now.
+    // Inside of the layer that fills in: the person has changed meanwhile.
     let inside = recorder
         .clone()
         .layered(cache.clone())

@@ -22,7 +22,7 @@ fn agent(model: &Script, tools: impl Into<Tools>) -> Agent {
     Agent::new(model.clone(), tools).output(text().or_deferred())
 }
 
-/// Runs until calls wait, and goes through the stored form, as another process would.
+/// Runs until calls are pending, and passes through the stored form, as another process would.
 async fn suspended(agent: &Agent) -> SuspendedRun {
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap()
@@ -242,7 +242,7 @@ async fn a10_tools_with_a_declared_approval_are_deferred_and_ordinary_ones_run()
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
-// A11: an error only at run time, and only if nobody resolves it.
+// A11: an error only at run time, and only without an answer.
 #[tokio::test]
 async fn a11_a_tool_that_needs_approval_is_fine_until_a_call_of_it_is_left_unanswered() {
     let recorder = declared();
@@ -306,7 +306,7 @@ async fn not_expected(
     (ended.unwrap_err(), recorder.ids())
 }
 
-// A12: the error says what really happened: nothing was there to answer, something left the call, or it deferred again.
+// A12: the error gives the cause: there was no handler, the handler left the call, or the call deferred again.
 #[tokio::test]
 async fn the_error_says_why_a_run_ended_with_pending_calls() {
     let nothing = None::<countersign::handler::DenyAll>;

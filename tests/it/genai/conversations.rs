@@ -1,4 +1,4 @@
-//! What is said, by both sides: every kind of result in the shape that both providers accept.
+//! Conversations: every kind of result in the shape that both providers accept.
 
 use std::sync::{Arc, Mutex};
 
@@ -101,7 +101,7 @@ async fn denied_failed_and_retried_answers_reach_the_model() {
         let provider = Provider::saying(wire, [Reply::Says(parts.to_vec()), done()]).await;
         let agent = Agent::new(provider.model(), guarded(&tools())).output(text().or_deferred());
         let run = stored(&agent.run("go").await.unwrap().into_suspended().unwrap());
-        // The first is edited, and nobody tells the model.
+        // The first is edited, and the model is not told.
         let requests = run.requests();
         let answers = requests.answer().approve_with("a", Args::new().with("edited", true));
         let answers = answers.deny("b", "not on a Sunday").result("c", ModelRetry::new("say more"));
@@ -159,8 +159,8 @@ async fn additional_content_of_a_tool_follows_all_results() {
 
 #[tokio::test]
 async fn unreadable_arguments_fail_only_their_own_call() {
-    // T5: "Arguments are read once; repeated keys and integers that would lose digits are errors. Invalid arguments
-    // … go back to the model before anybody is asked."
+    // T5: "Arguments are read once; repeated keys and integers that would lose digits are errors. Invalid arguments …
+    // go back to the model before any person is asked."
     let unreadable = [
         r#"{"n": "#,
         "[1]",
@@ -259,7 +259,7 @@ async fn empty_texts_are_not_sent() {
 
 #[tokio::test]
 async fn a_closed_run_continues_with_a_new_prompt() {
-    // T3: "Every call ends with one result", also when nobody answers.
+    // T3: "Every call ends with one result", also without an answer.
     for wire in BOTH {
         let waiting = vec![calls("c1", "ask", json!({})), calls("c2", "read", json!({}))];
         let provider = Provider::saying(wire, [Reply::Says(waiting), done()]).await;

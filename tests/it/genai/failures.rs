@@ -1,4 +1,4 @@
-//! What goes wrong on the way: every failure says what happened, and the run goes on from where it was.
+//! Failures of requests: every error says what happened, and the run can be resumed.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};

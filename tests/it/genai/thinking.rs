@@ -1,4 +1,4 @@
-//! Thoughts go back to whoever had them, and to nobody else.
+//! Reasoning is sent back only to the provider that produced it.
 
 use countersign::message::ResponsePart;
 use countersign::{Agent, Message};

@@ -1,4 +1,4 @@
-//! What becomes of the errors of layers: rule T8, and what runs again.
+//! Errors of layers (rule T8), and the calls that run again after them.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -191,7 +191,7 @@ const FAILURES: [Fails; 3] = [
     || ModelRetry::new("try b").into(),
 ];
 
-// A call nobody was asked about whose last attempt *finished* with an error may be retried by the host's layer.
+// A call without a question whose last attempt *finished* with an error may be retried by a layer of the host.
 #[tokio::test]
 async fn an_unasked_call_that_finished_with_an_error_may_be_retried() {
     for fails in FAILURES {

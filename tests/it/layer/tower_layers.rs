@@ -352,7 +352,7 @@ async fn no_limit_is_held_while_a_person_is_asked() {
         tokio::time::sleep(SECOND).await;
         assert_eq!(slots.available_permits(), 1);
         run_one(&Turn::new(tools), call("c2", "allow", json!({}))).await;
-        assert!(begin.elapsed() < 2 * SECOND, "waited for somebody else's person");
+        assert!(begin.elapsed() < 2 * SECOND, "waited for the person of another call");
     };
     let (report, ()) = tokio::join!(run_one(&asking, call("c1", "ask", json!({}))), other);
     assert_eq!(words(&report), ["returned"]);

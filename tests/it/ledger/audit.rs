@@ -1,4 +1,4 @@
-//! The log shows what was changed behind the ledger's back.
+//! The log reveals changes behind the ledger's back.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ async fn verify(ledger: &Ledger, earlier: &Heads) -> Result<Verified, Broken> {
     }
 }
 
-/// What verify says after this SQL was run on the file.
+/// The result of `verify` after this SQL was run on the file.
 async fn after(sql: &str) -> String {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
@@ -237,7 +237,7 @@ async fn earlier_logs_verify() {
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     ledger.claim(ask.ask.id(), "w", std::time::Duration::from_secs(9)).await.unwrap();
     ledger.settle(ask.ask.id(), 1, json!(1)).await.unwrap();
-    // Written anew as they were written: nobody settles, and a claim does not say since when.
+    // The entries in their earlier form: a settlement names no worker, and a claim has no time.
     let file = rusqlite::Connection::open(&path).unwrap();
     let doc: String =
         file.query_row("SELECT doc FROM countersign_rows", [], |it| it.get(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Checkpoints show what the logs by themselves cannot: that one was cut, written anew, or removed with its run.
+//! Checkpoints reveal what the logs by themselves cannot: that one was cut, rewritten, or removed with its run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,7 +40,7 @@ async fn verify(ledger: &Ledger, kept: Option<&Checkpoint>) -> String {
     }
 }
 
-/// What somebody does who can write the file.
+/// The changes of a program that can write the file.
 const CUT: &str = "
     DELETE FROM countersign_log WHERE run = 'r2' AND seq = 2;
     DELETE FROM countersign_rows WHERE run = 'r2';
@@ -62,7 +62,7 @@ async fn after(sql: &str, key: Option<&[u8]>) -> [String; 3] {
     for (checkpoints, kept) in [(false, false), (true, false), (true, true)] {
         let place = TempDir::new().unwrap();
         let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
-        // The same run, decided by somebody else. Whoever makes it has no key.
+        // The same run, decided by another person. The program that makes it has no key.
         let eve = open(&other, None).await;
         decide(&eve, &park(&eve, "r2").await, "eve").await;
         let ledger = open(&path, key).await;
@@ -98,7 +98,7 @@ async fn a_checkpoint_reveals_a_cut_removed_or_rewritten_log() {
         assert_eq!(without, "whole", "each log by itself is whole: {sql}");
         assert_eq!((&*with, &*kept), (says, says), "{sql}");
     }
-    // Whoever removes the checkpoints too is found by the one that was kept elsewhere.
+    // Removing the checkpoints, too, is found by the one that is stored elsewhere.
     for sql in [CUT, REMOVED, WRITTEN_ANEW] {
         let [_, with, kept] = after(&format!("{sql}{NO_CHECKPOINTS}"), None).await;
         let gone =
@@ -113,7 +113,7 @@ async fn a_checkpoint_reveals_a_cut_removed_or_rewritten_log() {
 
 #[tokio::test]
 async fn a_forged_drop_before_a_noted_end_is_found() {
-    // L1: what something without the key can write. The run of another file was dropped there.
+    // L1: entries that a program can write without the key. The run of another file was dropped there.
     let place = TempDir::new().unwrap();
     let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
     let eve = open(&other, None).await;
@@ -143,7 +143,7 @@ async fn only_the_holder_of_the_key_writes_logs_and_checkpoints() {
     let keyed = open(&path, key).await;
     park(&keyed, "r1").await;
     checkpoint(&keyed).await;
-    // Somebody without the key makes none, and what they write by hand shows.
+    // Without the key no checkpoint can be made, and entries written by hand are found.
     let other = open(&path, None).await;
     let Err(LedgerError::Broken(broken)) = other.checkpoint().await else { panic!("it is broken") };
     assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
@@ -170,7 +170,11 @@ async fn checkpoints_note_only_grown_logs_in_pages() {
     let made = checkpoint(&ledger).await;
     assert_eq!((made.entries, made.changed), (4, 1));
     let made = checkpoint(&ledger).await;
-    assert_eq!((made.entries, made.changed), (5, 0), "that nothing has happened is said as well");
+    assert_eq!(
+        (made.entries, made.changed),
+        (5, 0),
+        "a checkpoint without changes is recorded, too"
+    );
     let mut lines = Vec::new();
     ledger.export(|entry| lines.push(entry)).await.unwrap();
     let noted: Vec<Entry> =

@@ -48,7 +48,7 @@ async fn all_spellings_of_a_name_are_one_person() {
     assert_eq!(decide(&ledger, &ask, "bob", yes()).await, Decided::Won { again: false });
     assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
     let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
-    assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were said");
+    assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were given");
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn unknown_names_cannot_decide_and_do_not_affect_the_stack() {
     });
     let report = asking.handler(eve).of_run("eve's", 0);
     let report = report.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
-    assert_eq!(words(&report), ["deferred"], "a person that nobody knows decides nothing");
+    assert_eq!(words(&report), ["deferred"], "a person without a canonical name decides nothing");
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
@@ -90,7 +90,7 @@ async fn a_blank_name_decides_nothing() {
     let ask = Ask::new("by no one", "c", "t").with_principal(" ").with_quorum(quorum);
     let ask = ledger.park(ask).await.unwrap();
     let made = decide(&ledger, &ask, "bob", yes()).await;
-    assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be anybody");
+    assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be any person");
 }
 
 #[tokio::test]

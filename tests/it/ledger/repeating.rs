@@ -1,4 +1,4 @@
-//! A call whose end was not seen: told, or asked about anew, and never silently run again (rules L2, A1).
+//! A call whose end was not seen: reported, or asked about anew, and never silently run again (rules L2, A1).
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl World {
         self.ledger().list(Some(AskState::Pending), 10).await.unwrap().records
     }
 
-    /// What the model was told of the call.
+    /// The result of the call for the model.
     async fn told(&self, run: countersign::agent::RunResult) -> String {
         let last = run.history().iter().rev().find_map(|message| match message {
             Message::Request { parts } => parts.iter().find_map(|part| match part {
@@ -114,7 +114,7 @@ async fn a_call_with_an_unknown_end_runs_again_after_a_new_approval() {
         let requests = ended.suspended().unwrap().requests();
         assert_eq!(requests.iter().count(), 1, "{dies:?}: it waits");
         let report = &ended.turns()[0].calls()[0];
-        assert!(report.execution().started(), "nobody says that it did not run");
+        assert!(report.execution().started(), "the report says that it was started");
         // The question says that it may have run, when it was claimed and by whom.
         let [ask] = &world.pending().await[..] else { panic!("one new ask") };
         let question = ask.ask.questions().iter().find(|it| is_about(it)).unwrap();
@@ -136,8 +136,8 @@ async fn a_call_with_an_unknown_end_runs_again_after_a_new_approval() {
         let ended = world.take_up(world.asking(), &run).await;
         assert_eq!(ended.text(), Some("done"));
         assert!(ended.turns()[0].calls()[0].outcome().is_returned(), "{dies:?}");
-        assert_eq!(world.recorder.ran().len(), 2, "{dies:?}: once more");
-        // The first worker comes back: what it says does not count any more.
+        assert_eq!(world.recorder.ran().len(), 2, "{dies:?}: it runs again, once");
+        // The first worker returns: its settlement does not count any more.
         let late = world.ledger().settle(old.ask.id(), old.token, json!("late")).await.unwrap();
         assert_eq!(late, Settled::StaleToken);
         let verified = world.ledger().verify(&Default::default()).await;

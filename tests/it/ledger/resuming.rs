@@ -1,4 +1,4 @@
-//! A stored run that somebody resumes themselves is held in the ledger meanwhile (rule L5).
+//! A stored run that a program resumes itself is under a lease meanwhile (rule L5).
 
 use std::future::IntoFuture as _;
 use std::time::Duration;
@@ -65,12 +65,12 @@ async fn an_outdated_snapshot_of_a_run_is_refused() {
     let again = agent.resume(first.clone(), yes(&first)).await.unwrap().into_suspended().unwrap();
     let error = agent.resume(stored(&first), yes(&first)).await.unwrap_err();
     assert!(told(&error).contains("resume it by its id"), "{}", told(&error));
-    // Whoever was refused holds nothing: the run goes on from where it stands.
+    // A refused worker holds no lease: the run continues from its snapshot.
     let ended = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(ended.text(), Some("done"));
     assert_eq!(tools.ids(), ["c1", "c2"]);
     assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
-    // L3: once it is over, what was executed is told again, and not executed.
+    // L3: once it is over, executed calls are replayed, and not executed again.
     let _ = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(tools.ids(), ["c1", "c2"]);
     assert!(ledger.verify(&Default::default()).await.is_ok());

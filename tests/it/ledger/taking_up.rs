@@ -1,4 +1,4 @@
-//! Runs that several workers, deciders and clocks reach for at once (rules L1 to L5).
+//! Concurrent workers, deciders and clocks on one run (rules L1 to L5).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::support::{Recorder, call};
 
 #[tokio::test]
 async fn a_decision_at_any_moment_of_a_resume_is_not_missed() {
-    // Whoever decides tries to take the run up, is told that it is held, and does not come back.
+    // The decider tries to resume the run, gets `Held`, and does not try again.
     let mut at = 0;
     loop {
         let world = Arc::new(World::new());
@@ -55,12 +55,12 @@ async fn a_decision_at_any_moment_of_a_resume_is_not_missed() {
             other => panic!("transaction {at}: {other:?}"),
         }
         let over = world.ledger().waiting_runs(10).await.unwrap().records.is_empty();
-        assert!(over, "transaction {at}: nobody comes back to it: {told:?}, {ended:?}");
+        assert!(over, "transaction {at}: the decision was missed: {told:?}, {ended:?}");
         assert_eq!(world.recorder.ids(), ["c1"], "transaction {at}");
         world.check(&run, &format!("transaction {at}")).await;
         if let TakeUp::Resumed(Ok(ended)) = &ended {
             let told = ended.turns().iter().flat_map(|report| report.calls());
-            assert!(told.count() >= 2, "what became of the calls before is told as well");
+            assert!(told.count() >= 2, "the results of earlier calls are included");
         }
         at += 1;
     }
@@ -71,7 +71,7 @@ async fn an_expired_ask_is_a_denial_without_a_call_of_expire() {
     // L4: "Deadlines are compared with the store's clock … Expiry is a denial recorded as expiry".
     let world = World::new();
     let run = world.parked(&[Fate::Late]).await;
-    assert_eq!(world.asks().await[0].state, AskState::Pending, "nobody has called `expire`");
+    assert_eq!(world.asks().await[0].state, AskState::Pending, "`expire` was not called");
     let agent = world.agent(world.ledger(), Scripted::default());
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
     let late = Outcome::denied("No decision was made in time.");
@@ -82,7 +82,7 @@ async fn an_expired_ask_is_a_denial_without_a_call_of_expire() {
 
 #[tokio::test]
 async fn a_call_that_another_worker_executes_stays_pending() {
-    // L2: "Leases renew." Nobody says "it may have run" of a call whose worker is alive.
+    // L2: a call whose worker is alive is never reported as "may have run".
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
     let id = world.asks().await[0].ask.id().to_owned();
@@ -91,7 +91,7 @@ async fn a_call_that_another_worker_executes_stays_pending() {
     let Claimed::Claimed { token } = claimed else { panic!("{claimed:?}") };
     let agent = world.agent(world.ledger(), Scripted::default());
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
-    assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "it goes on waiting");
+    assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "it stays pending");
     let outcome = serde_json::to_value(Outcome::returned("paid")).unwrap();
     world.ledger().settle(&id, token, outcome).await.unwrap();
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
@@ -231,11 +231,11 @@ impl Model for Calling {
 
 #[tokio::test]
 async fn a_worker_that_lost_its_lease_starts_nothing_more() {
-    // L5: "One worker at a time takes it up, keeps it while it goes on".
+    // L5: "One worker at a time takes up the run, has its lease while the run continues".
     let world = World::new();
     let run = world.parked(&[Fate::Denied]).await;
     let model = Calling::default();
-    // What it calls runs without anybody being asked.
+    // Its calls run without a question.
     let store = Failing::at(&world.store, None);
     let slow = Agent::new(model.clone(), world.recorder.clone())
         .output(text().or_deferred())
@@ -254,7 +254,7 @@ async fn a_worker_that_lost_its_lease_starts_nothing_more() {
     }
     world.pass(31);
     let TakeUp::Resumed(Ok(_)) = second.take_up(&run).await.unwrap() else { panic!() };
-    // It looks after its lease, and is told.
+    // It renews its lease, and finds it lost.
     let told = store.count() + 2;
     while store.count() < told {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! Turns and agents with a ledger: decided once, executed once, whatever arrives twice.
+//! Turns and agents with a ledger: decided once and executed once, also when answers arrive twice.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ async fn a_decision_of_another_process_is_applied() {
     let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
     assert_eq!(won, Decided::Won { again: false });
 
-    // Whoever resumes does not know it yet.
+    // The resuming process does not know the decision yet.
     let agent = agent(Scripted::default());
     let answers = agent.decisions(&suspended).await.unwrap();
     assert!(answers.is_left("c2"));
@@ -160,7 +160,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
             let lost = tokio::time::timeout(Duration::from_millis(50), lost).await;
             assert!(lost.is_err(), "the worker dies in the middle of the tool");
         }
-        // Its lease still holds: nobody else may.
+        // Its lease is still valid: no other worker may claim it.
         let other = Turn::new(
             Recorder::of([
                 ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(idempotent)
@@ -382,7 +382,7 @@ async fn a_run_with_a_state_too_deep_for_its_ledger_returns_the_newest_state() {
     assert_eq!(recorder.ids(), ["c1", "c2", "c3"], "T9: what ran does not run again");
 }
 
-// L2: what a call that is being executed comes to is not known; the model is not told of another worker that is this one.
+// L2: the outcome of a call in execution is unknown; the text for the model does not name this worker as another one.
 #[tokio::test]
 async fn a_call_that_this_worker_already_executes_may_have_run() {
     let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
@@ -472,7 +472,7 @@ async fn a_claimed_call_stays_pending_when_its_run_is_resumed() {
     let ledger_says = ledger.load_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
     assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
     let TakeUp::Resumed(waits) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
-    assert!(waits.unwrap().suspended().is_some(), "the first worker may still say what came of it");
+    assert!(waits.unwrap().suspended().is_some(), "the first worker may still settle it");
     time.fetch_add(5_000, Ordering::Relaxed);
     let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
     let ended = ended.unwrap();

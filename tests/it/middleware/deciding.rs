@@ -248,7 +248,7 @@ async fn return_values_convert_to_a_decision() {
 
 #[tokio::test]
 async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
-    // D6: `None` and plain args go on; it ends this chain only.
+    // D6: `None` and plain args continue with the next member; a decision ends this chain only.
     let first = || {
         danger_first_decision_wins()
             .member("silent", |_| None::<Decision>)
@@ -354,7 +354,7 @@ async fn an_absent_middleware_allows_and_is_explained() {
     assert_eq!(report.calls()[0].said()[0].layer, "Hangs (absent)");
 }
 
-/// Notes which hooks ran, and changes what the model is told.
+/// Records which hooks ran, and changes the result for the model.
 #[derive(Clone, Default)]
 struct Hooks(Arc<Mutex<Vec<String>>>);
 
@@ -446,7 +446,7 @@ async fn an_after_hook_that_panics_withholds_the_result() {
 
 #[tokio::test]
 async fn a_layers_answer_in_the_tools_place_does_not_bypass_an_open_question() {
-    // A question stays asked. But nobody is asked about what was denied or failed further inside.
+    // A question remains, but no person is asked about a call that was denied or failed further inside.
     let answers =
         |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
     let recorder = Recorder::new(["read"]);

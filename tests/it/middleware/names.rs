@@ -31,7 +31,7 @@ fn unknown(error: &TurnError) -> UserError {
 
 #[tokio::test]
 async fn a_layer_for_a_tool_that_does_not_exist_is_an_error_when_the_tools_are_listed() {
-    // D4: a layer that is for tools by name names tools that exist, or listing the tools is an error.
+    // D4: "A layer for tools by name (`for_tools`) has to name tools that exist at its place in the stack".
     let typo = || deny().for_tools(["list", "refnud"]);
     let recorder = Recorder::new(["refund", "list", "mail", "search"]);
     let stacks: Vec<Tools> = vec![
@@ -69,7 +69,7 @@ async fn names_are_those_at_the_level_of_the_layer() {
     run(renamed.layered(deny().for_tools(["reimburse"]))).await.unwrap();
     run(tools().layered(deny().for_tools(["refund"])).prefixed("shop")).await.unwrap();
 
-    // What a wrapper hides from the model, perhaps in this run only, exists.
+    // A tool that a wrapper hides from the model, perhaps only in this run, exists.
     let hidden = tools().filtered(|_, tool| tool.name() != "refund");
     run(hidden.clone().layered(deny().for_tools(["refund"]))).await.unwrap();
     let hidden = Tools::combined([hidden.prefixed("a"), tools().prepared(|_, _| Vec::new())]);
@@ -147,7 +147,7 @@ async fn a_question_that_two_layers_could_ask_is_refused() {
     assert!(recorder.ran().is_empty());
 }
 
-/// Hands each decision to what it wraps, and lists nothing of it.
+/// Passes each decision to the middleware inside, and does not list it.
 struct Wrapper<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Wrapper<M> {
@@ -156,7 +156,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Wrapper<M> {
     }
 }
 
-/// One that lists the members of what it wraps.
+/// A composite that lists the members of the middleware inside.
 struct Listing<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Listing<M> {
@@ -212,7 +212,7 @@ async fn layers_with_distinct_names_ask_separately() {
     second.0.store(true, Ordering::Relaxed);
     let answers = waits.requests().answer().approve("c1").build().unwrap();
     let report = turn.resume(waits, answers).await.unwrap();
-    assert_eq!(words(&report), ["deferred"], "nobody was shown the second question");
+    assert_eq!(words(&report), ["deferred"], "the second question was shown to no person");
     let waits = stored(&report.into_suspended().unwrap());
     let requests = waits.requests();
     let askers: Vec<_> = requests.questions("c1").iter().map(|it| it.layer()).collect();

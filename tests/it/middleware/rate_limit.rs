@@ -15,7 +15,7 @@ use tower::retry::RetryLayer;
 
 use crate::support::{Recorder, Retries, call, content, stored, words};
 
-/// Notes at each decision whether it is a repeat, by the context and by the call.
+/// Records at each decision whether it is a repeat, by the context and by the call.
 #[derive(Clone, Default)]
 struct Repeats(Arc<Mutex<Vec<(bool, bool)>>>);
 

@@ -1,4 +1,4 @@
-//! Many at once: one wins, and the others are told (rule L1 of the design, on real connections).
+//! Concurrent operations: one wins, and the others get its result (rule L1, on real connections).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,7 +86,7 @@ async fn two_concurrent_creations_of_a_row_are_serialized() {
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
     let linker = Linker::default();
     for round in 0..20 {
-        // Each reads a row that nobody ever makes, beside the one that it makes; some in the other order.
+        // Each reads a row that is never created, beside the one that it creates; some in the other order.
         let mut ids = [format!("none-{round}"), format!("some-{round}")];
         let made = join_all(stores.iter().enumerate().map(|(n, store)| {
             if n % 2 == 0 {

@@ -1,4 +1,4 @@
-//! The server, the line to it, or whoever waits goes away.
+//! The server, the connection to it, or a waiting task goes away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ async fn a_killed_server_loses_and_duplicates_nothing() {
     over.store(true, Ordering::SeqCst);
     assert!(kills.await.unwrap() > 0, "it was killed");
     for n in 0..ASKS {
-        assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one was told that it won");
+        assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one decision won");
         assert_eq!(ran[n].load(Ordering::SeqCst), 1, "ask {n}: ran once");
     }
     let all = ledger.list(Some(AskState::Executed), 1_000).await.unwrap().records;
@@ -131,10 +131,10 @@ async fn an_unreachable_server_is_an_error_and_changes_nothing() {
     assert!(error.to_string().starts_with("the store could not write to PostgreSQL"), "{error}");
     assert!(ledger.get(record.ask.id()).await.is_err());
     server.start_again();
-    assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it waits as it did");
+    assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it is pending as before");
 }
 
-/// Somebody who keeps others from writing, for as long as it is not dropped.
+/// A lock that blocks all writers until it is dropped.
 async fn locked(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -184,7 +184,11 @@ async fn an_exhausted_pool_is_an_error_that_says_so() {
         );
         drop(lock);
     });
-    assert_eq!(decided.unwrap(), Decided::Won { again: false }, "who had it goes on");
+    assert_eq!(
+        decided.unwrap(),
+        Decided::Won { again: false },
+        "the operation with the connection completes"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

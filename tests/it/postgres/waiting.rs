@@ -1,4 +1,4 @@
-//! Waking whoever waits for a run.
+//! Waking the tasks that wait for a run.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn approve(ledger: &Ledger, record: &Record) {
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
 }
 
-/// Waits in a task until the run's log goes on.
+/// Waits in a task until the run's log has a new entry.
 fn waiting(ledger: &Ledger, after: i64) -> JoinHandle<i64> {
     let ledger = ledger.clone();
     tokio::spawn(async move { ledger.changed("run", after).await.unwrap() })
@@ -48,7 +48,7 @@ async fn wakes(here: Ledger, elsewhere: Ledger) {
     let (one, two) = (waiting(&here, 1), waiting(&here, 1));
     approve(&elsewhere, &record).await;
     assert_eq!((woken(one).await, woken(two).await), (2, 2));
-    assert_eq!(here.changed("run", 0).await.unwrap(), 2, "what has happened is not waited for");
+    assert_eq!(here.changed("run", 0).await.unwrap(), 2, "an existing entry is not waited for");
     let other = waiting(&here, 2);
     elsewhere.park(Ask::new("another run", "root/c1", "pay")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;

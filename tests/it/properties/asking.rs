@@ -1,4 +1,4 @@
-//! D11 over random runs: who is asked about what, against a model of the rule.
+//! D11 over random runs: the questions to people, compared with a model of the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Recorder, call, words};
 
-/// What a call of the response waits for, if for anything.
+/// The kind of answer that a call of the response needs, if any.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Ordinary,
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// What somebody does about a call that waits.
+/// The answer to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
     Nothing,
@@ -84,7 +84,7 @@ fn number(id: &str) -> usize {
     id[1..].parse().unwrap()
 }
 
-/// Says about every call of the batch what is to be done.
+/// Answers every call of the batch.
 fn say<'a>(
     mut answers: Answers<'a>,
     requests: &'a DeferredToolRequests,

@@ -212,8 +212,8 @@ fn was_allowed_or_approved(played: &Played, execution: &Execution) {
     assert!(execution.approved, "{execution:?}");
 }
 
-/// The promise: none ran twice, but for what ended by deferring, and what ended with an error and nobody was asked
-/// about.
+/// The promise: no call ran twice, except for bodies that deferred, and calls without a question that ended with an
+/// error.
 fn ran_once(calls: &[(Ends, u8)], executions: &[Execution]) {
     let mut by_id: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
     for execution in executions {

@@ -1,4 +1,4 @@
-//! Group H: what happens, as it happens. Each event goes through its JSON, as a page would get it.
+//! Group H: events. Each event passes through its JSON, as a page would get it.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn watch(events: &Events) -> impl Fn(&RunEvent) + Send + Sync + 'static {
         let written = serde_json::to_value(event).unwrap();
         let kind = written["event_kind"].as_str().unwrap();
         if kind.starts_with("function_tool") || kind.starts_with("deferred") {
-            // H128: what is read is what was written, told apart by `event_kind`.
+            // H128: events survive a round trip, distinguished by `event_kind`.
             let read: RunEvent = serde_json::from_value(written.clone()).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), written);
             events.lock().unwrap().push(written);
@@ -30,7 +30,7 @@ fn watch(events: &Events) -> impl Fn(&RunEvent) + Send + Sync + 'static {
     }
 }
 
-/// The kinds of the events so far, with what there is to say about the arguments.
+/// The kinds of the events so far, with the validity of the arguments.
 fn kinds(events: &Events) -> Vec<String> {
     let short = |event: Value| match &event["event_kind"] {
         kind if kind == "function_tool_call" => {
@@ -100,7 +100,7 @@ async fn waiting(model: &Script) -> (Agent, SuspendedRun) {
     (agent, run)
 }
 
-// H125, H126: on a resume the answered calls are taken up anew; nobody looks at the arguments of one that is denied.
+// H125, H126: on a resume the answered calls have start events again; the arguments of a denied one are not checked.
 #[tokio::test]
 async fn h125_h126_the_event_of_a_resumed_call_says_whether_its_arguments_fit() {
     let events = Events::default();
@@ -112,7 +112,7 @@ async fn h125_h126_the_event_of_a_resumed_call_says_whether_its_arguments_fit() 
     assert_eq!(told, ["call c1 true", "call c2 null", "result c1 {}", "result c2 \"keep it\""]);
 }
 
-// Invalid arguments are told as such, and of those that are executed elsewhere nobody knows.
+// Invalid arguments are reported as such, and those of external calls are not checked.
 #[tokio::test]
 async fn h127_events_say_whether_arguments_are_valid_invalid_or_unchecked() {
     let events = Events::default();

@@ -18,7 +18,7 @@ use tower::layer::layer_fn;
 
 use crate::support::{Recorder, Script, call, content, results, run_one, words};
 
-/// Asks about large amounts, and notes what it saw.
+/// Asks about large amounts, and records the calls that it saw.
 #[derive(Clone, Default)]
 struct Limit(Arc<Mutex<Vec<(Phase, bool)>>>);
 
@@ -130,7 +130,7 @@ async fn c40_incomplete_arguments_are_not_decided_on() {
     assert_eq!((limit.saw().len(), paid.lock().unwrap().len()), (1, 0));
 }
 
-/// Notes which of its hooks ran.
+/// Records which of its hooks ran.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<&'static str>>>);
 
@@ -182,7 +182,7 @@ fn instead(tools: impl Into<Tools>, outcome: &Outcome) -> Tools {
     }))
 }
 
-/// Tells the model this, whatever the tool or a layer inside has come to.
+/// Replaces the result of the tool or of a layer inside by this text.
 #[derive(Clone)]
 struct Says(Outcome);
 
@@ -215,7 +215,7 @@ fn around(outcome: &Outcome) -> [(Recorder, Tools, usize); 3] {
     ]
 }
 
-// D56, D58: what the model is told can be changed after the call, and made of an error.
+// D56, D58: the result for the model can be changed after the call, and made from an error.
 #[tokio::test]
 async fn d56_d57_d58_layers_and_hooks_determine_the_result_for_the_model() {
     for (recorder, tools, runs) in around(&Outcome::returned("instead")) {
@@ -223,7 +223,7 @@ async fn d56_d57_d58_layers_and_hooks_determine_the_result_for_the_model() {
         assert_eq!((words(&report), content(&report, 0)), (vec!["returned"], json!("instead")));
         assert_eq!(recorder.ran().len(), runs);
     }
-    // D57: what is not to run is denied, and is told so; PydanticAI's `SkipToolExecution("denied")` is a success.
+    // D57: a call that must not run is denied; PydanticAI's `SkipToolExecution("denied")` is a success.
     let recorder = Recorder::new(["pay"]);
     let report = run_one(
         &Turn::new(recorder.clone().layered(decide_fn(|_| Decision::deny("denied")))),
@@ -247,7 +247,7 @@ async fn d60_d62_a_failure_by_a_layer_is_final_and_costs_no_retry() {
     }
 }
 
-// D61, D63: nobody is asked about a call that a layer outside the question has ended.
+// D61, D63: no person is asked about a call that a layer outside of the question has ended.
 #[tokio::test]
 async fn d61_d63_a_failure_by_a_layer_replaces_an_approval() {
     let declared =

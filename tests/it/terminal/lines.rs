@@ -29,7 +29,7 @@ const CASE: &str = "COUNTERSIGN_TEST_CASE";
 const PROMPT: &str = "Approve? ";
 pub(crate) const SCREEN: Duration = Duration::from_secs(20);
 
-/// What runs at the terminal: one turn with some calls, answered there. The other tests start it; by itself it does
+/// The program at the terminal: one turn whose calls are answered there. The other tests start it; as a test it does
 /// nothing.
 #[test]
 fn the_program_at_the_terminal() {
@@ -100,7 +100,7 @@ async fn turn(slowly: bool) -> Value {
     })
 }
 
-/// A call of which the view leaves something out, beside another.
+/// A call with elided text, beside another call.
 async fn long() -> Value {
     let recorder = Recorder::new(["write_file"]);
     let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
@@ -135,7 +135,7 @@ async fn preview() -> Value {
     json!(recorder.ids())
 }
 
-/// A run with a ledger that is stopped at its first question, and taken up with an approval given elsewhere.
+/// A run with a ledger that is stopped at its first question, and resumed with an approval from another surface.
 async fn in_a_ledger() -> Value {
     let ledger = Ledger::new(MemoryStore::new());
     let recorder = Recorder::new(["delete_file"]);
@@ -160,7 +160,7 @@ fn one(id: &str) -> DeferredToolRequests {
     DeferredToolRequests::new([ToolCall::new(id, "delete_file", json!({"path": id}))], [])
 }
 
-/// The run is given up while it waits, and somebody else asks after that.
+/// The run is dropped during its question, and another one asks after it.
 async fn dropped() -> Value {
     let handler = TerminalHandler::new();
     let waiting = in_a_turn(handler.clone(), "first");
@@ -187,7 +187,7 @@ async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
     recorder.ids() == [id]
 }
 
-/// The program at a pseudo-terminal, with what it has shown.
+/// The program at a pseudo-terminal, with its output.
 pub(crate) struct Session {
     child: Child,
     pub(crate) pty: Arc<Pty>,
@@ -237,7 +237,7 @@ impl Session {
         self
     }
 
-    /// Waits until this was shown so many times.
+    /// Waits until this text was shown this many times.
     pub(crate) fn until(&self, text: &str, times: usize) -> &Self {
         let start = Instant::now();
         while self.shown().matches(text).count() < times {
@@ -272,7 +272,7 @@ impl Session {
             }
             if start.elapsed() > SCREEN {
                 self.child.kill().unwrap();
-                panic!("the program goes on:\n{}", self.shown());
+                panic!("the program still runs:\n{}", self.shown());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -358,7 +358,7 @@ fn pasted_text_answers_nothing() {
     assert_eq!(session.result()["ran"], json!([]));
 }
 
-/// S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+/// S8: "Stop is not no": "without one the calls are cancelled".
 #[test]
 fn ctrl_c_stops_the_run_and_denies_nothing() {
     let session = Session::start("");

@@ -122,7 +122,7 @@ fn an_edit_is_shown_and_approved_as_edited() {
     assert_eq!(result["ran"], json!([{"path": "edited.log"}]), "{result}");
 }
 
-/// S5: "Drafts survive": what was typed is there again, and approves nothing.
+/// S5: "Unfinished text survives": the draft is shown again, and approves nothing.
 #[test]
 fn an_edit_that_is_no_json_is_kept() {
     let session = start("", &[]);

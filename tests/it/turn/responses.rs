@@ -144,7 +144,7 @@ async fn a_handler_that_fails_or_panics_ends_the_response_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_stop_ends_the_response_without_denials() {
-    // S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+    // S8: "Stop is not no": "without one the calls are cancelled".
     let stops = || handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     let answers =
         handler_fn_sync(|_, requests| requests.answer().approve("d1").leave_rest().build());
@@ -291,7 +291,7 @@ async fn a_channel_sends_batches_and_receives_answers() {
     drop(batches);
     assert!(
         matches!(turn.run(mixed()).await.unwrap_err().error(), Error::Handler { .. }),
-        "nobody receives"
+        "a dropped receiver is an error"
     );
 }
 

@@ -100,7 +100,7 @@ fn one_of_three_attempts_runs_when_one_is_dropped() {
 }
 
 /// A pass that is closed starts nothing more, also while attempts run and wait: a turn that closes it and waits for the
-/// running attempt to settle sees all that ever ran.
+/// running attempt to settle sees every body that ever ran.
 #[test]
 fn nothing_starts_after_a_close() {
     loom::model(|| {
