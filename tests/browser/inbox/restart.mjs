@@ -1,4 +1,4 @@
-// The server goes away and comes back: the page says so, loses nothing, and goes on.
+// The server stops and starts again: the page says so, loses nothing, and continues.
 
 import assert from "node:assert/strict";
 

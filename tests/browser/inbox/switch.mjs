@@ -1,4 +1,4 @@
-// One browser, two tabs, and somebody logs in as somebody else in one of them: the other does not decide in that name.
+// One browser, two tabs, and another login in one of them: the other tab does not decide under the new name.
 
 import assert from "node:assert/strict";
 
@@ -19,11 +19,11 @@ await scenario(async ({ url, person }) => {
   await tab.close();
 
   await approve(ann, "delete_file");
-  await card(ann, "delete_file").getByText("You are bob by now").waitFor();
+  await card(ann, "delete_file").getByText("You are now logged in as bob, and the page shows another name.").waitFor();
   await waiting(ann, 1);
   await ann.page.unrouteAll();
   await approve(ann, "delete_file");
-  await notice(ann, "You are bob now").waitFor();
+  await notice(ann, "You are now logged in as bob").waitFor();
   await eventually("the page says who decides", async () => {
     assert.equal(await ann.page.locator("#name").innerText(), "bob");
   });
