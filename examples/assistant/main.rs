@@ -99,14 +99,14 @@ impl Session {
         let sandbox = Sandbox::new(&directory)
             .map_err(|error| format!("cannot work in {}: {error}", directory.display()))?;
         let read_only = cli.read_only || stored.as_ref().is_some_and(|stored| stored.read_only);
-        let going_on = stored.as_ref().map(|stored| calls_wait(&stored.run));
+        let resumed = stored.as_ref().map(|stored| calls_wait(&stored.run));
         let (waiting, rows) = stored.map(|it| (it.run, it.rows)).unzip();
         let report = Arc::new(Report::new(cli.explain, rows.unwrap_or_default()));
         say(&format!(
             "Workspace: {}",
             report.paint().bold(&plain(&sandbox.dir().to_string_lossy()))
         ));
-        if let (Some(file), Some(waiting)) = (&cli.resume, going_on) {
+        if let (Some(file), Some(waiting)) = (&cli.resume, resumed) {
             say(&format!("Resuming the run in {}: {waiting}.", file.display()));
         }
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_reason_is_none() {
+    fn an_end_event_without_a_reason_is_an_error() {
         // As the client synthesises it for Gemini, Ollama, Bedrock and OpenAI's Responses API.
         let content = Some(MessageContent::from_text("The short"));
         let end = StreamEnd { captured_content: content, ..StreamEnd::default() };

@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_sent_yet_does_not_grow_without_end_and_the_latest_counts() {
+    async fn the_queue_of_events_is_bounded_and_the_latest_event_counts() {
         let (_, new) = told("delete_file", "ann", "new").await;
         let (_, decided) = told("delete_file", "ann", "decided").await;
         let mut events = Events::default();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_webhook_is_refused_without_its_address() {
+    fn an_invalid_webhook_is_refused_without_quoting_its_address() {
         for url in ["", "ftp://secret.example/x", "file:///secret", "secret"] {
             let error = Webhook::new(url, KEY).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");

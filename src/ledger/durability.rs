@@ -341,7 +341,7 @@ mod tests {
     use super::utc;
 
     #[test]
-    fn times_are_told_as_people_read_them() {
+    fn times_are_formatted_for_people() {
         for (at, says) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (-1, "1969-12-31 23:59:59 UTC"),

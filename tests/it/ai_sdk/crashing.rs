@@ -64,7 +64,7 @@ fn dies(world: &World, client: &Client, at: usize, how: How) -> bool {
 }
 
 /// Another server continues the chat when the lease of the first one has expired.
-async fn goes_on(world: &World, mut ann: Client, scene: Scene, what: &str) {
+async fn continues(world: &World, mut ann: Client, scene: Scene, what: &str) {
     world.wait(Duration::from_secs(31));
     ann.chats = world.chats();
     ann.send().await;
@@ -103,7 +103,7 @@ fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_continues() {
                 assert!(at > 1, "{on:?} has transactions");
                 break;
             }
-            runtime.block_on(goes_on(&world, ann, on, &format!("{on:?}, {how:?} at {at}")));
+            runtime.block_on(continues(&world, ann, on, &format!("{on:?}, {how:?} at {at}")));
         }
     }
 }

@@ -120,7 +120,7 @@ pub(super) async fn load(store: &impl Store, version: &Path) {
 }
 
 /// Checks that the stored ledger loads from this store and continues.
-pub(super) async fn goes_on(store: impl Store, version: &Path) {
+pub(super) async fn check_continues(store: impl Store, version: &Path) {
     let stood = serde_json::from_str(&read(version, "stands.json")).unwrap();
     check(&Ledger::new(store), &stood, &token(version)).await;
 }
@@ -132,7 +132,7 @@ pub(super) fn token(version: &Path) -> String {
 pub(super) async fn check_memory(version: &Path) {
     let store = MemoryStore::new();
     load(&store, version).await;
-    goes_on(store, version).await;
+    check_continues(store, version).await;
     let keyed = entries(version, "log.keyed.jsonl");
     assert!(!keyed.is_empty());
     for it in keyed {
@@ -149,7 +149,7 @@ pub(super) async fn sqlite(version: &Path, place: &TempDir) -> SqliteStore {
 
 pub(super) async fn check_sqlite(version: &Path) {
     let place = TempDir::new().unwrap();
-    goes_on(sqlite(version, &place).await, version).await;
+    check_continues(sqlite(version, &place).await, version).await;
 }
 
 /// The tables of an SQLite file.
