@@ -288,7 +288,7 @@ const ACROSS_MODULES: [&str; 11] = [
     "properties",
     "pydantic",
     "secrecy",
-    "seeds",
+    "proposals",
 ];
 
 #[test]

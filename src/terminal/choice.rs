@@ -62,7 +62,7 @@ impl Choice {
 mod tests {
     use super::*;
 
-    /// B17: "missing/late/unknown decision, wrong type, extra choice: deny"; here it is asked again.
+    /// An unknown choice decides nothing, and is asked again.
     #[test]
     fn only_an_exact_yes_approves() {
         use Scope::{All, This, Tool};

@@ -400,7 +400,7 @@ mod paths {
     use super::Place;
     use super::sandbox::{Refused, Sandbox};
 
-    /// `peers.md` P01, P02, P03, P06, P08.
+    /// Absolute paths, `..`, links and other ways out, as other programs have missed them.
     #[test]
     fn no_path_leads_out_of_the_workspace() {
         let place = Place::new(&[("a.txt", "a"), ("notes/b.txt", "b"), ("../work-evil/c", "c")]);

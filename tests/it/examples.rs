@@ -47,7 +47,7 @@ fn hello_runs_nothing_where_no_person_can_answer() {
 
 #[test]
 fn capabilities_have_the_duration_and_reach_of_their_grant() {
-    // Seed 000: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
+    // The proposal: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
     let out = printed("capabilities");
     assert_eq!(
         ran(&out),
@@ -84,7 +84,7 @@ fn multi_agent_answers_one_batch_for_all_agents_and_runs_nothing_twice() {
 
 #[test]
 fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
-    // Seed 000: "Batch decisions: approve all reads, deny all writes".  T2.
+    // The proposal: "Batch decisions: approve all reads, deny all writes".  T2.
     let out = printed("batch_policy");
     assert_eq!(
         ran(&out),
@@ -132,7 +132,7 @@ fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
 
 #[test]
 fn fail_closed_runs_only_approved_calls_and_continues() {
-    // Seed 000: "deny anything not explicitly approved".
+    // The proposal: "deny anything not explicitly approved".
     let out = printed("fail_closed");
     let scenes: Vec<&str> = out.split("== ").skip(1).collect();
     let [forgets, forgets_wrapped, rest @ ..] = &scenes[..] else { panic!("{out}") };
@@ -202,7 +202,7 @@ fn a_custom_layer_loses_no_question_and_runs_no_tool_twice() {
 
 #[test]
 fn own_loop_stores_pending_calls_and_answers_every_call() {
-    // Seed 001: "What does an apple cost? Also buy me one."
+    // The proposal: "What does an apple cost? Also buy me one."
     let out = printed("own_loop");
     assert_eq!(ran(&out), ["looked up apple", "bought: apple", "looked up pear"]);
     tells(
@@ -332,7 +332,7 @@ fn text(answers: &DeferredToolResults) -> String {
 
 #[tokio::test]
 async fn a_decision_over_http_reaches_another_process_and_counts_once() {
-    // Seed 001: "Hours later, when approval comes via webhook".  A4, A6.
+    // The proposal: "Hours later, when approval comes via webhook".  A4, A6.
     let folder = TempDir::new().unwrap();
     let has = |name: &str| folder.path().join("databases").join(name).exists();
     let first = Server::start(folder.path());

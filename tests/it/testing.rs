@@ -52,7 +52,7 @@ where
     }
 }
 
-// M11: our layers never call a service that was not polled.
+// Our layers never call a service that was not polled.
 #[tokio::test(start_paused = true)]
 async fn every_layer_of_ours_asks_for_readiness() {
     probed("decide_fn", || decide_fn(by_name)).await;

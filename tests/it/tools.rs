@@ -95,7 +95,7 @@ async fn approval_required_if_asks_about_the_calls_that_the_predicate_picks() {
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
-// An async predicate is awaited; one that says no does not ask (PydanticAI's quirk Q always asks).
+// An async predicate is awaited; one that says no does not ask (PydanticAI always asks).
 #[tokio::test]
 async fn approval_required_if_async_awaits_its_predicate() {
     let recorder = Recorder::new(["a"]);

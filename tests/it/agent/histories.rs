@@ -89,7 +89,7 @@ fn open() -> Value {
     json!([said("Clean up"), called(["declared.1", "plain.1", "asked.1", "raises.1"])])
 }
 
-// Seed 001: "result = await agent.run(message_history=messages, deferred_tool_results=results)", with bare booleans.
+// The proposal: "result = await agent.run(message_history=messages, deferred_tool_results=results)", with bare booleans.
 #[tokio::test]
 async fn a_bare_history_is_continued_with_bare_booleans() {
     let model = done();
@@ -180,7 +180,7 @@ async fn b24_a_bare_history_is_a_new_run() {
     assert!(matches!(error.error(), Error::Answers(AnswerError::OtherBatch { .. })));
 }
 
-// B20, and §3.4: seven misuses, each a typed error with the ids; A4: "nothing deferred has run".
+// B20: seven misuses, each a typed error with the ids; A4: "no deferred call has run".
 #[tokio::test]
 async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
     type Is = fn(&AnswerError) -> bool;
@@ -385,7 +385,7 @@ async fn a_suspended_run_can_be_closed_and_continues_with_a_prompt() {
     assert_eq!(kinds, [ReturnKind::Success, ReturnKind::Failed]);
 }
 
-// pydantic.md §3.3: "Results land in emission order in a **new** ModelRequest": their histories have several in a row.
+// PydanticAI puts the results of a resumed run into a new request, so its histories have several in a row.
 #[tokio::test]
 async fn a_history_with_results_in_several_requests_is_continued() {
     let model = done();
@@ -540,7 +540,7 @@ fn told_ids(history: &[Message]) -> Vec<String> {
     results(history).into_iter().map(|(id, ..)| id).collect()
 }
 
-// Seed 001: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
+// The proposal: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
 // is settled runs again.
 #[tokio::test]
 async fn the_history_of_a_suspended_run_has_the_results_of_its_settled_calls() {

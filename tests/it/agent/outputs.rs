@@ -270,7 +270,8 @@ async fn never(_: RunContext, _: DeferredToolRequests) -> Result<DeferredToolRes
 }
 
 // "Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
-// in their results, and are named in the report." (pydantic.md §3.6, graceful; the order of the calls has no effect.)
+// in their results, and are named in the report." (As PydanticAI's end strategy `graceful`; the order of the calls has
+// no effect.)
 #[tokio::test]
 async fn beside_an_answer_ordinary_calls_run_and_deferred_ones_are_skipped() {
     let skipped = ["declared", "raises", "external", "defers", "asked"];
@@ -402,7 +403,7 @@ async fn a_tool_with_the_name_of_the_answer_is_a_conflict_before_the_model_is_as
     assert_eq!(agent.run("go").await.unwrap().text(), Some("done"), "without one it is a tool");
 }
 
-// Seed 000: "`DeferredToolRequests` must be included in `output_type`, otherwise raise `UserError`"; where it is
+// The proposal: "`DeferredToolRequests` must be included in `output_type`, otherwise raise `UserError`"; where it is
 // certain, it comes before anything executes.
 #[tokio::test]
 async fn a_run_that_is_certain_not_to_end_is_refused_before_anything_executes() {

@@ -45,7 +45,7 @@ fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
 
 #[tokio::test]
 async fn the_handler_of_a_run_overrides_the_agents_and_can_be_switched_off() {
-    // Seed 000: "If a handler is provided to `run()` …, it overrides the `Agent` default."
+    // The proposal: "If a handler is provided to `run()` …, it overrides the `Agent` default."
     let recorder = tools();
     let agent = |output| {
         Agent::new(Scripted::new([two()]), asking(&recorder))
@@ -64,7 +64,7 @@ async fn the_handler_of_a_run_overrides_the_agents_and_can_be_switched_off() {
 
 #[tokio::test]
 async fn a_run_is_suspended_stored_and_resumed_in_another_process() {
-    // Seed 001: "Hours later, when approval comes via webhook"; seed 000 A: "the agent loop continues with tool results".
+    // The proposal: "Hours later, when approval comes via webhook"; the proposal: "the agent loop continues with tool results".
     let recorder = tools();
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());
@@ -90,7 +90,7 @@ async fn a_run_is_suspended_stored_and_resumed_in_another_process() {
 
 #[tokio::test]
 async fn unanswered_calls_are_an_error_that_names_the_fix_and_loses_nothing() {
-    // Seed 000: "If deferred calls are returned …, `DeferredToolRequests` must be included in `output_type`, otherwise
+    // The proposal: "If deferred calls are returned …, `DeferredToolRequests` must be included in `output_type`, otherwise
     // raise `UserError`".  T9.
     let recorder = tools();
     let agent = Agent::new(Scripted::new([two()]), asking(&recorder));

@@ -81,7 +81,7 @@ fn slowly() -> impl countersign::DeferredToolHandler {
     })
 }
 
-// Seed 000: "works uniformly across `run()`, `run_sync()`, `run_stream()`, `run_stream_sync()`, and `iter()`".
+// The proposal: "works uniformly across `run()`, `run_sync()`, `run_stream()`, `run_stream_sync()`, and `iter()`".
 #[test]
 fn every_way_to_run_gives_the_same_history() {
     let every = ["plain", "declared", "raises", "external", "defers", "asked", "denied", "retried"];
@@ -101,7 +101,7 @@ fn every_way_to_run_gives_the_same_history() {
     }
 }
 
-// Seed 000: "If a handler is provided to `run()`/`run_sync()`/`run_stream()`/`run_stream_sync()`/`iter()`, it overrides
+// The proposal: "If a handler is provided to `run()`/`run_sync()`/`run_stream()`/`run_stream_sync()`/`iter()`, it overrides
 // the `Agent` default. If a handler is not provided, the `Agent` default is used." And: "async handlers work fine".
 #[test]
 fn every_way_to_run_takes_a_handler_or_switches_it_off() {
@@ -425,7 +425,7 @@ async fn a_partly_read_stream_can_be_finished() {
     assert_eq!(recorder.ids(), ["declared", "plain"]);
 }
 
-// Seed 000: "They stop after the first final output"; "If a final output has already been streamed, deferred tool calls
+// The proposal: "They stop after the first final output"; "If a final output has already been streamed, deferred tool calls
 // in that response are not handled inline and the handler is not invoked; they are effectively skipped and not returned
 // as `DeferredToolRequests`."
 #[tokio::test]
@@ -460,7 +460,7 @@ async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
     assert_eq!(next.text(), Some("still tidy"));
 }
 
-// Seed 000: "The handler is invoked only when the run continues to tool execution (i.e., before any final output has
+// The proposal: "The handler is invoked only when the run continues to tool execution (i.e., before any final output has
 // been streamed)."
 #[tokio::test]
 async fn the_handler_is_asked_if_no_text_was_streamed() {

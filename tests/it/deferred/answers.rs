@@ -57,7 +57,7 @@ fn an_approval_is_a_bool_or_an_object_of_its_kind() {
     assert!(refused("approvals", r#"{"override_args":{}}"#).contains("expected true, false"));
 }
 
-// Quirk L: in PydanticAI a misshapen typed result becomes a success. Here it is an error.
+// In PydanticAI a misshapen typed result becomes a success. Here it is an error.
 #[test]
 fn a_result_that_claims_a_kind_has_its_shape() {
     let result = |said: &str| read("calls", said).unwrap().calls["c1"].clone();

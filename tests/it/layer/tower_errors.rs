@@ -108,7 +108,7 @@ async fn an_error_of_a_layer_hides_neither_a_denial_nor_a_question() {
 
 // --- what runs again
 
-// M2: retry × 3 over a timeout and a long body: one body, "may have run".
+// Retry × 3 over a timeout and a long body: one body, "may have run".
 #[tokio::test(start_paused = true)]
 async fn retry_over_a_timeout_runs_the_body_once() {
     for retries in [Retries::of_failures(3), Retries::always(3)] {

@@ -333,7 +333,7 @@ fn an_empty_line_denies() {
     assert_eq!(result["told"][0][0], "denied");
 }
 
-/// "input typed before the question does not answer it"; B15: an "approval answered by a leftover keypress".
+/// S3: "a key or a pointer that went down before that does not count".
 #[test]
 fn input_typed_before_the_question_does_not_answer_it() {
     let session = Session::start("late");

@@ -50,7 +50,7 @@ fn refused(error: &TurnError) -> &AnswerError {
 
 #[tokio::test]
 async fn the_handler_sees_every_deferred_call_of_a_response_before_any_of_them_executes() {
-    // Seed 000: "The key invariant is that the handler sees all deferred calls from a single model response before any
+    // The proposal: "The key invariant is that the handler sees all deferred calls from a single model response before any
     // of those deferred calls execute."  T1, T2.
     let tools = kinds();
     let (seen, ran) = (Arc::new(Mutex::new(Vec::new())), tools.clone());
@@ -243,7 +243,7 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
 
 #[tokio::test]
 async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
-    // Seed 002: `permission_handler(name, args, reason) -> bool`.
+    // The proposal: `permission_handler(name, args, reason) -> bool`.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let handler = {
         let asked = Arc::clone(&asked);
