@@ -1,4 +1,4 @@
-//! What webhooks are told: which asks are new, expire soon, or are settled (rule S10).
+//! The events for webhooks: asks that are new, expire soon, or are settled (rule S10).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::board::{Board, Item};
 use super::webhook::{Told, Webhook};
 use crate::ledger::{AskState, Ledger};
 
-/// Compares each look at the store with the one before.
+/// Compares each reading of the store with the one before.
 pub(super) struct Notices {
     ledger: Ledger,
     webhooks: Vec<Webhook>,
@@ -29,7 +29,7 @@ impl Notices {
         Self { ledger, webhooks, pending, expiring, sending }
     }
 
-    /// Tells of what has changed since the look before. What is pending at the first look is new.
+    /// Sends the changes since the reading before. All asks that are pending at the first reading are new.
     pub(super) async fn look(&mut self, board: &Board) {
         if self.sending.is_empty() {
             return;

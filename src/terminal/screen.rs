@@ -62,7 +62,7 @@ impl Gone {
             Self::Interrupted => "Ctrl-C was pressed",
             Self::EndOfInput => "the input has ended",
             Self::Failed => "the terminal failed",
-            Self::Abandoned => "the run no longer waits for an answer",
+            Self::Abandoned => "the run no longer needs an answer",
         }
     }
 }
