@@ -103,7 +103,7 @@ fn batches(criterion: &mut Criterion) {
 }
 
 fn batch_turn() -> (Runtime, Turn) {
-    let ask = decide_fn(|call: &ToolCall| match call.name() {
+    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
         "delete_file" => Decision::ask("delete a file?"),
         _ => Decision::allow(),
     });

@@ -37,8 +37,8 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, UserErro
 impl Agent {
     /// Runs to the end, blocking this thread, and asks `approve` about each call that needs an approval, one after the
     /// other: the blocking approval of a terminal tool, made of runs that suspend and are resumed. Blocked calls are
-    /// denied without asking. Calls that are executed elsewhere are left open: when no call needs an approval any more,
-    /// the run ends with them.
+    /// denied without asking. The closure gets only the call: between two parts of a run there is no context. Calls
+    /// that are executed elsewhere are left open: when no call needs an approval any more, the run ends with them.
     ///
     /// ```
     /// # use countersign::model::{ModelRequest, ModelResponse};

@@ -12,7 +12,7 @@
 //! use countersign::{Decision, ToolCall, decide_fn};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let hook = Hook::new(Client::Codex).layered(decide_fn(|call: &ToolCall| match call.name() {
+//! let hook = Hook::new(Client::Codex).layered(decide_fn(|_, call: &ToolCall| match call.name() {
 //!     "read_file" => Decision::allow(),
 //!     _ => Decision::deny("this agent only reads"),
 //! }));

@@ -76,12 +76,12 @@ impl Stack<'_> {
         let tools = match self.outer {
             Some(stack) => stack(Tools::from(set)),
             None => Tools::from(set).layered(
-                decide_fn(|_: &ToolCall| Decision::ask("there are no rules").with_key("no-rules"))
+                decide_fn(|_, _| Decision::ask("there are no rules").with_key("no-rules"))
                     .named("no rules"),
             ),
         };
         let doubts = self.normal.doubts.clone();
-        let doubt = decide_fn(move |call: &ToolCall| doubt(call, &doubts)).named("hook");
+        let doubt = decide_fn(move |_, call: &ToolCall| doubt(call, &doubts)).named("hook");
         (Turn::new(tools.layered(doubt)), permitted)
     }
 }

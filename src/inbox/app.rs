@@ -10,12 +10,12 @@ use super::past::Past;
 use super::principal::{Principal, Rejection};
 use super::refused::Refused;
 use super::watch::Hub;
-use crate::args::Args;
+use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
 
 pub(super) type Authorize =
     dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
-pub(super) type Check = dyn Fn(&str, &Args) -> Result<(), String> + Send + Sync;
+pub(super) type Check = dyn Fn(&ToolCall) -> Result<(), String> + Send + Sync;
 pub(super) type Told = dyn Fn(&Record) + Send + Sync;
 
 /// The state of the router.

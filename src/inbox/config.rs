@@ -14,7 +14,7 @@ use super::past::Past;
 use super::principal::{Principal, Rejection};
 use super::watch::{Hub, Stop};
 use super::webhook::Webhook;
-use crate::args::Args;
+use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
 
 /// An inbox over a ledger: configured, and then mounted as a router of axum. The [module](super) has the routes and an
@@ -55,7 +55,7 @@ impl Inbox {
             login: None,
             logout: None,
             links: Vec::new(),
-            check: Arc::new(|_, _| Ok(())),
+            check: Arc::new(|_| Ok(())),
             told: Arc::new(|_| {}),
         };
         Self { ledger, webhooks: Vec::new(), stop: None, settings }
@@ -101,13 +101,14 @@ impl Inbox {
         self
     }
 
-    /// Sets a function that is called with the tool and the edited arguments before an approval of them is recorded; its
-    /// error is shown beside the edit, and nothing is decided. A decision is final, and one with arguments that the tool
+    /// Sets a function that is called with a call, with its edited arguments, before an approval of them is recorded; its
+    /// error is shown beside the edit, and nothing is decided. It gets no context, as the run is stored, or in another
+    /// process. A decision is final, and one with arguments that the tool
     /// does not take fails when the run resumes: check them here, as with
     /// [`Toolset::validate`](crate::Toolset::validate).
     pub fn with_check(
         mut self,
-        check: impl Fn(&str, &Args) -> Result<(), String> + Send + Sync + 'static,
+        check: impl Fn(&ToolCall) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.settings.check = Arc::new(check);
         self

@@ -196,7 +196,7 @@ fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<
     }
     let Some(args) = args else { return Ok(None) };
     let args = Args::parse(args).map_err(|error| Refused::bad("bad_args", format!("{error}.")))?;
-    (app.settings.check)(record.ask.tool(), &args).map_err(|problem| {
+    (app.settings.check)(&call.clone().with_args(args.clone())).map_err(|problem| {
         Refused::bad("bad_args", format!("The tool does not take this: {problem}."))
     })?;
     Ok(Some(args))

@@ -75,7 +75,7 @@ enum Answered {
 impl DeferredToolHandler for Asker {
     async fn handle(
         &self,
-        _: &RunContext,
+        cx: &RunContext,
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let mut answers = requests.answer();
@@ -90,7 +90,7 @@ impl DeferredToolHandler for Asker {
                 answers = answers.deny(id, "Blocked by policy.");
                 continue;
             }
-            match self.answer(requests, call).await? {
+            match self.answer(cx, requests, call).await? {
                 Answered::Approved(args) if args.to_value() == call.args().to_value() => {
                     answers = answers.approve(id)
                 }
@@ -109,6 +109,7 @@ impl DeferredToolHandler for Asker {
 impl Asker {
     async fn answer(
         &self,
+        cx: &RunContext,
         requests: &DeferredToolRequests,
         call: &ToolCall,
     ) -> Result<Answered, BoxError> {
@@ -123,7 +124,7 @@ impl Asker {
         let mut asked = false;
         let mut place = None;
         loop {
-            let record = match asks.standing(&key, call.args(), questions).await? {
+            let record = match asks.standing(cx, &key, call.args(), questions).await? {
                 Standing::Pending(record) => record,
                 Standing::Claimed { ask, token, args } => {
                     let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::launch::digest;
 use super::site::lock;
 use crate::args::Args;
+use crate::call::RunContext;
 use crate::decision::Question;
 use crate::deferred::Answer;
 use crate::error::BoxError;
@@ -78,17 +79,20 @@ pub(super) enum Standing {
     Delivered(Value),
 }
 
+/// Changes an ask before it is parked.
+pub(super) type AskPolicy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
+
 /// The asks of one server.
 pub(super) struct Asks {
     pub(super) ledger: Ledger,
     worker: String,
-    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    policy: Arc<AskPolicy>,
     /// The latest known generation of each key, to find it with one read.
     hints: Mutex<HashMap<String, u32>>,
 }
 
 impl Asks {
-    pub(super) fn new(ledger: Ledger, policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>) -> Self {
+    pub(super) fn new(ledger: Ledger, policy: Arc<AskPolicy>) -> Self {
         let worker = format!("mcp-{}", uuid::Uuid::now_v7());
         Self { ledger, worker, policy, hints: Mutex::default() }
     }
@@ -97,6 +101,7 @@ impl Asks {
     /// anything runs, so that of any number of equal calls one gets it.
     pub(super) async fn standing(
         &self,
+        cx: &RunContext,
         key: &Key,
         args: &Args,
         questions: &[Question],
@@ -113,7 +118,7 @@ impl Asks {
                 if let Some(denied) = self.denied_often(key, generation).await? {
                     return Ok(Standing::Denied(denied));
                 }
-                self.park(key, generation, args, questions, before.take()).await?;
+                self.park(cx, key, generation, (args, questions), before.take()).await?;
                 continue;
             };
             match self.take(key, generation, record, questions).await? {
@@ -174,10 +179,10 @@ impl Asks {
 
     async fn park(
         &self,
+        cx: &RunContext,
         key: &Key,
         generation: u32,
-        args: &Args,
-        questions: &[Question],
+        (args, questions): (&Args, &[Question]),
         before: Option<String>,
     ) -> Result<(), BoxError> {
         let mut questions = questions.to_vec();
@@ -193,7 +198,7 @@ impl Asks {
             .with_questions(questions)
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        match self.ledger.park((self.policy)(ask)).await {
+        match self.ledger.park((self.policy)(cx, ask)).await {
             // The run was dropped from the ledger: the next generation is free.
             Ok(_) | Err(LedgerError::Unkeepable { .. }) => {}
             Err(error) => return Err(error.into()),

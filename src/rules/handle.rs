@@ -16,7 +16,7 @@ use super::journal::{DecisionJournal, JournalEntry};
 use super::rule_set::RuleSet;
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::decision::ToolDecision;
 
 /// How many versions of the rules can wait for being accepted.
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 /// Says for whom a call is made.
-pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
+pub(super) type Principal = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
 
 /// How calls are counted and recorded.
 #[derive(Clone)]
@@ -184,8 +184,8 @@ impl Rules {
         }
     }
 
-    pub(super) fn principal(&self, cx: &RunContext) -> String {
-        (self.shared.settings.principal)(cx)
+    pub(super) fn principal(&self, cx: &RunContext, call: &ToolCall) -> String {
+        (self.shared.settings.principal)(cx, call)
     }
 
     pub(super) fn journal(&self) -> Option<&DecisionJournal> {

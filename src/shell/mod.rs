@@ -25,7 +25,7 @@
 //! use countersign::{Decision, ToolCall, decide_fn};
 //!
 //! let classifier = Classifier::new(Workspace::new("."), Preset::Developer);
-//! let layer = decide_fn(move |call: &ToolCall| {
+//! let layer = decide_fn(move |_, call: &ToolCall| {
 //!     let judgement = classifier.judge(call.args()["command"].as_str().unwrap_or_default(), Dialect::Bash);
 //!     match judgement.verdict() {
 //!         Verdict::Allow => Decision::allow(),

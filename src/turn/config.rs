@@ -8,7 +8,7 @@ use super::errors::{ErrorOutcome, default_outcome};
 use super::event::{RunEvent, Watchers};
 use super::limits::AskLimits;
 use super::retries::Retries;
-use crate::call::{AskHistory, RunInfo};
+use crate::call::{AskHistory, RunContext, RunInfo, ToolCall};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
@@ -135,12 +135,13 @@ impl Turn {
         self
     }
 
-    /// Sets how errors of layers become outcomes. The function gets the error with the gate's record of the execution;
+    /// Sets how errors of layers become outcomes, with a sync closure `(cx, call, error)`. It sees the context of the
+    /// pass, the call with its arguments as far as the pass got, and the error with the gate's record of the execution;
     /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
     /// become outcomes for the model that say whether the tool ran (rule T8).
     pub fn error_outcome<F>(mut self, outcome: F) -> Self
     where
-        F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
+        F: Fn(&RunContext, &ToolCall, &ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
     {
         self.error_outcome = Arc::new(outcome);
         self

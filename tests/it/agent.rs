@@ -394,12 +394,13 @@ async fn a_run_that_waits_can_be_taken_up_by_asking_a_handler() {
 #[tokio::test]
 async fn a_stored_response_keeps_its_report() {
     let recorder = tools();
-    let tools = recorder.clone().approval_required().layered(countersign::decide_fn(|call| {
-        match call.name() {
+    let tools =
+        recorder.clone().approval_required().layered(countersign::decide_fn(|_, call| match call
+            .name()
+        {
             "read" => countersign::Decision::deny("no reading"),
             _ => countersign::Decision::from(call.args().clone().with("n", 7)),
-        }
-    }));
+        }));
     let turn = countersign::Turn::new(tools);
     let calls = ["c1", "c2", "c3"]
         .map(|id| call(id, if id == "c1" { "read" } else { "delete" }, json!({})))

@@ -200,7 +200,7 @@ fn b28_answers_are_read_as_they_were_written() {
 
 /// A batch with everything that can be in one, as a turn makes it.
 async fn batch() -> DeferredToolRequests {
-    let asks = decide_fn(|_: &ToolCall| {
+    let asks = decide_fn(|_, _| {
         Decision::ask("sure?")
             .with_key("sure")
             .with_metadata("why", "it is large")

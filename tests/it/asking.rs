@@ -158,10 +158,11 @@ async fn a_call_that_nobody_asks_about_runs_however_often_it_was_denied() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&open);
-    let tools = recorder.clone().layered(decide_fn(move |_| match gate.load(Ordering::SeqCst) {
-        true => Decision::allow(),
-        false => Decision::ask("delete?"),
-    }));
+    let tools =
+        recorder.clone().layered(decide_fn(move |_, _| match gate.load(Ordering::SeqCst) {
+            true => Decision::allow(),
+            false => Decision::ask("delete?"),
+        }));
     let history = AskHistory::default();
     let turn = Turn::new(tools).handler(person(&seen, "ann", |_| false)).max_repeats(1);
     let turn = |response| turn.clone().of_run("run", response).ask_history(&history);
@@ -516,7 +517,7 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
 // D11: "Equal calls in one batch are grouped": the data for every surface.
 #[tokio::test]
 async fn equal_calls_of_a_batch_are_one_group() {
-    let tools = delete_tool().layered(decide_fn(|call| {
+    let tools = delete_tool().layered(decide_fn(|_, call| {
         // Another question makes another group.
         let large = call.args().get("n").and_then(Value::as_f64).is_some_and(|n| n > 5.0);
         if large { Decision::ask(format!("call {}", call.id())) } else { Decision::ask("delete?") }

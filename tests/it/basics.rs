@@ -6,8 +6,10 @@ use serde_json::json;
 
 use crate::support::{Recorder, call, content, words};
 
-fn policy() -> impl Clone + Fn(&countersign::ToolCall) -> Decision + Send + Sync + 'static {
-    |call: &countersign::ToolCall| match call.name() {
+fn policy()
+-> impl Clone + Fn(&countersign::RunContext, &countersign::ToolCall) -> Decision + Send + Sync + 'static
+{
+    |_, call| match call.name() {
         "delete" => Decision::ask("sure?"),
         "format" => Decision::deny("never"),
         _ => Decision::allow(),

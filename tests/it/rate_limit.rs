@@ -62,7 +62,7 @@ async fn a_middleware_knows_whether_it_has_decided_the_call_before() {
     once(outside.layered(Audit.into_layer())).await.unwrap();
     assert_eq!(seen.take(), [new], "a layer outside changes nothing that was decided here");
 
-    let asks = Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let asks = Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turn = Turn::new(asks.layered(seen.clone().into_layer()));
     let waits = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new]);
@@ -79,7 +79,7 @@ async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() 
     let seen = Repeats::default();
     let twice = || RetryLayer::new(Retries::always(1));
     let asks = Recorder::new(["read"])
-        .layered(decide_fn(|_| Decision::ask("sure?")))
+        .layered(decide_fn(|_, _| Decision::ask("sure?")))
         .layered(seen.clone().into_layer())
         .layered(twice());
     let turn = Turn::new(asks).handler(danger_approve_all());
@@ -91,11 +91,11 @@ async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() 
     turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
 
-    let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?"))));
+    let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?"))));
     let waits =
         late.run(vec![call("c1", "read", json!({}))]).await.unwrap().into_suspended().unwrap();
     let answers = waits.requests().answer().approve("c1").build().unwrap();
-    let now = Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let now = Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turn = Turn::new(now.layered(seen.clone().into_layer()));
     turn.resume(waits, answers).await.unwrap();
     assert_eq!(seen.take(), [repeat], "it goes by the call: this layer is new");
@@ -144,7 +144,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let limit = ToolRateLimit::new(u32::try_from(max).unwrap(), Duration::from_secs(3600));
         let audit = rewrites.then_some(Audit);
-        let ask = asks.then(|| decide_fn(|_| Decision::ask("sure?")));
+        let ask = asks.then(|| decide_fn(|_, _| Decision::ask("sure?")));
         let recorder = Recorder::new(["read"]);
         let tools: Tools = match chained {
             true => recorder.clone().layered(Chain::new().with(limit).with(audit).with(ask)),

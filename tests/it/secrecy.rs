@@ -40,17 +40,18 @@ fn stacks() -> Vec<(&'static str, Tools)> {
         ("panics", tool().body(|_, call| panic!("{}", call.args())).into()),
         (
             "middleware panics",
-            tool().layered(decide_fn(|call| -> Decision { panic!("{}", call.args()) })),
+            tool().layered(decide_fn(|_, call| -> Decision { panic!("{}", call.args()) })),
         ),
         (
             "async middleware panics",
-            tool()
-                .layered(from_fn(async |call: ToolCall| -> Decision { panic!("{}", call.args()) })),
+            tool().layered(from_fn(async |_, call: ToolCall| -> Decision {
+                panic!("{}", call.args())
+            })),
         ),
-        ("denied", tool().layered(decide_fn(|_| Decision::deny("no")))),
+        ("denied", tool().layered(decide_fn(|_, _| Decision::deny("no")))),
         (
             "asked",
-            tool().layered(decide_fn(|call| {
+            tool().layered(decide_fn(|_, call| {
                 Decision::ask("ok?").with_args(call.args().clone().with("x", MARKER))
             })),
         ),
@@ -58,7 +59,7 @@ fn stacks() -> Vec<(&'static str, Tools)> {
             "rewritten",
             tool()
                 .layered(tower::util::MapRequestLayer::new(evil))
-                .layered(decide_fn(|_| Decision::allow())),
+                .layered(decide_fn(|_, _| Decision::allow())),
         ),
         (
             "rebuilt",

@@ -199,9 +199,9 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
     // "If the handler returns True, the tool call proceeds. If False, ToolBlocked is raised."
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let tools = recorder.clone().layered(FileAccessControl.into_layer());
-    let approval_callback = permission_handler(async |name: String, _: Args, reason: String| {
+    let approval_callback = permission_handler(async |_, call: ToolCall, reason: String| {
         assert_eq!(reason, "Delete \"a\"?");
-        name != "delete_file"
+        call.name() != "delete_file"
     });
     let calls = || {
         ["delete_file", "read_file", "list"]
@@ -232,7 +232,7 @@ async fn seed_002_a_chain_ends_at_the_first_permission_result() {
     // still works", and is no such result.
     let chain = danger_first_decision_wins()
         .with(FileAccessControl)
-        .with(decide_fn(|_| Decision::deny("not by the file rules")));
+        .with(decide_fn(|_, _| Decision::deny("not by the file rules")));
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let turn = Turn::new(recorder.clone().layered(chain.into_layer()));
     let calls = ["delete_file", "read_file", "list"]

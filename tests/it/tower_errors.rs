@@ -41,7 +41,7 @@ async fn a_call_that_times_out_before_its_body_is_told_to_not_have_run() {
     // Waits for its slot inside the timeout, as our async layer is always ready.
     let stack = ServiceBuilder::new()
         .timeout(SECOND)
-        .layer(from_fn(async |_: ToolCall| Decision::allow()))
+        .layer(from_fn(async |_, _| Decision::allow()))
         .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&slots)));
     let turn = Turn::new(recorder.clone().layered(stack));
     let report = run_one(&turn, call("c1", "a", json!({}))).await;
@@ -287,7 +287,7 @@ async fn the_hosts_own_mapping_is_given_the_error_and_the_gates_record() {
     let recorder = Recorder::new(["a", "b", "c"]).taking(SECOND);
     let seen: Arc<Mutex<Vec<Execution>>> = Arc::default();
     let record = Arc::clone(&seen);
-    let mapping = move |failed: &ToolCallError| {
+    let mapping = move |_: &RunContext, _: &ToolCall, failed: &ToolCallError| {
         record.lock().unwrap().push(failed.execution.clone());
         failed.error.is::<Quota>().then(|| Outcome::denied("Come back tomorrow."))
     };
@@ -314,8 +314,8 @@ async fn the_hosts_own_mapping_is_given_the_error_and_the_gates_record() {
 #[tokio::test]
 async fn a_mapping_that_panics_is_an_error_of_its_call_and_siblings_finish() {
     let recorder = Recorder::new(["a", "b"]);
-    let turn =
-        Turn::new(recorder.clone().layered(quota())).error_outcome(|_| panic!("in the mapping"));
+    let turn = Turn::new(recorder.clone().layered(quota()))
+        .error_outcome(|_, _, _| panic!("in the mapping"));
     let calls = ["a", "b"].map(|tool| call(tool, tool, json!({}))).to_vec();
     let error = turn.run(calls).await.unwrap_err();
     assert!(matches!(error.error(), Error::Tool { id, .. } if id == "b"), "{error:?}");
@@ -334,7 +334,7 @@ async fn a_mapping_cannot_defer_a_call() {
 
     let recorder = Recorder::new(["b"]);
     let turn = Turn::new(recorder.clone().layered(quota()))
-        .error_outcome(move |_| given.lock().unwrap().clone())
+        .error_outcome(move |_, _, _| given.lock().unwrap().clone())
         .handler(danger_approve_all());
     assert!(turn.run(vec![call("c1", "b", json!({}))]).await.is_err());
     assert!(recorder.ran().is_empty());

@@ -45,7 +45,7 @@ impl ToolMiddleware for Slow {
 }
 
 /// Denies what [`by_name`] denies, and asks nothing.
-fn denies(call: &ToolCall) -> Decision {
+fn denies(_: &RunContext, call: &ToolCall) -> Decision {
     if call.name() == "deny" { Decision::deny("no") } else { Decision::allow() }
 }
 
@@ -159,7 +159,7 @@ async fn one_builder_takes_towers_layers_between_ours() {
             .layer(Slow.into_layer())
             .buffer::<ToolCall>(8)
             .rate_limit(100, SECOND)
-            .layer(from_fn(async |_: ToolCall| Decision::allow()))
+            .layer(from_fn(async |_, _| Decision::allow()))
             .retry(Retries::of_failures(2))
             .map_request(|call: ToolCall| call)
             .layer(decide_fn(denies))
@@ -187,7 +187,7 @@ async fn a_layer_outside_map_request_decides_on_the_args_that_run() {
         let args = call.args().clone().with("path", "/etc/passwd");
         call.with_args(args)
     };
-    let deny_etc = |call: &ToolCall| match call.args().str("path") {
+    let deny_etc = |_: &RunContext, call: &ToolCall| match call.args().str("path") {
         Some(path) if path.starts_with("/etc") => Decision::deny("outside"),
         _ => Decision::allow(),
     };
@@ -268,7 +268,7 @@ async fn a_denied_or_asked_call_gives_its_slot_back() {
     let limit = GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&slots));
     let recorder = Recorder::new(["allow", "ask", "deny"]);
     let stack = ServiceBuilder::new()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .layer(decide_fn(by_name))
         .layer(limit);
     let turn = Turn::new(recorder.clone().layered(stack));
@@ -384,7 +384,7 @@ async fn load_shed_sheds_only_directly_above_the_limit_it_guards() {
     let sync = recorder();
     let stack = ServiceBuilder::new()
         .load_shed()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .concurrency_limit(2);
     assert_eq!(count(sync.clone().layered(stack)).await, 3);
     assert_eq!(sync.ids().len(), 2);
@@ -434,7 +434,7 @@ async fn a_hedge_in_a_buffer_runs_the_body_once() {
     let hedged =
         |tools: Tools| Hedge::new_with_mock_latencies(tools, HedgeAll, 1, 0.9, HOUR, &[1, 1, 1, 1]);
     let stack = ServiceBuilder::new()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .buffer::<ToolCall>(8)
         .layer(layer_fn(hedged));
     let tools = recorder.clone().layered(decide_fn(by_name)).layered(stack);

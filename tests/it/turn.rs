@@ -242,24 +242,25 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
 }
 
 #[tokio::test]
-async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
+async fn the_per_call_handler_is_asked_with_context_call_and_reason() {
     // Seed 002: `permission_handler(name, args, reason) -> bool`.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let handler = {
         let asked = Arc::clone(&asked);
-        permission_handler(move |name: String, args: countersign::Args, reason: String| {
-            asked.lock().unwrap().push(format!("{name} {args} {reason}"));
-            std::future::ready(args["n"] == 1)
+        permission_handler(move |cx: RunContext, call: ToolCall, reason: String| {
+            let told = format!("{} {} {} {reason}", cx.agent_path(), call.name(), call.args());
+            asked.lock().unwrap().push(told);
+            std::future::ready(call.args()["n"] == 1)
         })
     };
-    let tools = kinds().layered(decide_fn(|call: &ToolCall| match call.name() {
+    let tools = kinds().layered(decide_fn(|_, call: &ToolCall| match call.name() {
         "delete" => Decision::ask(format!("Delete {}?", call.args()["n"])),
         _ => Decision::allow(),
     }));
     let report = Turn::new(tools).handler(handler).run(mixed()).await.unwrap();
     assert_eq!(
         *asked.lock().unwrap(),
-        ["delete {\"n\":1} Delete 1?", "delete {\"n\":4} Delete 4?"]
+        ["root delete {\"n\":1} Delete 1?", "root delete {\"n\":4} Delete 4?"]
     );
     assert_eq!(words(&report), ["returned", "returned", "deferred", "denied"]);
 }

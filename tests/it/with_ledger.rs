@@ -253,7 +253,7 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     let strict = Turn::new(
-        recorder.clone().approval_required().layered(decide_fn(|_| Decision::deny("closed"))),
+        recorder.clone().approval_required().layered(decide_fn(|_, _| Decision::deny("closed"))),
     )
     .ledger(ledger.clone())
     .handler(danger_approve_all());
@@ -451,7 +451,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
     let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
         let passes = Arc::clone(&time);
-        let takes_time = decide_fn(move |_| {
+        let takes_time = decide_fn(move |_, _| {
             passes.fetch_add(5_000, Ordering::Relaxed);
             Decision::allow()
         });
@@ -505,7 +505,7 @@ async fn an_ask_is_shown_like_the_call_that_waits_also_by_whoever_has_only_the_l
     // saying what changed."
     let digest = Arc::new(AtomicI64::new(1));
     let now = Arc::clone(&digest);
-    let policy = move |call: &ToolCall| match call.name() {
+    let policy = move |_: &RunContext, call: &ToolCall| match call.name() {
         "pay" => Decision::ask("pays")
             .with_key("pay")
             .with_pin("accounts", now.load(Ordering::Relaxed).to_string())

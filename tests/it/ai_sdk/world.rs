@@ -88,7 +88,7 @@ impl World {
     /// The agent's own tools, with its policy, and one that the client executes.
     pub(super) fn tools(&self) -> Tools {
         let pin = Arc::clone(&self.pin);
-        let policy = decide_fn(move |call: &ToolCall| match call.name() {
+        let policy = decide_fn(move |_, call: &ToolCall| match call.name() {
             "delete" => {
                 Decision::ask("deleting is permanent").with_pin("disk", &*pin.lock().unwrap())
             }

@@ -54,8 +54,10 @@ fn decision(says: u8) -> Decision {
     }
 }
 
-fn layer(says: Says) -> impl Fn(&ToolCall) -> Decision + Clone + Send + Sync + 'static {
-    move |call| {
+fn layer(
+    says: Says,
+) -> impl Fn(&RunContext, &ToolCall) -> Decision + Clone + Send + Sync + 'static {
+    move |_, call| {
         let at = TOOLS.iter().position(|tool| *tool == call.name());
         at.and_then(|at| says.get(at)).map_or_else(Decision::allow, |says| decision(*says))
     }

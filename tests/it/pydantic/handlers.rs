@@ -194,7 +194,7 @@ async fn e77_e98_a_handler_is_a_type_a_closure_or_an_async_closure() {
             Ok(requests.answer().approve("c1").build()?)
         }
     }
-    let tools = || declared().layered(decide_fn(|_| Decision::ask("sure?")));
+    let tools = || declared().layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turns = [
         Turn::new(tools()).handler(Approves),
         Turn::new(tools())
