@@ -107,7 +107,7 @@ fn batch_turn() -> (Runtime, Turn) {
         "delete_file" => Decision::ask("delete a file?"),
         _ => Decision::allow(),
     });
-    let turn = Turn::new(Leaf.layered(ask)).handler(danger_approve_all());
+    let turn = Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all());
     (Builder::new_current_thread().build().expect("a runtime"), turn)
 }
 

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The calls of one model response, from your own loop.
     let calls = vec![ToolCall::new("call_1", "deploy", serde_json::json!({"service": "shop"}))];
-    let report = turn.handler(TerminalHandler::new()).run(calls).await?;
+    let report = turn.deferred_tool_handler(TerminalHandler::new()).run(calls).await?;
     println!("{}", report.calls()[0].outcome().text().unwrap_or_default());
     Ok(())
 }

@@ -64,7 +64,8 @@ impl Agent {
         mut approve: impl FnMut(&ToolCall) -> bool,
     ) -> Result<RunResult, RunError> {
         let output = self.output.clone().or_deferred();
-        let mut result = self.run(prompt).without_handler().output(output.clone()).sync()?;
+        let mut result =
+            self.run(prompt).without_deferred_tool_handler().output(output.clone()).sync()?;
         while let Some(suspended) = result.suspended() {
             let requests = suspended.requests();
             if requests.approvals.is_empty() {
@@ -75,7 +76,7 @@ impl Agent {
                 answers = answers.approval(call.id(), approve(call));
             }
             let answers = answers.leave_rest().unchecked();
-            let run = self.resume(suspended.clone(), answers).without_handler();
+            let run = self.resume(suspended.clone(), answers).without_deferred_tool_handler();
             result = run.output(output.clone()).sync()?;
         }
         Ok(result)

@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
 
     /// Runs without a handler, even if the agent has one: deferred calls end the run or are an error, according to its
     /// [output](Self::output).
-    pub fn without_handler(mut self) -> Self {
+    pub fn without_deferred_tool_handler(mut self) -> Self {
         self.handler = None;
         self
     }
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
     /// # }
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let agent = Agent::new(Polite, FunctionToolset::new());
-    /// let mut run = agent.run("Hello").without_handler().iter();
+    /// let mut run = agent.run("Hello").without_deferred_tool_handler().iter();
     /// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
     /// let stopped = run.suspended(); // stop here, store it, and go on elsewhere
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
@@ -301,8 +301,11 @@ impl<'a> Run<'a> {
     pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
-        let turn =
-            if turn.is_root() && turn.own_ledger().is_some() { turn.closing_later() } else { turn };
+        let turn = if turn.is_root() && turn.configured_ledger().is_some() {
+            turn.closing_later()
+        } else {
+            turn
+        };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
         // A sub-agent shares the ask history of the root run, which its turn has already.
         let asks = turn.own_ask_history().cloned().unwrap_or_default();

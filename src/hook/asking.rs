@@ -195,7 +195,7 @@ impl Asking<'_> {
     /// Waits for an answer until the time is over.
     async fn answer(&self, record: &Record) -> Result<Answered, String> {
         let (id, run) = (record.ask.id(), record.ask.run());
-        let mut place = self.ledger.changed(run, -1).await.map_err(store)?;
+        let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
         loop {
             let Some(record) = self.ledger.get(id).await.map_err(store)? else {
                 return Err(format!("the ask {id} is gone from the store"));
@@ -219,7 +219,7 @@ impl Asking<'_> {
                 _ => return Ok(Answered::Over),
             }
             let left = self.until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, self.ledger.changed(run, place)).await {
+            match tokio::time::timeout(left, self.ledger.wait_for_change(run, place)).await {
                 Ok(changed) => place = changed.map_err(store)?,
                 Err(_) => return self.too_late(&record).await,
             }

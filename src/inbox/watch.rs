@@ -322,7 +322,7 @@ impl Runs {
     fn wait(&mut self, ledger: Ledger, run: String, after: i64) {
         let name = run.clone();
         let waits = self.waiting.spawn(async move {
-            let place = ledger.changed(&name, after).await;
+            let place = ledger.wait_for_change(&name, after).await;
             (ledger, name, place)
         });
         self.watched.insert(run, waits);

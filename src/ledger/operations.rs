@@ -329,17 +329,17 @@ impl Ledger {
     /// # let ledger = Ledger::new(MemoryStore::new());
     /// # let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
     /// # ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
-    /// let mut place = ledger.changed("run-1", -1).await?; // from the beginning
+    /// let mut place = ledger.wait_for_change("run-1", -1).await?; // from the beginning
     /// while ledger.get(ask.ask.id()).await?.is_some_and(|record| record.state == AskState::Pending) {
-    ///     place = ledger.changed("run-1", place).await?;
+    ///     place = ledger.wait_for_change("run-1", place).await?;
     /// }
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read.
-    pub async fn changed(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
-        Ok(self.store.changed(run, after).await?)
+    pub async fn wait_for_change(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
+        Ok(self.store.wait_for_change(run, after).await?)
     }
 
     /// Lists the asks in one state, or in all states, newest first.

@@ -149,7 +149,7 @@ impl Asker {
             let run = record.ask.run().to_owned();
             let seen = match place {
                 Some(place) => place,
-                None => asks.changed(&run, -1).await?,
+                None => asks.wait_for_change(&run, -1).await?,
             };
             if let Some(question) = question.filter(|_| !asked && !self.client.rounds) {
                 asked = true;
@@ -207,7 +207,7 @@ impl Asker {
         let mut beats = 0.0;
         loop {
             let next = until.min(Instant::now() + BEAT);
-            match tokio::time::timeout_at(next, self.shared.asks.changed(run, seen)).await {
+            match tokio::time::timeout_at(next, self.shared.asks.wait_for_change(run, seen)).await {
                 Ok(place) => return place.map(Some),
                 Err(_) if next >= until => return Ok(None),
                 Err(_) => {}

@@ -286,8 +286,8 @@ impl Asks {
     }
 
     /// Waits until the ask may have changed, or the time is over.
-    pub(super) async fn changed(&self, run: &str, place: i64) -> Result<i64, BoxError> {
-        Ok(self.ledger.changed(run, place).await?)
+    pub(super) async fn wait_for_change(&self, run: &str, place: i64) -> Result<i64, BoxError> {
+        Ok(self.ledger.wait_for_change(run, place).await?)
     }
 
     /// Settles a claim with what came of the call; `None` means that its end was not seen.

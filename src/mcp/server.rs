@@ -123,8 +123,8 @@ impl Server {
     }
 
     /// Sets a function that is called with the context of the run and each ask before it is parked, to set its deadline
-    /// and quorum; see [`Ledger::asks`].
-    pub fn asks(
+    /// and quorum; see [`Ledger::ask_policy`].
+    pub fn ask_policy(
         mut self,
         policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
     ) -> Self {

@@ -176,7 +176,8 @@ impl Shared {
             linked: request.state.is_some() && !client.forms,
             beat: wants_progress.then_some(progress_to),
         };
-        let turn = Turn::new(self.tools.clone()).deps(Arc::clone(&site)).handler(handler);
+        let turn =
+            Turn::new(self.tools.clone()).deps(Arc::clone(&site)).deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
         let running: Running = Box::pin(async move { turn.run(vec![call]).await });
         Flight { running, progress, questions, site, waiting, key, open: None, told: 0.0 }

@@ -107,11 +107,11 @@ impl McpToolset {
     ///
     /// ```no_run
     /// # async fn watch(git: countersign::mcp::McpToolset) {
-    /// git.changed().await;
+    /// git.wait_for_change().await;
     /// println!("{} has other tools now", git.server());
     /// # }
     /// ```
-    pub async fn changed(&self) {
+    pub async fn wait_for_change(&self) {
         // The sender lives as long as the connection that this value holds.
         _ = self.connection.changes().changed().await;
     }

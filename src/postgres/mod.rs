@@ -24,7 +24,7 @@
 //!   [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
 //!   back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
 //!   operation of a ledger may be repeated.
-//! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) uses `LISTEN` on the channel
+//! - **Waiting** ([`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change)) uses `LISTEN` on the channel
 //!   `countersign_changes`; every writer notifies the channel with the id of the run, right behind its commit and not
 //!   within it, as PostgreSQL lets commits that notify wait for each other.
 //! - **A pooler in front of the server**, such as PgBouncer, has to pool sessions (`pool_mode = session`). A pooler
@@ -338,7 +338,11 @@ impl Store for PostgresStore {
         })
     }
 
-    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(self.wait(run, after))
     }
 }

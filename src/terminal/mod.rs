@@ -8,7 +8,7 @@
 //! use countersign::{FunctionToolset, ToolsExt, Turn};
 //!
 //! let tools = FunctionToolset::new().approval_required();
-//! let turn = Turn::new(tools).handler(TerminalHandler::new().answered_by("ann"));
+//! let turn = Turn::new(tools).deferred_tool_handler(TerminalHandler::new().answered_by("ann"));
 //! # let _ = turn;
 //! ```
 

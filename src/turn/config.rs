@@ -56,7 +56,7 @@ pub(crate) enum FinalAnswer {
 /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "deleted a.log");
 ///
 /// // Or a handler answers inline.
-/// let report = turn.handler(danger_approve_all()).run(calls()).await?;
+/// let report = turn.deferred_tool_handler(danger_approve_all()).run(calls()).await?;
 /// assert!(report.suspended().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -130,7 +130,7 @@ impl Turn {
 
     /// Sets the handler that answers deferred calls inline. Without one, and for calls that it leaves, the report has
     /// the suspended state.
-    pub fn handler(mut self, handler: impl DeferredToolHandler) -> Self {
+    pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
@@ -221,7 +221,7 @@ impl Turn {
     ///     requests.answer().deny_rest("keep it").answered_by("ann").build()
     /// });
     /// let tools = FunctionToolset::new().approval_required();
-    /// let turn = Turn::new(tools).handler(ann).max_repeats(1);
+    /// let turn = Turn::new(tools).deferred_tool_handler(ann).max_repeats(1);
     /// # let _ = turn;
     /// ```
     pub fn max_repeats(mut self, times: u32) -> Self {

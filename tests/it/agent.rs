@@ -94,7 +94,7 @@ async fn the_runs_handler_overrides_the_agents_and_can_be_switched_off() {
         agent(text()).run("go").deferred_tool_handler(DenyAll::new("not today")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[1].outcome().content().unwrap(), "not today");
     assert_eq!(recorder.ids(), ["c1", "c1", "c2"]);
-    let run = agent(text().or_deferred()).run("go").without_handler().await.unwrap();
+    let run = agent(text().or_deferred()).run("go").without_deferred_tool_handler().await.unwrap();
     assert!(run.suspended().is_some());
 }
 

@@ -343,10 +343,10 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
     let approves = countersign::handler::permission_handler(async |_, _, _| true);
     let (channel, batches) = countersign::handler::channel(1);
     let turns = [
-        Turn::new(tools.clone()).handler(countersign::handler::danger_approve_all()),
-        Turn::new(tools.clone()).handler(approves),
-        Turn::new(tools.clone()).handler(countersign::handler::DenyAll::default()),
-        Turn::new(tools).handler(channel),
+        Turn::new(tools.clone()).deferred_tool_handler(countersign::handler::danger_approve_all()),
+        Turn::new(tools.clone()).deferred_tool_handler(approves),
+        Turn::new(tools.clone()).deferred_tool_handler(countersign::handler::DenyAll::default()),
+        Turn::new(tools).deferred_tool_handler(channel),
     ];
     for turn in turns {
         let report = turn.run(one()).await.unwrap();
@@ -547,8 +547,11 @@ async fn a_no_is_final() {
             requests.answer().deny("c1", "no").build()
         }))
         .with(countersign::handler::danger_approve_all());
-    let report =
-        Turn::new(pay.clone().approval_required()).handler(chain).run(one()).await.unwrap();
+    let report = Turn::new(pay.clone().approval_required())
+        .deferred_tool_handler(chain)
+        .run(one())
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), "no");
     assert!(pay.ran().is_empty());
 }

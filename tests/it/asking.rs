@@ -164,7 +164,8 @@ async fn a_call_that_nobody_asks_about_runs_however_often_it_was_denied() {
             false => Decision::ask("delete?"),
         }));
     let history = AskHistory::default();
-    let turn = Turn::new(tools).handler(person(&seen, "ann", |_| false)).max_repeats(1);
+    let turn =
+        Turn::new(tools).deferred_tool_handler(person(&seen, "ann", |_| false)).max_repeats(1);
     let turn = |response| turn.clone().of_run("run", response).ask_history(&history);
     for (response, told) in
         [(0, "keep it"), (1, "Denied without asking again: denied once before: keep it")]
@@ -382,7 +383,8 @@ async fn a_tool_that_has_begun_and_is_not_asked_about_is_told_so() {
          pending already."
     );
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
-    let error = Turn::new(asks()).handler(stops).run(vec![delete("c1")]).await.unwrap_err();
+    let error =
+        Turn::new(asks()).deferred_tool_handler(stops).run(vec![delete("c1")]).await.unwrap_err();
     assert_eq!(content(error.report(), 0), "Stopped: a person stopped the run.");
 }
 
@@ -424,7 +426,7 @@ fn eves() -> (Ledger, Recorder) {
     let who = |cx: &RunContext, ask: Ask| {
         ask.with_principal(if cx.run_id() == "ann's" { "ann" } else { "eve" })
     };
-    (Ledger::new(MemoryStore::new()).asks(who), delete_tool())
+    (Ledger::new(MemoryStore::new()).ask_policy(who), delete_tool())
 }
 
 // D11: "and per requester", which is in the ledger, over all of the requester's runs.
@@ -466,7 +468,9 @@ async fn calls_of_a_requester_whose_time_is_over_do_not_count() {
     let time = Arc::new(AtomicI64::new(1));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)))
-        .asks(|_, ask: Ask| ask.with_principal("eve").with_expires_in(Duration::from_secs(1)));
+        .ask_policy(|_, ask: Ask| {
+            ask.with_principal("eve").with_expires_in(Duration::from_secs(1))
+        });
     let turn = Turn::new(delete_tool().approval_required()).ledger(ledger).max_pending(2);
     let calls = |count: usize| {
         (0..count).map(|n| call(&format!("c{n}"), "delete", json!({"n": n}))).collect()
@@ -487,7 +491,8 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::SeqCst));
-    let ledger = Ledger::new(store).asks(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
+    let ledger =
+        Ledger::new(store).ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
     let model = insists(4);
     let agent = Agent::new(model.clone(), delete_tool().approval_required())
         .output(text().or_deferred())

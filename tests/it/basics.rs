@@ -47,7 +47,8 @@ async fn allowed_runs_denied_does_not_and_asked_waits() {
 #[tokio::test]
 async fn a_handler_answers_inline() {
     let tools = Recorder::new(["read", "delete", "format"]);
-    let turn = Turn::new(tools.clone().layered(decide_fn(policy()))).handler(danger_approve_all());
+    let turn = Turn::new(tools.clone().layered(decide_fn(policy())))
+        .deferred_tool_handler(danger_approve_all());
     let report = turn.run(vec![call("c2", "delete", json!({"n": 2}))]).await.unwrap();
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(tools.ids(), ["c2"]);

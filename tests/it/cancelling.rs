@@ -34,7 +34,7 @@ async fn a_turn_can_be_dropped_at_every_await_point() {
                 Decision::allow()
             }))
             .layered(decide_fn(policy));
-        let turn = Turn::new(tools).handler(danger_approve_all());
+        let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
         let calls = vec![
             call("c1", "read", json!({})),
             call("c2", "delete", json!({})),

@@ -78,8 +78,11 @@ async fn a_denial_reaches_the_model_verbatim_and_nobody_is_asked() {
     let handler = countersign::handler::handler_fn_sync(|_, _| {
         Err::<countersign::DeferredToolResults, _>("must not be asked")
     });
-    let report =
-        Turn::new(tools).handler(handler).run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    let report = Turn::new(tools)
+        .deferred_tool_handler(handler)
+        .run(vec![call("c1", "read", json!({}))])
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), "  Not \u{1b}[31mtoday.\n");
     assert!(report.calls()[0].denied_by().is_some());
 }

@@ -141,7 +141,7 @@ async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
     });
     let tools = inner.approval_required().layered(dry_run);
     is_refused(
-        &Turn::new(tools.clone()).handler(danger_approve_all()),
+        &Turn::new(tools.clone()).deferred_tool_handler(danger_approve_all()),
         &recorder,
         "approval_required",
     )

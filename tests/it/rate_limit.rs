@@ -82,7 +82,7 @@ async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() 
         .layered(decide_fn(|_, _| Decision::ask("sure?")))
         .layered(seen.clone().into_layer())
         .layered(twice());
-    let turn = Turn::new(asks).handler(danger_approve_all());
+    let turn = Turn::new(asks).deferred_tool_handler(danger_approve_all());
     turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
 
@@ -156,7 +156,7 @@ proptest! {
         };
         let calls: Vec<_> = (0..calls).map(|n| call(&format!("c{n}"), "read", json!({}))).collect();
         let allowed = max.min(calls.len());
-        let report = runtime.block_on(Turn::new(tools).handler(danger_approve_all()).run(calls)).unwrap();
+        let report = runtime.block_on(Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls)).unwrap();
         let denied = words(&report).into_iter().filter(|word| *word == "denied").count();
         prop_assert_eq!(recorder.ran().len(), allowed);
         prop_assert_eq!(denied, report.calls().len() - allowed);

@@ -113,7 +113,7 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
         granted.into_iter().fold(start, |answers, (id, grant)| answers.metadata(id, grant)).build()
     });
     let report = Turn::new(recorder)
-        .handler(grants)
+        .deferred_tool_handler(grants)
         .run(vec![call("c1", "upload", json!({}))])
         .await
         .unwrap();
@@ -208,7 +208,11 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
             .map(|name| call(name, name, json!({"path": "a"})))
             .to_vec()
     };
-    let report = Turn::new(tools.clone()).handler(approval_callback).run(calls()).await.unwrap();
+    let report = Turn::new(tools.clone())
+        .deferred_tool_handler(approval_callback)
+        .run(calls())
+        .await
+        .unwrap();
     assert_eq!(words(&report), ["denied", "returned", "returned"]);
     assert_eq!(
         content(&report, 0),
@@ -218,7 +222,7 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
     let report = Turn::new(tools)
-        .handler(countersign::handler::DenyAll::new("Permission required"))
+        .deferred_tool_handler(countersign::handler::DenyAll::new("Permission required"))
         .run(calls())
         .await
         .unwrap();
@@ -337,7 +341,8 @@ async fn the_requests_have_the_shape_of_pydantic_ai() {
 async fn fail_closed_defaults_are_one_word() {
     // Seed 000, "Fail-Closed Defaults".
     async fn told(handler: impl DeferredToolHandler) -> String {
-        let turn = Turn::new(Recorder::new(["x"]).approval_required()).handler(handler);
+        let turn =
+            Turn::new(Recorder::new(["x"]).approval_required()).deferred_tool_handler(handler);
         let report = turn.run(vec![call("c1", "x", json!({}))]).await.unwrap();
         content(&report, 0).as_str().unwrap().to_owned()
     }

@@ -81,7 +81,7 @@ async fn turn(slowly: bool) -> Value {
         call("c2", "deploy", json!({})),
         call("c3", "delete_file", json!({"path": "b.log"})),
     ];
-    let ended = Turn::new(tools).handler(handler).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(handler).run(calls).await;
     let stopped = ended.as_ref().is_err_and(|error| error.error().is_stopped());
     let report = match &ended {
         Ok(report) => report,
@@ -109,7 +109,7 @@ async fn long() -> Value {
         call("c1", "write_file", json!({"path": "a.sh", "input": input})),
         call("c2", "write_file", json!({"path": "b.txt", "password": "hunter2"})),
     ];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
@@ -120,7 +120,7 @@ async fn many() -> Value {
     let path =
         |i: usize| json!({"path": if i < 50 { format!("{i}.log") } else { "same.log".to_owned() }});
     let calls = (0..60).map(|i| call(&format!("c{i}"), "delete_file", path(i))).collect();
-    let ended = Turn::new(tools).handler(TerminalHandler::new()).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await;
     json!({"ran": recorder.ids().len(), "stopped": ended.is_err()})
 }
 
@@ -131,7 +131,7 @@ async fn preview() -> Value {
     let ask = ask.with_preview(Preview::diff("a.txt", "one\ntwo\n", "one\n2\u{1b}[2J\n"));
     let tools = recorder.clone().layered(decide_fn(move |_, _| ask.clone()).into_layer());
     let calls = vec![call("c1", "write_file", json!({"path": "a.txt"}))];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
@@ -183,7 +183,7 @@ async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
     let recorder = Recorder::new(["delete_file"]);
     let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = requests.approvals.clone();
-    Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(handler).run(calls).await.unwrap();
     recorder.ids() == [id]
 }
 

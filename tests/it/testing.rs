@@ -40,7 +40,7 @@ where
         let recorder = Recorder::new(["allow", "ask", "deny"]);
         let tools =
             recorder.clone().layered(ServiceBuilder::new().layer(layer()).layer(probe.clone()));
-        let turn = Turn::new(tools).handler(danger_approve_all());
+        let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
         let calls = ["allow", "ask", "deny", "allow", "ask", "deny"].into_iter().enumerate();
         let calls = calls.map(|(at, tool)| call(&at.to_string(), tool, json!({}))).collect();
         let report = turn.run(calls).await.unwrap();
@@ -94,7 +94,7 @@ async fn every_wrapper_of_ours_asks_for_readiness() {
         .renamed([("z", "p_a")])
         .filtered(|_, _| true)
         .layered(probe.clone());
-    let turn = Turn::new(tools).handler(danger_approve_all());
+    let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
     let report = turn.run(vec![call("c1", "z", json!({}))]).await.unwrap();
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(probe.check(), Ok(8), "four probes, two passes");

@@ -204,7 +204,8 @@ async fn a_call_that_a_layer_builds_anew_does_not_run() {
     let recorder = Recorder::new(["ask"]);
     let anew = |call: ToolCall| ToolCall::new(call.id(), call.name(), call.args().to_value());
     let stack = ServiceBuilder::new().layer(decide_fn(by_name)).map_request(anew);
-    let turn = Turn::new(recorder.clone().layered(stack)).handler(danger_approve_all());
+    let turn =
+        Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(danger_approve_all());
     let report = turn.run(batch("ask", 1)).await;
     let error = match report {
         Ok(report) => panic!("{:?}", words(&report)),
@@ -228,7 +229,8 @@ async fn a_batch_larger_than_its_limits_waits_and_never_deadlocks() {
             .buffer::<ToolCall>(1)
             .layer(decide_fn(by_name))
             .concurrency_limit(limit);
-        let turn = Turn::new(recorder.clone().layered(stack)).handler(danger_approve_all());
+        let turn =
+            Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(danger_approve_all());
         let all = [batch("allow", 20), batch("ask", 20), batch("deny", 20)].concat();
         let report = tokio::time::timeout(HOUR, turn.run(all)).await.unwrap().unwrap();
         assert_eq!(words(&report)[..40], ["returned"; 40]);
@@ -325,7 +327,7 @@ async fn no_layer_measures_the_person_who_is_asked() {
         tokio::time::sleep(HOUR).await;
         requests.answer().approve_tool("ask").build()
     });
-    let turn = Turn::new(recorder.clone().layered(stack)).handler(person);
+    let turn = Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(person);
     let report = run_one(&turn, call("c1", "ask", json!({}))).await;
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(recorder.ids(), ["c1"]);
@@ -347,7 +349,7 @@ async fn no_limit_is_held_while_a_person_is_asked() {
         tokio::time::sleep(HOUR).await;
         requests.answer().approve_tool("ask").build()
     });
-    let (asking, begin) = (Turn::new(tools.clone()).handler(person), Instant::now());
+    let (asking, begin) = (Turn::new(tools.clone()).deferred_tool_handler(person), Instant::now());
     let other = async {
         tokio::time::sleep(SECOND).await;
         assert_eq!(slots.available_permits(), 1);
@@ -438,7 +440,7 @@ async fn a_hedge_in_a_buffer_runs_the_body_once() {
         .buffer::<ToolCall>(8)
         .layer(layer_fn(hedged));
     let tools = recorder.clone().layered(decide_fn(by_name)).layered(stack);
-    let turn = Turn::new(tools).handler(danger_approve_all()).explain();
+    let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all()).explain();
     let report = turn.run(calls()).await.unwrap();
     assert_eq!(words(&report), ["returned", "returned", "denied"]);
     assert_eq!(recorder.ids(), ["allow", "ask"]);

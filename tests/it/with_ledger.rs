@@ -83,8 +83,9 @@ async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is
             requests.answer().approve("c1").answered_by("policy").build()
         }
     });
-    let turn =
-        Turn::new(recorder.clone().approval_required()).ledger(ledger.clone()).handler(handler);
+    let turn = Turn::new(recorder.clone().approval_required())
+        .ledger(ledger.clone())
+        .deferred_tool_handler(handler);
     let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
     assert!(report.calls()[0].outcome().is_returned());
     assert_eq!(asks.recv().unwrap(), 1);
@@ -132,7 +133,7 @@ async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)))
-        .asks(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
+        .ask_policy(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     time.fetch_add(60_000, Ordering::Relaxed);
@@ -256,7 +257,7 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
         recorder.clone().approval_required().layered(decide_fn(|_, _| Decision::deny("closed"))),
     )
     .ledger(ledger.clone())
-    .handler(danger_approve_all());
+    .deferred_tool_handler(danger_approve_all());
     let report = strict.resume(stored(&suspended), yes(&suspended)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::denied("closed"));
     assert_eq!(ledger.list(None, 10).await.unwrap().records[0].state, AskState::Closed);

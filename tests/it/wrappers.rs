@@ -118,7 +118,8 @@ async fn a_predicate_that_panics_denies_its_call_and_no_other() {
         recorder.clone().approval_required_if_async(async |_, call: ToolCall| broken(&call));
     for tools in [sync, asynchronous] {
         let calls = vec![call("c1", "a", json!({"n": 1})), call("c2", "a", json!({}))];
-        let report = Turn::new(tools).handler(danger_approve_all()).run(calls).await.unwrap();
+        let report =
+            Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls).await.unwrap();
         assert_eq!(words(&report), ["returned", "denied"]);
         assert!(content(&report, 1).as_str().unwrap().contains("`approval_required`"));
         assert_eq!(report.calls()[1].denied_by(), Some("approval_required"));

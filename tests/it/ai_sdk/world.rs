@@ -82,7 +82,7 @@ impl World {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        (self.open)().asks(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
+        (self.open)().ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
     }
 
     /// The agent's own tools, with its policy, and one that the client executes.

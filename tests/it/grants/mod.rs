@@ -57,7 +57,7 @@ impl World {
         });
         Turn::new(self.recorder.clone().layered(decide_fn(decide)))
             .ledger(self.ledger.clone())
-            .handler(person)
+            .deferred_tool_handler(person)
     }
 
     async fn run(&self, id: &str, args: Value) -> TurnReport {
@@ -253,7 +253,7 @@ async fn a_grant_is_its_makers_vote() {
         (other, &["ann"], true),
     ] {
         let ledger = Ledger::new(MemoryStore::new())
-            .asks(move |_, ask| ask.with_principal("zoe").with_quorum(quorum));
+            .ask_policy(move |_, ask| ask.with_principal("zoe").with_quorum(quorum));
         let world = World::over(ledger);
         let asked = world.asked(same()).await;
         let grant = Grant::of(&asked.ask, GrantScope::Session("s1".into())).unwrap();
