@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::app::App;
+use super::approver::Approver;
 use super::body::{MOST_BYTES, Sent};
 use super::decide::{decide, decide_many, find, find_id};
 use super::entry::arranged;
 use super::json::set;
 use super::log::{export, verify};
-use super::principal::Principal;
 use super::query::{ListQuery, offered};
 use super::refused::{Refused, Reply};
 use super::view::{self, Looker};
@@ -70,7 +70,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
 /// Who is logged in, and what the page is configured with.
 async fn me(
     State(app): State<Arc<App>>,
-    who: Result<Principal, Refused>,
+    who: Result<Approver, Refused>,
 ) -> Result<Json<Value>, Refused> {
     let settings = &app.settings;
     let who = match who {
@@ -81,7 +81,7 @@ async fn me(
     let links: Vec<_> =
         settings.links.iter().map(|(label, url)| json!({"label": label, "url": url})).collect();
     Ok(Json(json!({
-        "name": who.as_ref().map(Principal::name),
+        "name": who.as_ref().map(Approver::name),
         "audits": who.is_some_and(|who| who.audits()),
         "login": settings.login,
         "logout": settings.logout,
@@ -94,7 +94,7 @@ async fn me(
 /// of the ledger.
 async fn pending(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Reply {
     let wrong = |_| Refused::bad("bad_request", "The query has another field or value.");
@@ -134,7 +134,7 @@ struct Known {
 }
 
 /// Those of some asks that are not as the client knows them.
-async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
+async fn states(State(app): State<Arc<App>>, who: Approver, Sent(known): Sent<Known>) -> Reply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
         return Err(Refused::bad("bad_request", problem));
@@ -161,13 +161,13 @@ async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<K
     Ok(Json(json!({"changed": changed})))
 }
 
-async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams) -> Reply {
+async fn one(State(app): State<Arc<App>>, who: Approver, params: RawPathParams) -> Reply {
     let record = find(&app, &who, &params).await?;
     Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
 /// Says that something has changed, as server-sent events, as long as the client listens.
-async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
+async fn changes(State(app): State<Arc<App>>, _: Approver) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());
     let events = stream::unfold(listeners, async |(mut bell, mut stop)| {

@@ -6,15 +6,15 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
 
+use super::approver::{Approver, AuthorizeError};
 use super::past::Past;
-use super::principal::{Principal, Rejection};
 use super::refused::Refused;
 use super::watch::Hub;
 use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
 
 pub(super) type Authorize =
-    dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
+    dyn Fn(Parts) -> BoxFuture<'static, Result<Approver, AuthorizeError>> + Send + Sync;
 pub(super) type Check = dyn Fn(&ToolCall) -> Result<(), String> + Send + Sync;
 pub(super) type Told = dyn Fn(&Record) + Send + Sync;
 
@@ -39,7 +39,7 @@ pub(super) struct Settings {
     pub(super) told: Arc<Told>,
 }
 
-impl FromRequestParts<Arc<App>> for Principal {
+impl FromRequestParts<Arc<App>> for Approver {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refused> {

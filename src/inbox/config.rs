@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 
 use super::api;
 use super::app::{App, Settings};
+use super::approver::{Approver, AuthorizeError};
 use super::past::Past;
-use super::principal::{Principal, Rejection};
 use super::watch::{Hub, Stop};
 use super::webhook::Webhook;
 use crate::call::ToolCall;
@@ -35,17 +35,17 @@ impl Inbox {
     /// answered without it, apart from the files of the page.
     ///
     /// ```
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new());
-    /// let router = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann"))).into_router();
+    /// let router = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann"))).into_router();
     /// # let _: axum::Router = router;
     /// ```
     pub fn new<F, Fut>(ledger: Ledger, authorize: F) -> Self
     where
         F: Fn(Parts) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
+        Fut: Future<Output = Result<Approver, AuthorizeError>> + Send + 'static,
     {
         let settings = Settings {
             authorize: Arc::new(move |parts| Box::pin(authorize(parts))),

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
+use super::approver::Approver;
 use super::body::Sent;
 use super::json::set;
-use super::principal::Principal;
 use super::refused::{Refused, Reply};
 use crate::args::Args;
 use crate::deferred::Answer;
@@ -56,14 +56,14 @@ enum About {
 /// The ask that a request names, if its principal may see it.
 pub(super) async fn find(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     params: &RawPathParams,
 ) -> Result<Record, Refused> {
     let id = params.iter().find(|(name, _)| *name == "id").map_or("", |(_, id)| id);
     find_id(app, who, id).await
 }
 
-pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Record, Refused> {
+pub(super) async fn find_id(app: &App, who: &Approver, id: &str) -> Result<Record, Refused> {
     // What is no id is not even looked up.
     if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Refused::unknown_ask());
@@ -75,7 +75,7 @@ pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Reco
 /// Takes one decision. Of several the first counts; the others are told which one it was.
 pub(super) async fn decide(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
     Sent(decision): Sent<Decision>,
 ) -> Reply {
@@ -97,7 +97,7 @@ pub(super) async fn decide(
 /// taken.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     Sent(Decisions { decisions, by }): Sent<Decisions>,
 ) -> Reply {
     is_still(&app, &who, by.as_deref())?;
@@ -135,7 +135,7 @@ pub(super) async fn decide_many(
 }
 
 /// The page shows this person as the one who decides.
-fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
+fn is_still(app: &App, who: &Approver, by: Option<&str>) -> Result<(), Refused> {
     let name = |name: &str| app.ledger.canonical_name(name);
     if by.is_some_and(|by| name(by) != name(who.name())) {
         let problem = format!(
@@ -149,7 +149,7 @@ fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused>
 
 async fn take(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     record: &Record,
     fingerprint: &str,
     answer: Answer,

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
+use super::approver::Approver;
 use super::past::order;
-use super::principal::Principal;
 use super::query::{limit, words};
 use super::refused::{Refused, Reply};
 use super::view::Looker;
@@ -39,7 +39,7 @@ pub(super) struct HistoryQuery {
 /// A page of the settled asks, the latest change first.
 pub(super) async fn history(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<HistoryQuery>, QueryRejection>,
 ) -> Reply {
     let wrong = |problem: &str| Refused::bad("bad_request", problem);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
-use super::principal::Principal;
+use super::approver::Approver;
 use super::refused::{Refused, Reply};
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Millis, Record};
@@ -27,7 +27,7 @@ pub(super) struct NumbersQuery {
 /// The numbers of the last days, of the asks that the principal may see.
 pub(super) async fn numbers(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<NumbersQuery>, QueryRejection>,
 ) -> Reply {
     let wrong = |_| Refused::bad("bad_request", "The numbers take `days`.");

@@ -5,8 +5,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::approver::AuthorizeError;
 use super::json::set;
-use super::principal::Rejection;
 use super::view;
 use crate::ledger::{LedgerError, Winner};
 
@@ -63,8 +63,8 @@ impl Refused {
     }
 }
 
-impl From<Rejection> for Refused {
-    fn from(rejection: Rejection) -> Self {
+impl From<AuthorizeError> for Refused {
+    fn from(rejection: AuthorizeError) -> Self {
         let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::FORBIDDEN);
         let word = match status {
             StatusCode::UNAUTHORIZED => "unauthenticated",

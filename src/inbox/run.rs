@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::app::App;
-use super::principal::Principal;
+use super::approver::Approver;
 use super::refused::{Refused, Reply};
 use super::view::Looker;
 use crate::call::ToolCall;
@@ -27,7 +27,7 @@ const LONGEST: usize = 8_000;
 /// The conversation of a run, and its asks.
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
 ) -> Reply {
     let run = params.iter().find(|(name, _)| *name == "run").map_or("", |(_, run)| run);

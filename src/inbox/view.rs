@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::approver::Approver;
 use super::entry::Entry;
 use super::json::set;
-use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
@@ -32,12 +32,12 @@ pub(super) fn refused(row: &RefusedRow) -> Value {
 /// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
 pub(super) struct Looker<'a> {
     ledger: &'a Ledger,
-    who: &'a Principal,
+    who: &'a Approver,
     now: Millis,
 }
 
 impl<'a> Looker<'a> {
-    pub(super) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+    pub(super) async fn new(ledger: &'a Ledger, who: &'a Approver) -> Result<Self, LedgerError> {
         Ok(Self { ledger, who, now: ledger.now().await? })
     }
 

@@ -13,14 +13,14 @@ use super::checkpoint::{self, Checkpoint};
 use super::codec::{counted, read, there};
 use super::error::LedgerError;
 use super::handle::{Ledger, millis};
-use super::lease::{Acquired, Lease};
+use super::lease::Acquired;
 use super::listing::{Listed, RefusedRow};
 use super::record::{AskState, Record};
 use super::rerun::claim_again;
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled};
 use super::rules::{self, Deciding};
 use super::run_record::{self, RunRecord};
-use super::runs::{self, RunWrite, Saved, Taken};
+use super::runs::{self, RunWrite, Saved};
 use super::store::{Entry, Filter, RowKind};
 use super::{grants, log, retention};
 use crate::deferred::Answer;
@@ -85,8 +85,29 @@ impl Ledger {
         })
     }
 
-    /// Decides an ask if `check` passes, which is called within the same transaction. `None` when there is no such ask.
-    pub(crate) async fn decide_if<E: Send>(
+    /// Decides an ask, as [`decide`](Self::decide) does, if a check passes. The sync closure `(record, now)` sees the
+    /// record and the store's time within the transaction that decides; its error leaves the ask unchanged. The store
+    /// may call it several times. `None` when there is no such ask.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "deploy")).await?.ask;
+    /// let (id, fingerprint, yes) = (ask.id(), ask.fingerprint(), Answer::Approve { args: None });
+    ///
+    /// let late = ledger.decide_if(id, &fingerprint, "ann", yes.clone(), |_, _| Err("too late")).await?;
+    /// assert_eq!(late, Some(Err("too late")));
+    /// let in_time = ledger.decide_if(id, &fingerprint, "ann", yes, |_, _| Ok::<_, String>(())).await?;
+    /// assert_eq!(in_time, Some(Ok(Decided::Won { again: false })));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ask is unchanged.
+    pub async fn decide_if<E: Send>(
         &self,
         id: &str,
         fingerprint: &str,
@@ -426,18 +447,18 @@ impl Ledger {
             .await
     }
 
-    /// Takes a run to resume it. Of any number of workers one gets the lease; the others get [`Taken::Held`] until the
-    /// lease is over or the run is saved.
+    /// Acquires the lease on a run for a worker of this name, to resume it. Of any number of workers one gets the lease;
+    /// the others get [`Acquired::Held`] until the lease is over or the run is saved.
     ///
     /// # Errors
-    /// [`LedgerError`]; the run is not taken.
-    pub async fn take_run(
+    /// [`LedgerError`]; the lease is not acquired.
+    pub async fn acquire_run_as(
         &self,
         run: &str,
         worker: &str,
         lease: Duration,
-    ) -> Result<Taken, LedgerError> {
-        runs::take_run(self, run, worker, lease).await
+    ) -> Result<Acquired, LedgerError> {
+        runs::acquire_run(self, run, worker, lease).await
     }
 
     /// Extends the lease on a run, to this long from now.
@@ -461,14 +482,13 @@ impl Ledger {
         runs::get(self, run).await
     }
 
-    /// Acquires the lease on a run, to resume it: [`take_run`](Self::take_run) for this ledger's
-    /// [worker](Self::worker), with a lease that can be kept in the background.
+    /// Acquires the lease on a run, to resume it: [`acquire_run_as`](Self::acquire_run_as) with this
+    /// ledger's [worker](Self::worker) and [lease](Self::lease).
     ///
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
-        let taken = runs::take_run(self, run, self.worker_name(), self.lease).await?;
-        Ok(self.acquired(run, taken))
+        runs::acquire_run(self, run, self.worker_name(), self.lease).await
     }
 
     /// Acquires the lease on a chat: a conversation that is stored as a whole, has no end, and is not among the
@@ -489,18 +509,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_chat(&self, chat: &str) -> Result<Acquired, LedgerError> {
-        let key = runs::chat_key(chat);
-        let taken = runs::take_chat(self, &key).await?;
-        Ok(self.acquired(&key, taken))
-    }
-
-    fn acquired(&self, key: &str, taken: Taken) -> Acquired {
-        match taken {
-            Taken::Taken { token, state } => Acquired::Lease(Lease::new(self, key, token, state)),
-            Taken::Held { by, since, until } => Acquired::Held { by, since, until },
-            Taken::Over { result } => Acquired::Over { result },
-            Taken::UnknownRun => Acquired::UnknownRun,
-        }
+        runs::acquire_chat(self, &runs::chat_key(chat)).await
     }
 
     /// The stored state of a chat; `None` when there is no chat with this id.

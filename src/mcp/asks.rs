@@ -15,7 +15,7 @@ use crate::decision::Question;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::ledger::{
-    Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record, Taken,
+    Acquired, Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record,
 };
 
 /// How long an approval that nothing has used stays valid.
@@ -240,9 +240,9 @@ impl Asks {
     pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
         let run = key.run(generation);
         self.ledger.save_run(&run, Value::Null, None).await?;
-        match self.ledger.take_run(&run, &self.worker, LEASE).await? {
-            Taken::Taken { token, .. } => {
-                self.ledger.end_run(&run, token, json!("delivered")).await?;
+        match self.ledger.acquire_run_as(&run, &self.worker, LEASE).await? {
+            Acquired::Lease(lease) => {
+                lease.end(json!("delivered"), &[]).await?;
                 Ok(true)
             }
             _ => Ok(false),

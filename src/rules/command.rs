@@ -8,9 +8,8 @@ use super::answer::{Answer, Reading};
 use super::classes::{Classes, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
 use super::engine::Engine;
 use super::glob::Glob;
-use crate::shell::{
-    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Verdict,
-};
+use crate::decision::ToolDecision;
+use crate::shell::{Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand};
 
 /// One shell text with the judgement of its commands.
 #[derive(Debug)]
@@ -108,7 +107,7 @@ impl CommandView {
     pub(super) fn is(&self, part: usize, classes: Classes, reading: Reading) -> Answer {
         let Some(part) = self.parts().get(part) else { return Answer::No };
         let mut found = part.effects().iter().map(class).fold(Classes::default(), Classes::with);
-        if part.verdict() == Verdict::Deny {
+        if part.decision() == ToolDecision::Deny {
             found = found.with(DESTRUCTIVE);
         }
         if found == Classes::default() {
@@ -116,7 +115,7 @@ impl CommandView {
         }
         match reading {
             Reading::Allowing => {
-                Answer::of(part.verdict() == Verdict::Allow && found.is_part_of(classes))
+                Answer::of(part.decision() == ToolDecision::Allow && found.is_part_of(classes))
             }
             Reading::Strict if found.has(classes) => Answer::Yes,
             Reading::Strict if found.has(UNKNOWN) && !part.reasons().is_empty() => {
@@ -169,7 +168,7 @@ impl CommandView {
         {
             return Answer::No;
         }
-        if part.verdict() == Verdict::Deny {
+        if part.decision() == ToolDecision::Deny {
             return Answer::No;
         }
         let Some(program) = pattern.first() else { return Answer::No };
@@ -215,9 +214,9 @@ impl CommandView {
         if probe == "true" {
             return Answer::Yes;
         }
-        match engine.classifier.judge(&probe, Dialect::Bash).verdict() {
-            Verdict::Allow => Answer::Yes,
-            Verdict::Ask | Verdict::Deny => {
+        match engine.classifier.judge(&probe, Dialect::Bash).decision() {
+            ToolDecision::Allow => Answer::Yes,
+            ToolDecision::Ask | ToolDecision::Deny => {
                 Answer::Unknown("has a redirection or an assignment that has to be approved")
             }
         }
@@ -273,7 +272,7 @@ impl CommandView {
 /// Whether a command only runs another one, which is judged by itself, or only changes the directory.
 fn is_transparent(part: &Part) -> bool {
     let passes = |effect: &Effect| matches!(effect, Effect::Wraps(_) | Effect::ChangesDirectory(_));
-    part.verdict() == Verdict::Allow
+    part.decision() == ToolDecision::Allow
         && !part.effects().is_empty()
         && part.effects().iter().all(passes)
 }

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::call::RuleCall;
 use super::handle::Rules;
 use super::journal::JournalEntry;
-use super::ruling::word;
 use crate::decision::ToolDecision;
 
 /// One call whose decision changes.
@@ -27,7 +26,7 @@ pub struct Change {
 }
 
 fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*decision))
+    serializer.serialize_str(decision.word())
 }
 
 impl Change {

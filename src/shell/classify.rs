@@ -12,14 +12,15 @@ use super::table::Programs;
 /// Judges the commands that run in one workspace.
 ///
 /// ```
-/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
+/// use countersign::decision::ToolDecision;
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
 ///
 /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
 ///     .with_search_path(SearchPath::unchecked());
 /// let judge = |text| classifier.judge(text, Dialect::Bash);
 ///
-/// assert_eq!(judge("git log --oneline | head -5").verdict(), Verdict::Allow);
-/// assert_eq!(judge("git -c core.pager='sh -c id' log").verdict(), Verdict::Ask);
+/// assert_eq!(judge("git log --oneline | head -5").decision(), ToolDecision::Allow);
+/// assert_eq!(judge("git -c core.pager='sh -c id' log").decision(), ToolDecision::Ask);
 /// assert_eq!(
 ///     judge("cat ../../.ssh/id_ed25519").to_string(),
 ///     "ask: reads `../../.ssh/id_ed25519`, which may hold secrets",

@@ -13,7 +13,7 @@ use axum::http::{Request, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use clap::Args;
-use countersign::inbox::{Inbox as Page, Principal};
+use countersign::inbox::{Approver, Inbox as Page};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -62,7 +62,7 @@ impl Inbox {
         let (stop, stopped) = watch::channel(());
         let ended = |mut stopped: watch::Receiver<()>| async move { drop(stopped.changed().await) };
         let page = Page::new(ledger, move |_| {
-            let principal = Principal::new(name.clone()).with_audit(true);
+            let principal = Approver::new(name.clone()).with_audit(true);
             async move { Ok(principal) }
         });
         let page = page.with_hosts([address.to_string(), format!("localhost:{}", address.port())]);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
 use crate::ledger::{
-    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row, Saved, Taken,
-    Writes,
+    Acquired, Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row,
+    Saved, Writes,
 };
 
 pub(super) async fn check(place: &Place) {
@@ -176,13 +176,13 @@ async fn removed_asks(place: &Place) {
 async fn removed_runs(place: &Place) {
     let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
     let _ = ok(ledger.save_run(run, json!(1), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let row = stored(place, &format!("run:{run}")).await;
     remove(place, &row).await;
     refused(ledger.load_run(run).await, what);
     refused(ledger.save_run(run, json!(1), None).await, what);
     refused(ledger.save_run(run, json!(1), Some(1)).await, what);
-    refused(ledger.take_run(run, "v", LONG).await, what);
+    refused(ledger.acquire_run_as(run, "v", LONG).await, what);
     refused(ledger.renew_run(run, 1, LONG).await, what);
     refused(ledger.end_run(run, 1, json!(1)).await, what);
     // Whether the run was over and dropped is no longer known.
@@ -247,7 +247,7 @@ async fn runs(place: &Place) {
     let ledger = place.ledger(1);
     let run = "a run that is tampered with";
     let _ = ok(ledger.save_run(run, json!({"host": "db-2.internal"}), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let id = format!("run:{run}");
     let row = stored(place, &id).await;
     for (at, value) in [
@@ -259,14 +259,14 @@ async fn runs(place: &Place) {
         overwrite(place, &with(&row, at, &value)).await;
         refused(ledger.load_run(run).await, at);
         left_out(ledger.waiting_runs(10).await, &id, at);
-        refused(ledger.take_run(run, "v", LONG).await, at);
+        refused(ledger.acquire_run_as(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);
         refused(ledger.save_run(run, json!(1), Some(1)).await, at);
         refused(ledger.end_run(run, 1, json!(1)).await, at);
     }
     overwrite(place, &row).await;
     assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
-    assert!(matches!(ok(ledger.take_run(run, "v", LONG).await), Taken::Held { .. }));
+    assert!(matches!(ok(ledger.acquire_run_as(run, "v", LONG).await), Acquired::Held { .. }));
 }
 
 async fn leases(place: &Place) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{LONG, Place, ask, ok};
 use crate::args::Args;
 use crate::deferred::Answer;
-use crate::ledger::{Ask, Decided, Ledger, LedgerError, Saved, Taken};
+use crate::ledger::{Acquired, Ask, Decided, Ledger, LedgerError, Saved};
 
 pub(super) async fn check(place: &Place) {
     ids(place).await;
@@ -46,11 +46,19 @@ async fn ids(place: &Place) {
         let yes = Answer::Approve { args: None };
         assert_eq!(parked.decide("ann", yes).await, Decided::Won { again: false });
         assert_eq!(ok(place.ledger(1).save_run(&longest, json!(1), None).await), Saved::Saved);
-        let taken = ok(place.ledger(0).take_run(&longest, "w", LONG).await);
-        assert_eq!(taken, Taken::Taken { token: 1, state: json!(1) }, "an id that fits is found");
+        let taken = ok(place.ledger(0).acquire_run_as(&longest, "w", LONG).await);
+        assert_eq!(leased(taken), (1, json!(1)), "an id that fits is found");
         let whole = place.ledger(1).verify(&Default::default()).await;
         assert!(whole.is_ok(), "the log of an id that fits is whole: {whole:?}");
     }
+}
+
+/// The token and the state of a lease.
+fn leased(acquired: Acquired) -> (u64, Value) {
+    let Acquired::Lease(lease) = acquired else {
+        super::fail("L5: what no worker has is acquired")
+    };
+    (lease.keeper().token(), lease.state().clone())
 }
 
 /// A value that is nested `levels` deep.
@@ -76,14 +84,14 @@ async fn runs(place: &Place) {
     refused(save(&ledger, nested(160), None).await, says);
     assert_eq!(written(place).await, before, "of what is refused nothing is written");
     assert_eq!(ok(save(&ledger, nested(159), None).await), Saved::Saved);
-    let taken = ok(ledger.take_run("a deep run", "w", LONG).await);
-    assert_eq!(taken, Taken::Taken { token: 1, state: nested(159) }, "what is kept is read again");
+    let taken = ok(ledger.acquire_run_as("a deep run", "w", LONG).await);
+    assert_eq!(leased(taken), (1, nested(159)), "what is kept is read again");
 
     let before = written(place).await;
     refused(save(&ledger, nested(160), Some(1)).await, says);
     refused(ledger.end_run("a deep run", 1, nested(160)).await, says);
     assert_eq!(written(place).await, before, "of what is refused nothing is written");
-    let held = ok(place.ledger(1).take_run("a deep run", "v", LONG).await);
-    assert!(matches!(held, Taken::Held { by, .. } if by == "w"), "and it is held as before");
+    let held = ok(place.ledger(1).acquire_run_as("a deep run", "v", LONG).await);
+    assert!(matches!(held, Acquired::Held { by, .. } if by == "w"), "and it is held as before");
     assert_eq!(ok(ledger.end_run("a deep run", 1, json!("done")).await), Saved::Saved);
 }

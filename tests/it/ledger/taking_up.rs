@@ -123,7 +123,7 @@ async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_
         let run = run.clone();
         async move { slow.take_up(&run).await }
     });
-    while !matches!(world.ledger().take_run(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
+    while !matches!(world.ledger().acquire_run_as(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
     {
         tokio::task::yield_now().await;
     }
