@@ -11,7 +11,7 @@ use super::blocking::block_on;
 use super::iter::RunIter;
 use super::output::Output;
 use super::result::{RunError, RunResult};
-use super::run_loop::{Next, Running};
+use super::run_loop::{Next, RunLoop};
 use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
@@ -291,14 +291,14 @@ impl<'a> Run<'a> {
             .map_err(|error| RunError::new(error.into(), state, Vec::new()))
     }
 
-    fn start(self) -> Running<'a> {
+    fn start(self) -> RunLoop<'a> {
         let turn = self.agent.turn.clone().shared_handler(self.handler.clone());
         let turn = turn.with_deps(self.deps.clone());
         self.start_with(turn, None)
     }
 
     /// Starts the run with this turn. Its usage also counts for `above`, the run that called this agent as a tool.
-    pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
+    pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> RunLoop<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
         let turn = if turn.is_root() && turn.configured_ledger().is_some() {
@@ -323,7 +323,7 @@ impl<'a> Run<'a> {
             error.type = tracing::field::Empty,
             otel.status_code = tracing::field::Empty,
         );
-        Running {
+        RunLoop {
             agent,
             state,
             answers,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Agent;
 use super::result::{RunError, RunOutput, RunResult, put_before};
-use super::run_loop::Running;
+use super::run_loop::RunLoop;
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
 use crate::ledger::{Acquired, Lease, Ledger, LedgerError, Millis, Saved, recorded};
@@ -230,7 +230,7 @@ async fn save<T>(
     }
 }
 
-impl Running<'_> {
+impl RunLoop<'_> {
     /// Saves the snapshot of the run for other workers, and closes the asks of the calls that have their results, in
     /// one transaction (rule L5).
     pub(super) async fn park(

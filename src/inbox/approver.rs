@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ledger::Record;
 
-type Rule = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
+type AskFilter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 
 /// The person who sends a request, and which asks this person may see and decide.
 ///
@@ -24,8 +24,8 @@ type Rule = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Approver {
     name: Arc<str>,
-    sees: Option<Rule>,
-    decides: Option<Rule>,
+    sees: Option<AskFilter>,
+    decides: Option<AskFilter>,
     audits: bool,
 }
 

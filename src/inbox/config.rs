@@ -9,10 +9,10 @@ use axum::http::request::Parts;
 use futures::future::BoxFuture;
 
 use super::api;
-use super::app::{App, Settings};
+use super::app::{App, InboxSettings};
 use super::approver::{Approver, AuthorizeError};
 use super::past::Past;
-use super::watch::{Hub, Stop};
+use super::watch::{Hub, Shutdown};
 use super::webhook::Webhook;
 use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
@@ -27,7 +27,7 @@ pub struct Inbox {
     ledger: Ledger,
     webhooks: Vec<Webhook>,
     stop: Option<BoxFuture<'static, ()>>,
-    settings: Settings,
+    settings: InboxSettings,
 }
 
 impl Inbox {
@@ -47,7 +47,7 @@ impl Inbox {
         F: Fn(Parts) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Approver, AuthorizeError>> + Send + 'static,
     {
-        let settings = Settings {
+        let settings = InboxSettings {
             authorize: Arc::new(move |parts| Box::pin(authorize(parts))),
             hosts: Vec::new(),
             title: "Approvals".to_owned(),
@@ -139,7 +139,7 @@ impl Inbox {
     /// for pages and webhooks; otherwise with the first request. Watching ends when the router is dropped.
     pub fn into_router(self) -> Router {
         let Self { ledger, webhooks, stop, settings } = self;
-        let hub = Hub::new(ledger.clone(), webhooks, Stop::new(stop));
+        let hub = Hub::new(ledger.clone(), webhooks, Shutdown::new(stop));
         hub.begin();
         api::router(Arc::new(App { ledger, hub, past: Past::default(), settings }))
     }

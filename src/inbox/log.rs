@@ -14,19 +14,19 @@ use tokio::sync::mpsc;
 
 use super::app::App;
 use super::approver::Approver;
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use crate::ledger::LedgerError;
 
 /// How many lines of an export are ready before the client has read those before.
 const AHEAD: usize = 256;
 
-fn may_audit(who: &Approver) -> Result<(), Refused> {
+fn may_audit(who: &Approver) -> Result<(), ApiError> {
     let problem = "You may not verify or export the log.";
-    if who.audits() { Ok(()) } else { Err(Refused::forbidden("not_allowed", problem)) }
+    if who.audits() { Ok(()) } else { Err(ApiError::forbidden("not_allowed", problem)) }
 }
 
 /// Replays the log, and compares every row with it.
-pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> Reply {
+pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> ApiReply {
     may_audit(&who)?;
     Ok(Json(match app.ledger.verify(&Default::default()).await {
         Ok(verified) => json!({
@@ -43,7 +43,7 @@ pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> Reply 
 pub(super) async fn export(
     State(app): State<Arc<App>>,
     who: Approver,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     may_audit(&who)?;
     let (lines, read) = mpsc::channel::<Bytes>(AHEAD);
     let ledger = app.ledger.clone();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::approver::Approver;
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
 use crate::call::ToolCall;
 use crate::ledger::RunRecord;
@@ -29,12 +29,12 @@ pub(super) async fn run(
     State(app): State<Arc<App>>,
     who: Approver,
     params: RawPathParams,
-) -> Reply {
+) -> ApiReply {
     let run = params.iter().find(|(name, _)| *name == "run").map_or("", |(_, run)| run);
     let all = app.ledger.list_run(run, ASKS).await?.records;
     let seen: Vec<_> = all.iter().filter(|record| who.sees(record)).collect();
     if seen.is_empty() {
-        return Err(Refused::unknown_run());
+        return Err(ApiError::unknown_run());
     }
     // A conversation tells of all calls of its run.
     let whole = seen.len() == all.len();

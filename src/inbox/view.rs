@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::approver::Approver;
-use super::entry::Entry;
+use super::entry::ListEntry;
 use super::json::set;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
@@ -47,7 +47,7 @@ impl<'a> Looker<'a> {
     }
 
     /// An entry of the list: an ask, and those about equal calls.
-    pub(super) fn entry(&self, entry: &Entry) -> Value {
+    pub(super) fn entry(&self, entry: &ListEntry) -> Value {
         let mut value = self.ask(&entry.item.record);
         let same = entry.same.iter().map(|it| &it.record);
         let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));

@@ -31,12 +31,12 @@ const RUNS: u32 = 100;
 const NEWEST: u32 = 32;
 
 /// When the server stops.
-pub(super) struct Stop {
+pub(super) struct Shutdown {
     told: watch::Sender<bool>,
     wait: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Stop {
+impl Shutdown {
     pub(super) fn new(wait: Option<BoxFuture<'static, ()>>) -> Self {
         Self { told: watch::channel(false).0, wait: Mutex::new(wait) }
     }
@@ -56,7 +56,7 @@ struct Inner {
     /// One reads at a time.
     reading: tokio::sync::Mutex<()>,
     bell: watch::Sender<u64>,
-    stop: Stop,
+    stop: Shutdown,
     webhooks: Vec<Webhook>,
 }
 
@@ -80,7 +80,7 @@ impl Drop for Hub {
 }
 
 impl Hub {
-    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Stop) -> Self {
+    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Shutdown) -> Self {
         let inner = Inner {
             ledger,
             kept: RwLock::default(),

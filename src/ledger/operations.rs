@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ask::{Ask, Millis};
 use super::audit::{self, Verified};
-use super::change::{Change, change, closed, transact};
+use super::change::{Transition, change, closed, transact};
 use super::checkpoint::{self, Checkpoint};
 use super::codec::{counted, read, there};
 use super::error::LedgerError;
@@ -60,7 +60,7 @@ impl Ledger {
         if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
-        let new = Change { by: None, new: Some(ask) };
+        let new = Transition { by: None, new: Some(ask) };
         let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
         let missing = "the row with its id is the row of a run, not of an ask";
         parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
@@ -152,7 +152,7 @@ impl Ledger {
         let decide = |record: &mut Record, now| {
             check(record, now).map(|()| rules::decide(record, &deciding, &self.names, now))
         };
-        let made = change(self, id, Change::by(&deciding.by), decide, event).await?;
+        let made = change(self, id, Transition::by(&deciding.by), decide, event).await?;
         Ok(made.map(|(decided, _)| decided))
     }
 
@@ -165,7 +165,7 @@ impl Ledger {
         let event = |result: &Cancelled| {
             matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
         };
-        let made = change(self, id, Change::by(by), cancel, event).await?;
+        let made = change(self, id, Transition::by(by), cancel, event).await?;
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
@@ -185,7 +185,7 @@ impl Ledger {
         match self.get(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let look = |record: &mut Record, _| record.clone();
-                let looked = change(self, id, Change::default(), look, |_| None).await?;
+                let looked = change(self, id, Transition::default(), look, |_| None).await?;
                 Ok(looked.map(|(record, _)| record))
             }
             found => Ok(found),
@@ -222,7 +222,7 @@ impl Ledger {
             let claimed = rules::claim(record, worker, lease, now);
             Ok((claimed, record.state != before))
         };
-        match change(self, id, Change::by(worker), claim, event).await? {
+        match change(self, id, Transition::by(worker), claim, event).await? {
             None => Ok(Claimed::UnknownAsk),
             Some((Ok((claimed, _)), _)) => Ok(claimed),
             Some((Err(Elsewhere::Repeats(earlier)), _)) => {
@@ -247,7 +247,7 @@ impl Ledger {
         let lease = millis(lease);
         let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
         let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
-        let made = change(self, id, Change::default(), renew, event).await?;
+        let made = change(self, id, Transition::default(), renew, event).await?;
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
     }
 
@@ -288,7 +288,7 @@ impl Ledger {
         };
         let settle =
             |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
-        let made = change(self, id, Change::default(), settle, event).await?;
+        let made = change(self, id, Transition::default(), settle, event).await?;
         Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
 
@@ -325,7 +325,7 @@ impl Ledger {
                 return Ok(expired);
             }
             for id in due {
-                match change(self, &id, Change::default(), |_, _| (), |()| None).await {
+                match change(self, &id, Transition::default(), |_, _| (), |()| None).await {
                     Ok(Some(((), true))) => expired.changed.push(id),
                     Ok(_) => _ = stays.insert(id),
                     Err(error @ (LedgerError::Unreadable { .. } | LedgerError::Changed { .. })) => {

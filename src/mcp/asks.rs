@@ -36,13 +36,13 @@ const ATTEMPTS: usize = 32;
 
 /// What identifies a call: who makes it, of which server and project, and what would run.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct AskKey {
     pub(super) id: String,
     pub(super) principal: String,
     pub(super) tool: String,
 }
 
-impl Key {
+impl AskKey {
     /// `scope` tells apart the servers, projects and, without a principal, the connections.
     pub(super) fn new(
         principal: &str,
@@ -68,7 +68,7 @@ impl Key {
 }
 
 /// What the ledger says about a call that has to be asked about.
-pub(super) enum Standing {
+pub(super) enum AskStanding {
     /// No decision yet.
     Pending(Box<Record>),
     /// Approved, and claimed by this request: it runs now, once.
@@ -102,10 +102,10 @@ impl Asks {
     pub(super) async fn standing(
         &self,
         cx: &RunContext,
-        key: &Key,
+        key: &AskKey,
         args: &Args,
         questions: &[Question],
-    ) -> Result<Standing, BoxError> {
+    ) -> Result<AskStanding, BoxError> {
         let mut before = None;
         let mut generation = self.latest(key).await?;
         for _ in 0..ATTEMPTS {
@@ -116,7 +116,7 @@ impl Asks {
                     continue;
                 }
                 if let Some(denied) = self.denied_often(key, generation).await? {
-                    return Ok(Standing::Denied(denied));
+                    return Ok(AskStanding::Denied(denied));
                 }
                 self.park(cx, key, generation, (args, questions), before.take()).await?;
                 continue;
@@ -133,11 +133,11 @@ impl Asks {
     /// Takes what the ask of this generation offers, or says why there has to be another ask.
     async fn take(
         &self,
-        key: &Key,
+        key: &AskKey,
         generation: u32,
         record: Record,
         questions: &[Question],
-    ) -> Result<Result<Standing, Option<String>>, BoxError> {
+    ) -> Result<Result<AskStanding, Option<String>>, BoxError> {
         let id = record.ask.id().to_owned();
         let open = matches!(record.state, AskState::Pending | AskState::Decided);
         let shown = record.ask.questions();
@@ -151,21 +151,21 @@ impl Asks {
             return Ok(Err(None));
         }
         Ok(match self.ledger.claim(&id, &self.worker, LEASE).await? {
-            Claimed::NotDecided => Ok(Standing::Pending(Box::new(record))),
+            Claimed::NotDecided => Ok(AskStanding::Pending(Box::new(record))),
             Claimed::Claimed { token } => {
                 let claimed = self.ledger.get(&id).await?.unwrap_or(record);
-                Ok(Standing::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
+                Ok(AskStanding::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
             }
             Claimed::Denied { state: AskState::Decided }
                 if self.deliver(key, generation).await? =>
             {
-                Ok(Standing::Denied(denial(&record)))
+                Ok(AskStanding::Denied(denial(&record)))
             }
             Claimed::Settled { outcome } => {
                 let now = self.ledger.now().await?;
                 let fresh = now.saturating_sub(record.changed_at) < UNDELIVERED;
                 match fresh && self.deliver(key, generation).await? {
-                    true => Ok(Standing::Delivered(outcome)),
+                    true => Ok(AskStanding::Delivered(outcome)),
                     false => Err(None),
                 }
             }
@@ -180,7 +180,7 @@ impl Asks {
     async fn park(
         &self,
         cx: &RunContext,
-        key: &Key,
+        key: &AskKey,
         generation: u32,
         (args, questions): (&Args, &[Question]),
         before: Option<String>,
@@ -208,7 +208,7 @@ impl Asks {
     }
 
     /// The latest generation with an ask, or 0. Generations have no gaps, so that it is found in few reads.
-    async fn latest(&self, key: &Key) -> Result<u32, BoxError> {
+    async fn latest(&self, key: &AskKey) -> Result<u32, BoxError> {
         let hint = lock(&self.hints).get(&key.id).copied();
         let mut low = hint.unwrap_or(0);
         let mut step = 1;
@@ -226,18 +226,18 @@ impl Asks {
         Ok(low)
     }
 
-    async fn exists(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn exists(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let ask = key.ask(generation);
         Ok(self.ledger.get(ask.id()).await?.is_some() || self.is_used(key, generation).await?)
     }
 
     /// Whether the run of a generation is over, also when its asks were dropped.
-    async fn is_used(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn is_used(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
     }
 
     /// Records that the outcome of a generation is delivered. Of any number of requests one is told `true`.
-    pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    pub(super) async fn deliver(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let run = key.run(generation);
         self.ledger.save_run(&run, Value::Null, None).await?;
         match self.ledger.acquire_run_as(&run, &self.worker, LEASE).await? {
@@ -250,7 +250,7 @@ impl Asks {
     }
 
     /// Records the delivery of the outcome of this ask.
-    pub(super) async fn delivered(&self, key: &Key, ask: &str) -> Result<(), BoxError> {
+    pub(super) async fn delivered(&self, key: &AskKey, ask: &str) -> Result<(), BoxError> {
         if let Some(record) = self.ledger.get(ask).await?
             && let Some(generation) =
                 record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok())
@@ -261,7 +261,7 @@ impl Asks {
     }
 
     /// The denial of a call that a person has denied several times in a row (rule D11).
-    async fn denied_often(&self, key: &Key, next: u32) -> Result<Option<String>, BoxError> {
+    async fn denied_often(&self, key: &AskKey, next: u32) -> Result<Option<String>, BoxError> {
         let (mut count, mut words, mut now) = (0, String::new(), None);
         for generation in (0..next).rev().take(MAX_DENIALS as usize) {
             let Some(record) = self.ledger.get(key.ask(generation).id()).await? else { break };

@@ -18,7 +18,7 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
 use super::connection::Failed;
-use super::flight::{Client, Reply, Request};
+use super::flight::{CallingClient, Reply, Request};
 use super::shared::{Shared, Upstream};
 use super::toolset::{GET_PROMPT, READ_RESOURCE};
 use crate::call::ToolDefinition;
@@ -26,7 +26,7 @@ use crate::turn::Turn;
 
 /// The person that a request of HTTP acts for, as `authorize` has found out.
 #[derive(Clone)]
-pub(super) struct Principal(pub(super) Option<String>);
+pub(super) struct HttpPrincipal(pub(super) Option<String>);
 
 /// One connection of a client, or one request of a client without connections.
 pub(super) struct Face {
@@ -42,12 +42,12 @@ impl Face {
     }
 
     /// Who makes a request, and how that person can be asked: never in a way that the client does not declare.
-    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> Client {
+    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> CallingClient {
         let rounds =
             cx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (forms, urls) = asking(cx.client_capabilities().as_ref());
         let parts = cx.extensions.get::<axum::http::request::Parts>();
-        let named = parts.and_then(|parts| parts.extensions.get::<Principal>());
+        let named = parts.and_then(|parts| parts.extensions.get::<HttpPrincipal>());
         let (principal, nonce) = match named.and_then(|named| named.0.clone()) {
             Some(name) => (name, None),
             None if self.http => {
@@ -56,7 +56,7 @@ impl Face {
             }
             None => (self.shared.principal.clone(), None),
         };
-        Client { principal, nonce, forms, urls, rounds }
+        CallingClient { principal, nonce, forms, urls, rounds }
     }
 
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {

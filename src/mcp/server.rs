@@ -13,7 +13,7 @@ use super::McpError;
 use super::asks::{AskPolicy, Asks};
 use super::face::Face;
 use super::pins::Pins;
-use super::shared::{Authorize, Shared, Upstream};
+use super::shared::{FindPrincipal, Shared, Upstream};
 use super::toolset::McpToolset;
 use crate::call::RunContext;
 use crate::ledger::{Ask, Ledger, MemoryStore};
@@ -72,7 +72,7 @@ pub struct Server {
     upstream: Option<(McpToolset, Option<Arc<Pins>>)>,
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
-    authorize: Option<Authorize>,
+    authorize: Option<FindPrincipal>,
 }
 
 impl Server {

@@ -56,7 +56,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
 use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Work};
-use connection::{Address, Server};
+use connection::{Address, ServerPool};
 use failure::Failure;
 use listen::Listener;
 use swap::ShortWay;
@@ -66,7 +66,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
 pub struct PostgresStore {
-    server: Server,
+    server: ServerPool,
     short_way: ShortWay,
     address: Address,
     listener: Listener,
@@ -141,7 +141,7 @@ impl PostgresBuilder {
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
             short_way: ShortWay::new(&pool),
-            server: Server { pool, patience: self.patience },
+            server: ServerPool { pool, patience: self.patience },
             listener,
             address,
         })

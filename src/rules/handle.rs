@@ -29,7 +29,7 @@ pub(super) struct InForce {
     problem: Option<RulesError>,
 }
 
-struct Shared {
+struct Inner {
     engine: Engine,
     sources: Sources,
     in_force: RwLock<Arc<InForce>>,
@@ -37,13 +37,13 @@ struct Shared {
 }
 
 /// Says for whom a call is made.
-pub(super) type Principal = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
+pub(super) type PrincipalOf = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
 
 /// How calls are counted and recorded.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) counts: Arc<dyn CallCounts>,
-    pub(super) principal: Arc<Principal>,
+    pub(super) principal: Arc<PrincipalOf>,
     pub(super) journal: Option<DecisionJournal>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Settings {
 /// ```
 #[derive(Clone)]
 pub struct Rules {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 /// What a reload has changed.
@@ -83,7 +83,7 @@ impl Rules {
     pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
         let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
         let in_force = RwLock::new(Arc::new(in_force));
-        Self { shared: Arc::new(Shared { engine, sources, in_force, settings }) }
+        Self { shared: Arc::new(Inner { engine, sources, in_force, settings }) }
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {

@@ -10,7 +10,7 @@ use crate::decision::ToolDecision;
 /// One call whose decision changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Change {
+pub struct ChangedDecision {
     /// The tool, with its server or toolset.
     pub tool: String,
     /// The arguments of the call.
@@ -29,7 +29,7 @@ fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result
     serializer.serialize_str(decision.word())
 }
 
-impl Change {
+impl ChangedDecision {
     /// Whether the new decision is milder.
     #[must_use]
     pub fn widens(&self) -> bool {
@@ -44,21 +44,21 @@ pub struct Replayed {
     /// The number of calls that were decided about.
     pub calls: usize,
     /// The calls whose decision changes.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ChangedDecision>,
 }
 
 impl Replayed {
     /// Whether any call is decided more mildly than before.
     #[must_use]
     pub fn widens(&self) -> bool {
-        self.changes.iter().any(Change::widens)
+        self.changes.iter().any(ChangedDecision::widens)
     }
 
     fn add(&mut self, call: &RuleCall<'_>, from: ToolDecision, rules: &Rules) {
         self.calls += 1;
         let ruling = rules.decide(call);
         if ruling.decision() != from {
-            self.changes.push(Change {
+            self.changes.push(ChangedDecision {
                 tool: call.to_string(),
                 args: call.args().clone(),
                 from,

@@ -4,7 +4,7 @@ use super::commands::Commands;
 use super::dialect::Dialect;
 use super::judgement::Judgement;
 use super::paths::Workspace;
-use super::preset::{Preset, Settings};
+use super::preset::{ClassifierSettings, Preset};
 use super::search_path::SearchPath;
 use super::simple::Judging;
 use super::table::Programs;
@@ -28,14 +28,14 @@ use super::table::Programs;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    settings: Settings,
+    settings: ClassifierSettings,
 }
 
 impl Classifier {
     /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
-        let settings = Settings {
+        let settings = ClassifierSettings {
             programs: Programs::built_in(),
             workspace,
             preset,

@@ -225,7 +225,7 @@ pub fn lexically_normal(path: &Path) -> PathBuf {
 
 /// The class of a path, by its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PathClass {
     /// In the workspace, and in none of the other classes.
     Inside,
     /// A part of the system that every user can read and that contains no secrets.
@@ -241,22 +241,22 @@ pub(super) enum Place {
 }
 
 /// Classifies a path that has no `.` and `..`.
-pub(super) fn place(path: &Path, root: &Path) -> Place {
+pub(super) fn place(path: &Path, root: &Path) -> PathClass {
     let text = path.to_string_lossy();
     if text.starts_with("/dev/") && names("streams").contains(&&*text) {
-        return Place::Stream;
+        return PathClass::Stream;
     }
     if let Ok(inner) = path.strip_prefix(root) {
         return match inner {
-            inner if is_secret(&inner.to_string_lossy()) => Place::Secret,
-            inner if is_protected(inner) => Place::Protected,
-            _ => Place::Inside,
+            inner if is_secret(&inner.to_string_lossy()) => PathClass::Secret,
+            inner if is_protected(inner) => PathClass::Protected,
+            _ => PathClass::Inside,
         };
     }
     if is_secret(&text) {
-        return Place::Secret;
+        return PathClass::Secret;
     }
-    if is_system(&text) { Place::System } else { Place::Outside }
+    if is_system(&text) { PathClass::System } else { PathClass::Outside }
 }
 
 /// Whether a path contains keys or passwords, by the names in it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
 use super::judgement::{Effect, Part, Reason, hex};
-use super::preset::{Preset, Settings};
+use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use crate::decision::ToolDecision;
@@ -404,7 +404,7 @@ pub(super) struct Left {
 
 /// The state of one judgement.
 pub(super) struct Judging<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClassifierSettings,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
 }

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
 use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
-use super::line::{Line, Step};
+use super::line::{Line, LineStep};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
@@ -138,10 +138,10 @@ impl<'a> List<'a> {
             Mode::Typing(purpose, line) => {
                 let purpose = *purpose;
                 match line.key(key) {
-                    Step::More => AfterKey::Stay,
-                    Step::Gone(Gone::Cancelled) => self.cancelled(purpose),
-                    Step::Gone(gone) => return Err(gone),
-                    Step::Done => {
+                    LineStep::More => AfterKey::Stay,
+                    LineStep::Gone(Gone::Cancelled) => self.cancelled(purpose),
+                    LineStep::Gone(gone) => return Err(gone),
+                    LineStep::Done => {
                         let text = line.text();
                         self.typed(purpose, &text)
                     }

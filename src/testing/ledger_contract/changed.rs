@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
+use super::{LONG, OVER, Parked, SharedStore, approve, ask, deny, ok};
 use crate::ledger::{
     Acquired, Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row,
     Saved, Writes,
 };
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     asks(place).await;
     an_older_copy(place).await;
     runs(place).await;
@@ -23,18 +23,18 @@ pub(super) async fn check(place: &Place) {
 }
 
 /// Writes a row without a log entry, which the library never does.
-async fn overwrite(place: &Place, row: &Row) {
+async fn overwrite(place: &SharedStore, row: &Row) {
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
 }
 
-async fn stored(place: &Place, id: &str) -> Row {
+async fn stored(place: &SharedStore, id: &str) -> Row {
     let found = ok(place.store(0).get(id).await).found();
     found.unwrap_or_else(super::missing).row
 }
 
 /// Removes a row as nothing of the library does: an entry about it stays.
-async fn remove(place: &Place, row: &Row) {
+async fn remove(place: &SharedStore, row: &Row) {
     let log = ok(place.store(0).log(&row.run, 0, 100).await);
     let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
     let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
@@ -83,7 +83,7 @@ fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
     }
 }
 
-async fn broken(place: &Place, what: &str) {
+async fn broken(place: &SharedStore, what: &str) {
     let whole = place.ledger(0).verify(&Default::default()).await;
     assert!(
         matches!(whole, Err(LedgerError::Broken(_))),
@@ -91,20 +91,20 @@ async fn broken(place: &Place, what: &str) {
     );
 }
 
-async fn whole(place: &Place) {
+async fn whole(place: &SharedStore) {
     let whole = place.ledger(0).verify(&Default::default()).await;
     assert!(whole.is_ok(), "L8: as it was written, it verifies: {whole:?}");
 }
 
 /// An ask with a quorum and one vote, so that these fields can be tampered with as well.
-async fn parked(place: &Place) -> Parked {
+async fn parked(place: &SharedStore) -> Parked {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let it = place.park(ask("tampered with").with_quorum(quorum)).await;
     let _ = it.decide("ann", approve()).await;
     it
 }
 
-async fn asks(place: &Place) {
+async fn asks(place: &SharedStore) {
     let it = parked(place).await;
     let row = stored(place, &it.id).await;
     let changes = [
@@ -144,7 +144,7 @@ async fn asks(place: &Place) {
     whole(place).await;
 }
 
-async fn without_an_entry(place: &Place) {
+async fn without_an_entry(place: &SharedStore) {
     let row = stored(place, &parked(place).await.id).await;
     let smuggled = Ask::new("a run without a log", "root/c1", "delete_file");
     let (id, run) = (smuggled.id().to_owned(), smuggled.run().to_owned());
@@ -154,7 +154,7 @@ async fn without_an_entry(place: &Place) {
     refused(place.ledger(1).claim(&id, "w", LONG).await, "a row that no entry is about");
 }
 
-async fn removed_asks(place: &Place) {
+async fn removed_asks(place: &SharedStore) {
     let it = place.park(ask("removed")).await;
     let _ = it.decide("ann", deny("never")).await;
     let row = stored(place, &it.id).await;
@@ -173,7 +173,7 @@ async fn removed_asks(place: &Place) {
     assert!(it.now().await.decision.is_some(), "L8: as it was written, it is read again");
 }
 
-async fn removed_runs(place: &Place) {
+async fn removed_runs(place: &SharedStore) {
     let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
     let _ = ok(ledger.save_run(run, json!(1), None).await);
     let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
@@ -191,7 +191,7 @@ async fn removed_runs(place: &Place) {
     assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
 }
 
-async fn lists(place: &Place) {
+async fn lists(place: &SharedStore) {
     let run = "a run with one row that was changed";
     let mut ids = Vec::new();
     for call in ["root/c1", "root/c2", "root/c3"] {
@@ -212,7 +212,7 @@ async fn lists(place: &Place) {
 /// More than are worked through at once.
 const CROWD: usize = 300;
 
-async fn expiring(place: &Place) {
+async fn expiring(place: &SharedStore) {
     let mut rows = Vec::new();
     for n in 0..CROWD {
         let it = place.park(ask(&format!("due and changed {n}")).with_expires_in(OVER)).await;
@@ -230,7 +230,7 @@ async fn expiring(place: &Place) {
     assert_eq!(expired.refused.len(), CROWD, "L8: and each of these is told once");
 }
 
-async fn an_older_copy(place: &Place) {
+async fn an_older_copy(place: &SharedStore) {
     let it = place.approved(ask("taken back")).await;
     let before = stored(place, &it.id).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
@@ -243,7 +243,7 @@ async fn an_older_copy(place: &Place) {
     overwrite(place, &after).await;
 }
 
-async fn runs(place: &Place) {
+async fn runs(place: &SharedStore) {
     let ledger = place.ledger(1);
     let run = "a run that is tampered with";
     let _ = ok(ledger.save_run(run, json!({"host": "db-2.internal"}), None).await);
@@ -269,7 +269,7 @@ async fn runs(place: &Place) {
     assert!(matches!(ok(ledger.acquire_run_as(run, "v", LONG).await), Acquired::Held { .. }));
 }
 
-async fn leases(place: &Place) {
+async fn leases(place: &SharedStore) {
     let it = place.approved(ask("held for ever")).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
         super::fail("L2: what is approved is claimed");
@@ -290,7 +290,7 @@ async fn leases(place: &Place) {
 }
 
 /// The problem that `verify` finds, or an empty text.
-async fn verified(place: &Place) -> String {
+async fn verified(place: &SharedStore) -> String {
     match place.ledger(0).verify(&Default::default()).await {
         Err(LedgerError::Broken(broken)) => broken.problem,
         whole => ok(whole.map(|_| String::new())),

@@ -3,19 +3,19 @@
 
 use serde_json::{Value, json};
 
-use super::{LONG, Place, ask, ok};
+use super::{LONG, SharedStore, ask, ok};
 use crate::args::Args;
 use crate::deferred::Answer;
 use crate::ledger::{Acquired, Ask, Decided, Ledger, LedgerError, Saved};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     ids(place).await;
     asks(place).await;
     runs(place).await;
 }
 
 /// The number of rows and of log entries in the store.
-async fn written(place: &Place) -> (usize, u64) {
+async fn written(place: &SharedStore) -> (usize, u64) {
     let ledger = place.ledger(0);
     let asks = ok(ledger.list(None, 1000).await).records.len();
     (asks + ok(ledger.waiting_runs(1000).await).records.len(), ok(ledger.export(|_| ()).await))
@@ -30,7 +30,7 @@ fn refused<T>(result: Result<T, LedgerError>, says: &str) {
     assert!(fits, "what cannot be kept is refused, saying why ({says}): `{said}`");
 }
 
-async fn ids(place: &Place) {
+async fn ids(place: &SharedStore) {
     let says = "the id of its run has 1025 bytes, and at most 1024 are kept";
     // Ids that some store has to escape (control characters), and one that does not compress.
     let noise =
@@ -66,7 +66,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(null), |value, _| json!([value]))
 }
 
-async fn asks(place: &Place) {
+async fn asks(place: &SharedStore) {
     let deep =
         |levels| ask(&format!("deep {levels}")).with_args(Args::new().with("deep", nested(levels)));
     let before = written(place).await;
@@ -76,7 +76,7 @@ async fn asks(place: &Place) {
     assert_eq!(parked.now().await, parked.record, "what is kept is read again");
 }
 
-async fn runs(place: &Place) {
+async fn runs(place: &SharedStore) {
     let save =
         async |ledger: &Ledger, state, token| ledger.save_run("a deep run", state, token).await;
     let (ledger, before) = (place.ledger(0), written(place).await);
