@@ -28,6 +28,7 @@
 //! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 //! ```
 
+mod acquisition;
 mod ask;
 mod audit;
 mod broken;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::acquisition;
 use super::ask::{Ask, Millis};
 use super::audit::{self, Verified};
 use super::change::{Transition, change, closed, transact};
@@ -458,7 +459,7 @@ impl Ledger {
         worker: &str,
         lease: Duration,
     ) -> Result<Acquired, LedgerError> {
-        runs::acquire_run(self, run, worker, lease).await
+        acquisition::acquire_run(self, run, worker, lease).await
     }
 
     /// Extends the lease on a run, to this long from now.
@@ -488,7 +489,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
-        runs::acquire_run(self, run, self.worker_name(), self.lease).await
+        acquisition::acquire_run(self, run, self.worker_name(), self.lease).await
     }
 
     /// Acquires the lease on a chat: a conversation that is stored as a whole, has no end, and is not among the
@@ -509,7 +510,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_chat(&self, chat: &str) -> Result<Acquired, LedgerError> {
-        runs::acquire_chat(self, &runs::chat_key(chat)).await
+        acquisition::acquire_chat(self, &runs::chat_key(chat)).await
     }
 
     /// The stored state of a chat; `None` when there is no chat with this id.

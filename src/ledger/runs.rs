@@ -1,4 +1,4 @@
-//! Saving, taking and ending suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
+//! Saving and ending suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
 
 use std::time::Duration;
 
@@ -9,9 +9,7 @@ use super::change::{closed, transact};
 use super::codec::{check_run, there};
 use super::error::LedgerError;
 use super::handle::{Ledger, millis};
-use super::lease::{Acquired, Lease};
 use super::log;
-use super::record::ClaimRecord;
 use super::run_record::{RunRecord, note, read, row_id};
 use super::store::RowKind;
 
@@ -36,33 +34,6 @@ pub(super) async fn get(ledger: &Ledger, run: &str) -> Result<Option<RunRecord>,
     let found = there(ledger.store.get(&row_id(run)).await?)?;
     let found = found.filter(|found| found.row.kind == RowKind::Run);
     found.map(|found| read(&found)).transpose()
-}
-
-/// Acquires the lease on a run.
-pub(super) async fn acquire_run(
-    ledger: &Ledger,
-    run: &str,
-    worker: &str,
-    lease: Duration,
-) -> Result<Acquired, LedgerError> {
-    on_run(ledger, run, None, |now, record| {
-        let Some(record) = record else { return (Acquired::UnknownRun, None) };
-        if record.over {
-            return (Acquired::Over { result: record.state }, None);
-        }
-        acquire(ledger, record, (worker, lease), now)
-    })
-    .await
-}
-
-/// Acquires the lease on a chat. A chat that does not exist is created with the state `null`.
-pub(super) async fn acquire_chat(ledger: &Ledger, key: &str) -> Result<Acquired, LedgerError> {
-    let (lease, worker) = (ledger.lease, ledger.worker_name());
-    on_run(ledger, key, None, |now, record| {
-        let record = record.unwrap_or_else(|| RunRecord::new(key, true, now));
-        acquire(ledger, record, (worker, lease), now)
-    })
-    .await
 }
 
 /// Extends the lease on a run or a chat, to this long from now.
@@ -130,27 +101,10 @@ pub(super) async fn write(
 }
 
 /// A changed record, and the event that is logged with it, if any.
-type Changed = (RunRecord, Option<&'static str>);
+pub(super) type Changed = (RunRecord, Option<&'static str>);
 
-/// Gives the lease on a run to a worker, unless another one has a lease that is not over.
-fn acquire(
-    ledger: &Ledger,
-    mut record: RunRecord,
-    (worker, lease): (&str, Duration),
-    now: Millis,
-) -> (Acquired, Option<Changed>) {
-    if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
-        let by = claim.worker.clone();
-        return (Acquired::Held { by, since: claim.at, until: claim.until }, None);
-    }
-    record.token += 1;
-    let until = now.saturating_add(millis(lease));
-    record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
-    let acquired = Lease::new(ledger, (&record.run, record.token), lease, record.state.clone());
-    (Acquired::Lease(acquired), Some((record, Some("run_taken"))))
-}
-
-async fn on_run<T: Send>(
+/// Runs a change of the record of a run in a transaction, which logs it and closes asks.
+pub(super) async fn on_run<T: Send>(
     ledger: &Ledger,
     run: &str,
     closing: Option<Closing<'_, T>>,
@@ -192,7 +146,7 @@ pub(super) struct RunWrite<'w> {
 }
 
 /// Asks that are closed in the transaction of a change, where its result says so.
-struct Closing<'c, T> {
+pub(super) struct Closing<'c, T> {
     asks: &'c [String],
     by: &'c str,
     when: fn(&T) -> bool,

@@ -3,18 +3,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures::future::Either;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientRequest,
     CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequest, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ResultType, ServerCapabilities, ServerConfig, ServerResult, SubscriptionFilter, Tool as Listed,
+    InitializeResult, InputRequiredResult, ListPromptsRequest, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ResultType, ServerCapabilities, ServerConfig,
+    ServerResult, SubscriptionFilter, Tool as Listed,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::connection::Failed;
@@ -63,6 +66,21 @@ impl Face {
         let _in_flight = Arc::clone(&self.shared.in_flight);
         let client = self.client(cx, request.state.as_deref());
         self.shared.call(client, request, cx).await
+    }
+
+    /// Serves a request whose result is passed on as it came, or is a question to the client.
+    async fn passed_on<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Either<T, InputRequiredResult>, ErrorData> {
+        match self.serve(request, cx).await {
+            Reply::Raw(raw) => serde_json::from_value(raw)
+                .map(Either::Left)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None)),
+            Reply::InputRequired(required) => Ok(Either::Right(*required)),
+            other => Err(refused(other)),
+        }
     }
 
     /// Connects to the upstream server as this client would, and takes over what it offers.
@@ -371,16 +389,13 @@ impl ServerHandler for Face {
         let (tool, args) = (READ_RESOURCE.to_owned(), json!({"uri": params.uri}));
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::ReadResourceResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::ReadResourceResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(ReadResourceResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => ReadResourceResponse::InputRequired(required),
+        })
     }
 
     async fn get_prompt(
@@ -401,16 +416,13 @@ impl ServerHandler for Face {
         let tool = GET_PROMPT.to_owned();
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::GetPromptResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::GetPromptResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(GetPromptResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => GetPromptResponse::InputRequired(required),
+        })
     }
 
     async fn complete(

@@ -5,7 +5,7 @@ use super::dialect::Dialect;
 use super::judgement::Judgement;
 use super::paths::Workspace;
 use super::preset::{ClassifierSettings, Preset};
-use super::search_path::SearchPath;
+use super::search_path::{ProgramFile, SearchPath, installed_name};
 use super::simple::Judging;
 use super::table::Programs;
 
@@ -42,6 +42,26 @@ impl Classifier {
             search_path: SearchPath::from_env(),
         };
         Self { settings }
+    }
+
+    /// Whether a program is one that the system has installed: a path has to be in a folder of the system, and a name has
+    /// not to be found where tools may write.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///     .with_search_path(SearchPath::new(["/src/project/bin", "/usr/bin"]));
+    /// assert!(classifier.is_installed("/usr/bin/env"));
+    /// assert!(!classifier.is_installed("env"), "tools may write to the first folder");
+    /// ```
+    #[must_use]
+    pub fn is_installed(&self, program: &str) -> bool {
+        if program.contains('/') {
+            return installed_name(program).is_some();
+        }
+        let found = self.settings.search_path.find(program, &self.settings.workspace);
+        !matches!(found, ProgramFile::Problem(_))
     }
 
     /// Replaces the table of programs.

@@ -74,7 +74,7 @@ pub use commands::{
 pub use dialect::Dialect;
 pub use execution::ShellOutput;
 pub use judgement::{Effect, Judgement, Part, Reason};
-pub use paths::{Workspace, lexically_normal};
+pub use paths::{Workspace, lexically_normal, resolved};
 pub use preset::Preset;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};

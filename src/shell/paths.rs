@@ -39,7 +39,7 @@ impl Workspace {
         let mut workspace = Self::lexical(root);
         workspace.home = std::env::home_dir();
         workspace.looks = true;
-        workspace.with_resolver(existing)
+        workspace.with_resolver(|path| resolved(path, |_| None))
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
@@ -178,22 +178,32 @@ const MAX_LOOKED_AT: usize = 4096;
 
 const UNKNOWN_HOME: &str = "/home";
 
-/// Resolves the longest existing beginning of a path, and appends the rest.
-fn existing(path: &Path) -> Option<PathBuf> {
+/// Resolves the longest existing beginning of a path, and appends the rest. `None` for a link that leads nowhere, as it
+/// could lead anywhere later. What does not exist has no parent: a path with `..` after such a part is resolved by
+/// `parent`.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign::shell::resolved;
+///
+/// assert_eq!(resolved(Path::new("/no such folder/a"), |_| None).unwrap(), Path::new("/no such folder/a"));
+/// assert_eq!(resolved(Path::new("/no such folder/../a"), |_| None), None);
+/// ```
+pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = path;
     loop {
         if let Ok(found) = std::fs::canonicalize(at) {
             return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
         }
-        // A dangling link could lead anywhere later.
         if std::fs::symlink_metadata(at).is_ok() {
             return None;
         }
         match at.components().next_back()? {
             Component::Normal(name) => rest.push(name.to_owned()),
+            Component::ParentDir => return parent(path),
             Component::CurDir => {}
-            _ => return None,
+            Component::RootDir | Component::Prefix(_) => return None,
         }
         at = at.parent()?;
     }

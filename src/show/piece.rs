@@ -226,8 +226,14 @@ pub(super) fn left_out(count: usize, what: &str) -> Piece {
     Piece::LeftOut(format!("\\{{{} left out}}", counted(count, what)), count)
 }
 
-/// A count with its noun: `1 line`, `2 lines`.
-pub(super) fn counted(count: usize, what: &str) -> String {
+/// A count with its noun, as surfaces write it.
+///
+/// ```
+/// use countersign::show::counted;
+/// assert_eq!((counted(1, "call"), counted(2, "call")), ("1 call".to_owned(), "2 calls".to_owned()));
+/// ```
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

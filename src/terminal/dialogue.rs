@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, ToolApproval, ToolApproved};
 use crate::outcome::ToolDenied;
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, counted};
 
 /// The most calls that are approved at once without typing their number.
 pub(super) const MANY_APPROVED: usize = 50;
@@ -364,11 +364,6 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         self.say(&format!("Approved: {yes}. Denied: {no}."))?;
         self.screen.show("\n")
     }
-}
-
-/// A count with its noun: `1 call`, `2 calls`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(super) fn denied(text: &str) -> ToolApproval {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
-use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
+use super::dialogue::{MANY_APPROVED, MANY_DENIED, denied, object};
 use super::line::{Line, LineStep};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, counted};
 
 /// The batch on a full screen.
 pub(super) struct List<'a> {
