@@ -177,7 +177,7 @@ async fn waits(url: &str) {
         let line = line.unwrap();
         let (run, id) = line.split_once('\t').unwrap();
         println!("waits");
-        ledger.changed(run, 1).await.unwrap();
+        ledger.wait_for_change(run, 1).await.unwrap();
         let record = ledger.get(id).await.unwrap().unwrap();
         assert_eq!(record.state, AskState::Decided);
         println!("continues");

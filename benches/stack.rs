@@ -103,11 +103,11 @@ fn batches(criterion: &mut Criterion) {
 }
 
 fn batch_turn() -> (Runtime, Turn) {
-    let ask = decide_fn(|call: &ToolCall| match call.name() {
+    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
         "delete_file" => Decision::ask("delete a file?"),
         _ => Decision::allow(),
     });
-    let turn = Turn::new(Leaf.layered(ask)).handler(danger_approve_all());
+    let turn = Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all());
     (Builder::new_current_thread().build().expect("a runtime"), turn)
 }
 

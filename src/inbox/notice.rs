@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::board::{Board, Item};
+use super::board::{Board, BoardItem};
 use super::webhook::{Told, Webhook};
 use crate::ledger::{AskState, Ledger};
 
@@ -13,7 +13,7 @@ use crate::ledger::{AskState, Ledger};
 pub(super) struct Notices {
     ledger: Ledger,
     webhooks: Vec<Webhook>,
-    pending: HashMap<String, Arc<Item>>,
+    pending: HashMap<String, Arc<BoardItem>>,
     expiring: HashSet<String>,
     /// One task sends for each webhook, so that a target that hangs delays nothing else.
     sending: JoinSet<()>,
@@ -34,7 +34,7 @@ impl Notices {
         if self.sending.is_empty() {
             return;
         }
-        let of = |item: &Arc<Item>| (item.record.ask.id().to_owned(), Arc::clone(item));
+        let of = |item: &Arc<BoardItem>| (item.record.ask.id().to_owned(), Arc::clone(item));
         let now: HashMap<_, _> = board.items.iter().map(of).collect();
         for (id, item) in &now {
             if !self.pending.contains_key(id) {

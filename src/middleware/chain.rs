@@ -25,8 +25,8 @@ use crate::outcome::Outcome;
 /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
 ///
 /// let chain = Chain::new()
-///     .with(decide_fn(|_| Decision::allow()).named("first"))
-///     .with(decide_fn(|_| Decision::ask("sure?")).named("second"));
+///     .with(decide_fn(|_, _| Decision::allow()).named("first"))
+///     .with(decide_fn(|_, _| Decision::ask("sure?")).named("second"));
 /// assert_eq!(format!("{chain:?}"), "Chain[first, second]");
 /// let layer = chain.into_layer();
 /// # let _ = layer;
