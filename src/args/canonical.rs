@@ -29,11 +29,9 @@ pub fn digest(value: &Value) -> String {
 
 /// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    // `write!` would take longer than the digest of a short text.
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
 }
 
 pub(super) fn write_object(out: &mut String, map: &Map<String, Value>) {
@@ -86,9 +84,16 @@ fn write_number(out: &mut String, number: &Number) {
     }
 }
 
-fn write_string(out: &mut String, text: &str) {
-    // serde_json escapes exactly what RFC 8785 asks for, in the form it asks for.
-    out.push_str(&Value::from(text).to_string());
+pub(crate) fn write_string(out: &mut String, text: &str) {
+    // RFC 8785 escapes these characters and no others.
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        // serde_json escapes them in the form that RFC 8785 asks for.
+        out.push_str(&Value::from(text).to_string());
+    }
 }
 
 #[cfg(test)]

@@ -132,6 +132,14 @@ impl ToolCall {
         &self.head.id
     }
 
+    pub(crate) fn shared_id(&self) -> &Arc<str> {
+        &self.head.id
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.head.name
+    }
+
     /// The name of the tool, as it is called at this level of the stack.
     #[must_use]
     pub fn name(&self) -> &str {

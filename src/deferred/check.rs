@@ -22,14 +22,16 @@ impl DeferredToolRequests {
     /// does not count as an answer.
     #[must_use]
     pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
-        let mut rest = self.clone();
-        rest.approvals.retain(|call| {
-            !results.approvals.contains_key(call.id()) && !results.is_left(call.id())
-        });
-        rest.calls
-            .retain(|call| !results.calls.contains_key(call.id()) && !results.is_left(call.id()));
-        rest.forget_others();
-        Some(rest).filter(|rest| !rest.is_empty())
+        let open: HashSet<_> = self.open(results).map(ToolCall::id).collect();
+        if open.is_empty() { None } else { Some(self.clone().only(|id| open.contains(id))) }
+    }
+
+    /// The calls that these results neither answer nor leave.
+    pub(super) fn open(&self, results: &DeferredToolResults) -> impl Iterator<Item = &ToolCall> {
+        let approvals = self.approvals.iter();
+        let approvals = approvals.filter(|call| !results.approvals.contains_key(call.id()));
+        let calls = self.calls.iter().filter(|call| !results.calls.contains_key(call.id()));
+        approvals.chain(calls).filter(|call| !results.is_left(call.id()))
     }
 }
 
@@ -85,7 +87,7 @@ pub(super) fn check_answers(
         given.filter(|id| !approval(id) && !external(id)).map(str::to_owned).collect();
     unknown.sort();
     unknown.dedup();
-    let missing = requests.remaining(results).map(|rest| ids(&rest, |_| true)).unwrap_or_default();
+    let missing = requests.open(results).map(|call| call.id().to_owned()).collect();
     let mut found: Vec<AnswerError> = Vec::new();
     for (mut ids, error) in [
         (unknown, (|ids| AnswerError::Unknown { ids }) as fn(_) -> _),

@@ -36,7 +36,7 @@ pub(super) struct Start {
     pub(super) call: ToolCall,
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) args: Args,
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<Arc<Approval>>,
     /// Whether an agent behind the call has begun its work.
     pub(super) begun: bool,
 }
@@ -121,8 +121,8 @@ impl PassRunner {
         questions: Vec<Question>,
     ) -> Traversal {
         let info = CallInfo {
-            id: start.call.id().into(),
-            name: start.call.name().into(),
+            id: Arc::clone(start.call.shared_id()),
+            name: Arc::clone(start.call.shared_name()),
             definition: Arc::clone(&start.definition),
             phase: if start.approval.is_some() { Phase::Approved } else { Phase::First },
             pass,
@@ -153,7 +153,7 @@ impl PassRunner {
         &self,
         result: Result<Outcome, BoxError>,
         record: Arc<CallRecord>,
-        closed: Closed,
+        mut closed: Closed,
         said: Vec<Said>,
     ) -> PassResult {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
@@ -163,9 +163,9 @@ impl PassRunner {
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             (None, Execution::NotStarted) => {
-                not_started(result, &record, &closed, &self.error_outcome)
+                not_started(result, &record, &mut closed, &self.error_outcome)
             }
-            (None, execution) => started(result, execution.clone(), &closed, &self.error_outcome),
+            (None, _) => started(result, &closed, &self.error_outcome),
         };
         let denied_by = denied_by.filter(|_| matches!(end, Ok(Outcome::Denied(_))));
         PassResult {
@@ -248,14 +248,14 @@ struct LayerPanicked;
 fn not_started(
     result: Result<Outcome, BoxError>,
     record: &CallRecord,
-    closed: &Closed,
+    closed: &mut Closed,
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
     if let Some(denial) = &closed.denied {
         return Ok(Outcome::denied(denial.reason()));
     }
-    if let Some(deferral) = &closed.deferred {
-        return Ok(Outcome::Deferred(deferral.clone()));
+    if let Some(deferral) = closed.deferred.take() {
+        return Ok(Outcome::Deferred(deferral));
     }
     match result {
         Ok(Outcome::Deferred(_)) => {
@@ -309,21 +309,21 @@ fn is_of_another_call(error: &BoxError) -> bool {
 
 fn started(
     result: Result<Outcome, BoxError>,
-    execution: Execution,
     closed: &Closed,
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
-    let recorded = || match &closed.ended {
-        Some(ended) => ended.clone().map_err(Into::into),
-        None => Ok(Outcome::unknown(crate::gate::MAY_HAVE_RUN)),
+    let recorded = || match (&closed.execution, &closed.fatal) {
+        (Execution::Finished(outcome), _) => Ok(outcome.clone()),
+        (_, Some(error)) => Err(error.clone().into()),
+        (_, None) => Ok(Outcome::unknown(crate::gate::MAY_HAVE_RUN)),
     };
-    match (result, &closed.ended) {
-        (_, Some(Ok(outcome @ Outcome::Deferred(_)))) => Ok(outcome.clone()),
+    match (result, &closed.execution) {
+        (_, Execution::Finished(outcome @ Outcome::Deferred(_))) => Ok(outcome.clone()),
         // The tool was started, so a denial or deferral made by a layer would be wrong.
         (Ok(Outcome::Denied(_) | Outcome::Deferred(_)), _) => recorded(),
         (Ok(outcome), _) => Ok(outcome),
         (Err(error), _) if error.is::<LayerPanicked>() || is_of_another_call(&error) => recorded(),
-        (Err(error), _) => mapped(error, execution, error_outcome),
+        (Err(error), execution) => mapped(error, execution.clone(), error_outcome),
     }
 }
 
