@@ -172,6 +172,9 @@ impl CallState {
     /// Sends watchers the result of the call, if it is settled.
     pub(super) fn tell_result(&self, watchers: &Watchers) {
         let State::Settled(outcome) = &self.state else { return };
+        if !watchers.are_there() {
+            return;
+        }
         if let Some(part) = RequestPart::result(&self.call, outcome) {
             watchers.tell(|| RunEvent::FunctionToolResult { part });
         }
