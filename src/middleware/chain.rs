@@ -135,7 +135,9 @@ impl Chain {
         let mut slot = None;
         while let Some(member) = self.members.get(*next) {
             let decision = member.before(cx, call, &mut slot).await;
-            if let Some(mut decision) = noted(&**member, cx, call, decision) {
+            if (decision.is_some() || cx.explains())
+                && let Some(mut decision) = noted(&**member, cx, call, decision)
+            {
                 let changed = decision.args.take().filter(|args| !args.equal(call.args()));
                 sum.add(*decision);
                 if sum.denied.is_some() {

@@ -31,7 +31,6 @@ pub(super) async fn ask<'a>(
 }
 
 /// Notes the decision of a member under its name. `None` is a plain ALLOW that needs no note.
-#[inline]
 pub(super) fn noted(
     member: &dyn Erased,
     cx: &RunContext,
