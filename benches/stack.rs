@@ -117,9 +117,8 @@ fn calls(size: usize) -> Vec<ToolCall> {
 }
 
 fn calls_of(tools: &[&'static str], size: usize) -> Vec<ToolCall> {
-    let call = |n: usize| {
-        ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}))
-    };
+    let call =
+        |n: usize| ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}));
     (0..size).map(call).collect()
 }
 

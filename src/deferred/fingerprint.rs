@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::args::{ArrayText, Args};
+use crate::args::{Args, ArrayText};
 use crate::decision::{Question, QuestionId};
 
 /// The version of the fingerprint's format.

@@ -142,8 +142,7 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();
             let metadata = answers.metadata.remove(id);
-            let plan =
-                approved_pass(pending, approved.override_args, metadata, call.ask.clone());
+            let plan = approved_pass(pending, approved.override_args, metadata, call.ask.clone());
             (State::Planned(plan), Answered::Approved { by, edited })
         }
         (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),

@@ -14,7 +14,8 @@ use super::snapshot::PlannedPass;
 use super::sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, sub_agent};
 use crate::args::{Args, ArgsError};
 use crate::call::{
-    CallRecord, Execution, Inherited, RunInfo, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
+    CallRecord, Execution, Inherited, RunInfo, ToolCall, ToolDefinition, ToolKind,
+    is_about_repeating,
 };
 use crate::deferred::{CallAddress, PendingCall};
 use crate::error::Error;
