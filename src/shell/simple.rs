@@ -27,8 +27,8 @@ pub(super) struct Simple<'a> {
     pub(super) inside: bool,
     /// Whether it runs code of the workspace, so that a text may be the path of code.
     pub(super) builds: bool,
-    /// Whether it queries a service, so that a text may be the address of another one.
-    pub(super) queries: bool,
+    /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
+    pub(super) inert: bool,
     program: Option<Program>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Simple<'a> {
             reasons: Vec::new(),
             inside: true,
             builds: false,
-            queries: false,
+            inert: false,
             program: None,
         }
     }
@@ -262,7 +262,7 @@ impl<'a> Simple<'a> {
         if *matched.entry.does() == Does::Builds && input {
             self.ask(format!("`{name}` may run what it reads from its input"));
         }
-        self.queries = matches!(matched.entry.does(), Does::Queries(_));
+        self.inert = matched.entry.is(Mark::Inert);
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {

@@ -65,6 +65,10 @@ pub(in crate::shell) enum Kind {
     Host,
     /// The name of a repository at the usual host: `owner/name`.
     Slug,
+    /// The name of a package in the usual registry: `name`, `@scope/name`, `name@version`.
+    Package,
+    /// A file or directory that is read, and written so that it cannot be a name to look up: `./x`, `/x` or `.`.
+    Here,
     /// Code, or the name of code to run.
     Code,
 }
@@ -133,6 +137,8 @@ pub(in crate::shell) enum Mark {
     Posix,
     /// Works in the repository of its directory.
     Repository,
+    /// Only prints, compares or searches for its texts, so that a URL in one is not opened.
+    Inert,
     /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
 }

@@ -327,6 +327,8 @@ fn kind(word: &str) -> Result<Kind, String> {
         "variable" => Kind::Variable,
         "host" => Kind::Host,
         "slug" => Kind::Slug,
+        "package" => Kind::Package,
+        "here" => Kind::Here,
         "code" => Kind::Code,
         "sed" => Kind::Script(Script::Sed),
         "awk" => Kind::Script(Script::Awk),
@@ -352,6 +354,7 @@ fn mark(word: &str) -> Result<Mark, String> {
         "builtin" => Mark::Builtin,
         "posix" => Mark::Posix,
         "repository" => Mark::Repository,
+        "inert" => Mark::Inert,
         "no-help" => Mark::NoHelp,
         _ => return Err(format!("`{word}` is not a mark")),
     })
