@@ -68,6 +68,7 @@ mod import;
 mod journal;
 mod layer;
 mod lint;
+mod misspelling;
 mod paths;
 mod preset;
 mod private_file;
