@@ -34,6 +34,7 @@ mod broken;
 mod change;
 mod checkpoint;
 mod codec;
+mod counter;
 mod decisions;
 mod durability;
 mod error;

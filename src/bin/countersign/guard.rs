@@ -76,14 +76,15 @@ impl GuardArgs {
             None => std::env::current_dir().map_err(|error| Failure::Usage(error.to_string()))?,
         };
         let launch = self.launch()?;
-        let mut guard = Guard::new(self.named(), launch, ledger)
+        let mut guard = Guard::new(self.named(), launch, ledger.clone())
             .principal(context.config.principal())
             .project(project.to_string_lossy());
         if self.name.is_some() {
             guard = guard.identified_by_name();
         }
         if !self.rules.is_empty() {
-            let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
+            let rules = Rules::builder().counts(ledger.clone());
+            let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
             let rules =
                 rules.root(&project).load().map_err(|error| Failure::Usage(with_causes(&error)))?;
             guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));

@@ -148,6 +148,20 @@ fn assert_denied(client: &str, ended: &Ended, why: &str) {
 }
 
 #[test]
+fn a_limit_counts_over_the_processes_of_a_hook() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'few'\nallow = 'shell'\nwhere.command.runs = 'make install'\n\
+                at_most = { calls = 2, within = '1h', else = 'deny' }\n";
+    std::fs::write(rules, text).unwrap();
+    for id in ["c1", "c2"] {
+        assert_allowed(&user.hook(&Call { id, ..CALL }, "20"));
+    }
+    assert_denied("claude", &user.hook(&Call { id: "c3", ..CALL }, "20"), "at most 2 calls");
+}
+
+#[test]
 fn an_approval_in_time_answers_the_call() {
     let user = User::new();
     for client in CLIENTS {
