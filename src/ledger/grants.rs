@@ -211,7 +211,8 @@ impl Ledger {
         agent: &str,
     ) -> Result<Option<Record>, LedgerError> {
         log::refuse_name(ask.run(), ask.id())?;
-        answer(self, ask, agent).await
+        let ask = ask.clone().made_in(self.session.as_deref(), self.project.as_ref());
+        answer(self, &ask, agent).await
     }
 
     async fn on_grant<T: Send>(

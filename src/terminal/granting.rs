@@ -23,24 +23,28 @@ pub(super) async fn asks(
     Ok(found.filter_map(|call| Some((call.id().to_owned(), of(call.id())?))).collect())
 }
 
-fn session(ledger: &Ledger) -> Option<GrantScope> {
-    ledger.session().map(|id| GrantScope::Session(id.to_owned()))
-}
-
-fn project(ledger: &Ledger) -> Option<GrantScope> {
-    ledger.project().cloned().map(GrantScope::Project)
+/// The scope of the ask that a term is about.
+fn scope(record: &Record, term: Term) -> Option<GrantScope> {
+    let scopes = record.ask.scopes();
+    let session = || scopes.iter().find(|it| matches!(it, GrantScope::Session(_))).cloned();
+    let project = || scopes.iter().find(|it| matches!(it, GrantScope::Project(_))).cloned();
+    match term {
+        Term::Session => session(),
+        Term::Project => project(),
+        Term::Until(_) => project().or_else(session),
+    }
 }
 
 /// What can be granted for these asks.
-pub(super) fn offers(ledger: &Ledger, asks: &BTreeMap<String, Record>) -> Offers {
-    let shown = |record: &Record, scope: Option<GrantScope>| {
-        let grant = Grant::of(&record.ask, scope?).ok()?;
+pub(super) fn offers(asks: &BTreeMap<String, Record>) -> Offers {
+    let shown = |record: &Record, term: Term| {
+        let grant = Grant::of(&record.ask, scope(record, term)?).ok()?;
         let rule = show::escape(&grant.rule().to_string());
-        Some(Shown { sentence: grant.sentence(), rule })
+        Some(Shown { sentence: show::escape(&grant.sentence()), rule })
     };
     let offer = |record: &Record| Offer {
-        session: shown(record, session(ledger)),
-        project: shown(record, project(ledger)),
+        session: shown(record, Term::Session),
+        project: shown(record, Term::Project),
     };
     let offers = asks.iter().map(|(id, record)| (id.clone(), offer(record)));
     offers.filter(|(_, offer)| offer.session.is_some() || offer.project.is_some()).collect()
@@ -55,12 +59,8 @@ pub(super) async fn make(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     for (id, term) in chosen {
-        let scope = match term {
-            Term::Session => session(ledger),
-            Term::Project => project(ledger),
-            Term::Until(_) => project(ledger).or_else(|| session(ledger)),
-        };
-        let (Some(record), Some(scope)) = (asks.get(id), scope) else { continue };
+        let Some(record) = asks.get(id) else { continue };
+        let Some(scope) = scope(record, *term) else { continue };
         let made = match Grant::of(&record.ask, scope) {
             Ok(grant) => {
                 let grant = match term {

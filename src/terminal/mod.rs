@@ -252,7 +252,7 @@ impl DeferredToolHandler for TerminalHandler {
             Some(ledger) => granting::asks(ledger, cx.run_id(), requests).await?,
             None => BTreeMap::new(),
         };
-        let offers = self.grants.as_ref().map(|it| granting::offers(it, &asks)).unwrap_or_default();
+        let offers = granting::offers(&asks);
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
+use countersign::ledger::Project;
 use countersign::mcp::{Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
@@ -74,6 +75,11 @@ impl GuardArgs {
         let project = match &self.project {
             Some(project) => project.clone(),
             None => std::env::current_dir().map_err(|error| Failure::Usage(error.to_string()))?,
+        };
+        // A home directory or `/` is no project: then grants hold for the session only.
+        let ledger = match Project::here(&project) {
+            Ok(project) => ledger.with_project(project),
+            Err(_) => ledger,
         };
         let launch = self.launch()?;
         let mut guard = Guard::new(self.named(), launch, ledger.clone())

@@ -83,7 +83,7 @@ fn decided(
         Some(root) => root.clone(),
         None => std::env::current_dir().map_err(|error| error.to_string())?,
     };
-    let store = LazyStore::new(config, directories.clone(), url);
+    let store = LazyStore::new(config, directories.clone(), url, &root);
     if let Some(rules) = rules::load(&answering.rules, &directories, &root, store.clone())? {
         hook = hook.layered(rules.into_layer());
     }
