@@ -6,7 +6,7 @@ use super::commands::{Word, WordKind};
 use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
-use super::names::names;
+use super::names::is_named;
 use super::paths::{Place, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
@@ -354,7 +354,7 @@ fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
 /// Whether a text that names a file may be a URL, or a name in a protocol of the program: `http:host/x`, `data:x`.
 fn names_protocol(text: &str) -> bool {
     let before = text.split('/').next().unwrap_or_default();
-    let known = |scheme: &str| names("protocols").contains(&scheme.to_ascii_lowercase().as_str());
+    let known = |scheme: &str| is_named("protocols", scheme);
     text.contains("://") || before.split_once(':').is_some_and(|(scheme, _)| known(scheme))
 }
 

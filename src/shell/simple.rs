@@ -1,10 +1,11 @@
 //! The judgement of lists of commands, and of each simple command in them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::judgement::{Effect, Part, Reason, Verdict, hex};
+use super::judgement::{Effect, Part, Reason, Verdict};
 use super::preset::{Preset, Settings};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
@@ -36,7 +37,7 @@ pub(super) struct Simple<'a> {
 struct Program {
     name: String,
     file: Option<PathBuf>,
-    digest: String,
+    digest: Arc<str>,
 }
 
 impl<'a> Simple<'a> {
@@ -199,7 +200,8 @@ impl<'a> Simple<'a> {
                 None
             }
         };
-        self.program = Some(Program { name: name.to_owned(), file, digest: hex(&entry.digest()) });
+        self.program =
+            Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
         match matched(entry, args) {
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),

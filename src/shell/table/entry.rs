@@ -1,9 +1,10 @@
 //! The entry of a program or sub-command.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::super::commands::{Word, WordKind};
+use super::super::judgement::hex;
 use super::ProgramExample;
 
 /// What a program does, as long as it is run with options that its entry lists.
@@ -176,14 +177,17 @@ pub(in crate::shell) struct Entry {
     pub(super) described: bool,
     /// A digest of all lines of the table that describe the program.
     pub(super) digest: Digest,
+    /// The same in hexadecimal, made when it is first needed.
+    pub(super) hex: OnceLock<Arc<str>>,
 }
 
 /// A SHA-256 digest of lines of the table.
 pub(in crate::shell) type Digest = [u8; 32];
 
 impl Entry {
-    pub(in crate::shell) fn digest(&self) -> Digest {
-        self.digest
+    /// The digest of what describes the program, in hexadecimal.
+    pub(in crate::shell) fn digest(&self) -> &Arc<str> {
+        self.hex.get_or_init(|| hex(&self.digest).into())
     }
 
     pub(in crate::shell) fn does(&self) -> &Does {
