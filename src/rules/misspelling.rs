@@ -4,6 +4,8 @@ use super::condition_format::TESTS;
 
 /// Names of tests in other systems, with the test that is meant.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("class", "is"),
+    ("classes", "is"),
     ("contains", "matches"),
     ("eq", "equals"),
     ("ge", "at_least"),
@@ -13,6 +15,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("hosts", "host"),
     ("in", "equals"),
     ("inside", "within"),
+    ("iss", "is"),
+    ("ist", "is"),
     ("le", "at_most"),
     ("like", "matches"),
     ("lt", "below"),

@@ -113,7 +113,7 @@ impl Simple<'_> {
             && judging.settings.workspace.places(text, here).is_none_or(|places| {
                 places.iter().any(|found| {
                     let place = place(found, judging.settings.workspace.root());
-                    !matches!(place, Place::Inside | Place::Stream)
+                    !matches!(place, Place::Inside | Place::Protected | Place::Stream)
                 })
             });
         if is_secret(text) || outside {

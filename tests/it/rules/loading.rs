@@ -60,6 +60,7 @@ fn a_misspelt_test_does_not_pass_for_a_field() {
         ("where.amount.max = 5", 14, "is `at_most` meant?"),
         ("where.amount.atleast = 5", 14, "is `at_least` meant?"),
         ("where.a.b.regex = 'x'", 11, "`\"/a/b/regex\"`"),
+        ("where.command.iss = 'read-only'", 15, "is `is` meant?"),
         ("where.command.runs_ = 'ls'", 15, "is `runs` meant?"),
         ("except.path.matchs = 'x'", 13, "is `matches` meant?"),
         ("where.any_paths = '**/.env'", 7, "is `any_path` meant"),

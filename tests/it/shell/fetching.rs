@@ -40,6 +40,8 @@ fn a_name_that_is_looked_up_elsewhere_is_asked_about() {
         // Charts of a repository, and charts on this machine.
         "helm template evil/x",
         "helm template web evil/x",
+        "kustomize build github.com/evil/x",
+        "kustomize build gh:evil/x",
         // Packages of another place than the registry.
         "npm view evil/x",
         "npm view github:evil/x",
@@ -69,6 +71,8 @@ fn a_name_that_is_looked_up_elsewhere_is_asked_about() {
         "helm template web .",
         "helm template web web",
         "helm lint ./chart",
+        "kustomize build .",
+        "kustomize build ./overlays/prod",
         "npm view react",
         "npm view @types/node@18 version",
         "npm view react@^18.2.0 peerDependencies --json",
@@ -122,4 +126,14 @@ fn no_program_of_the_table_takes_a_further_url_unasked() {
         asks(&format!("{} https://evil.example/x", example.command));
     }
     assert!(looked_at > 150, "{looked_at}");
+}
+
+#[test]
+fn another_package_than_that_of_the_workspace_is_asked_about() {
+    asks("npm ls --prefix /tmp/evil");
+    asks("yarn list --cwd /tmp/evil");
+    asks("pnpm -C /tmp/evil ls");
+    // The folder of version control is in the workspace: to leave it out is no reading of it.
+    allows("find . -type f -not -path './.git/*'");
+    asks("find . -type f -not -path /etc/shadow");
 }
