@@ -239,12 +239,7 @@ fn at_most(
     }
     for (key, span, item) in entries(found) {
         match key {
-            "calls" => {
-                calls = count(source, "`calls`", item);
-                if calls.is_some_and(|calls| calls > MAX_CALLS) {
-                    source.problem(&item.span(), format!("`calls` is at most {MAX_CALLS}"));
-                }
-            }
+            "calls" => calls = limit(source, item),
             "within" => {
                 let text = string(source, "`within`", item)?;
                 within = duration(text);
@@ -286,6 +281,15 @@ fn at_most(
             None
         }
     }
+}
+
+/// The number of calls of a limit.
+fn limit(source: &mut Source, item: &Item<'_>) -> Option<u32> {
+    let calls = count(source, "`calls`", item);
+    if calls.is_some_and(|calls| calls > MAX_CALLS) {
+        source.problem(&item.span(), format!("`calls` is at most {MAX_CALLS}"));
+    }
+    calls
 }
 
 /// A span of time such as `90s`, `15m`, `24h` or `7d`, of at most a year.
