@@ -42,9 +42,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         FunctionToolset::new().tool(refund).tool(shell_tool).layered(rules.clone().into_layer());
 
     let responses = [
-        [shell("wc -l README.md | cat"), shell("cat .env"), shell("mkdir -p ../notes")],
+        [shell("wc -l README.md | cat"), shell("cat .env"), shell("touch notes.txt")],
         [
-            shell("mkdir -p ../notes"),
+            shell("touch notes.txt"),
             ("refund", json!({"euros": 20})),
             ("refund", json!({"euros": 60})),
         ],

@@ -59,7 +59,8 @@ impl Shown {
             Term::Until(time) => format!("{}m", time.as_secs() / 60),
         };
         let text = format!("{}, for at most {time}.", self.sentence);
-        let mut lines = show::wrap("Later calls are approved without a question: ", &text, width);
+        let mut lines = vec!["Later calls are approved without a question:".to_owned()];
+        lines.extend(show::wrap("  ", &text, width));
         lines.extend(show::wrap("  rule: ", &self.rule, width));
         lines
     }
