@@ -1,4 +1,4 @@
-//! Grants, offered and made beside an approval (rule G3).
+//! Grants that are made with an approval (rule G3).
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
+use super::offers::{OfferScope, grants};
 use super::principal::Principal;
 use super::refused::Refused;
-use crate::ledger::{Grant, GrantScope, Record};
-use crate::show;
+use crate::ledger::{Grant, Record};
 
 /// The longest time for which the page grants: 90 days.
 const LONGEST: u64 = 90 * 24 * 3600;
@@ -18,55 +18,8 @@ const LONGEST: u64 = 90 * 24 * 3600;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    scope: Scope,
+    scope: OfferScope,
     seconds: Option<u64>,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum Scope {
-    Session,
-    Project,
-}
-
-impl Scope {
-    fn of(scope: &GrantScope) -> Option<Self> {
-        match scope {
-            GrantScope::Session(_) => Some(Self::Session),
-            GrantScope::Project(_) => Some(Self::Project),
-            GrantScope::Run(_) => None,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Project => "project",
-        }
-    }
-}
-
-/// The grants that can be made with the approval of an ask, the narrowest first.
-fn grants(record: &Record) -> impl Iterator<Item = (Scope, Grant)> {
-    let scopes = record.ask.scopes().into_iter();
-    scopes.filter_map(|scope| Some((Scope::of(&scope)?, Grant::of(&record.ask, scope).ok()?)))
-}
-
-/// Whether a grant can be made with the approval.
-pub(super) fn is_offered(record: &Record) -> bool {
-    grants(record).next().is_some()
-}
-
-/// What is offered, each as a sentence and as the rule.
-pub(super) fn offers(record: &Record) -> Vec<Value> {
-    let offer = |(scope, grant): (Scope, Grant)| {
-        json!({
-            "scope": scope.as_str(),
-            "says": show::escape(&grant.sentence()),
-            "rule": show::escape(&grant.rule().to_string()),
-        })
-    };
-    grants(record).map(offer).collect()
 }
 
 /// The grant that is wanted, before anything is decided.

@@ -77,6 +77,7 @@ mod json;
 mod log;
 mod notice;
 mod numbers;
+mod offers;
 mod past;
 mod principal;
 mod query;

@@ -6,8 +6,8 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::entry::Entry;
-use super::granting;
 use super::json::set;
+use super::offers;
 use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
@@ -67,7 +67,7 @@ impl<'a> Looker<'a> {
     pub(super) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
         set(&mut value, "args", show::json(record.ask.args()).into());
-        set(&mut value, "offers", granting::offers(record).into());
+        set(&mut value, "offers", offers::offers(record).into());
         value
     }
 
@@ -87,7 +87,7 @@ impl<'a> Looker<'a> {
             "changed_at": record.changed_at,
             "expires_at": record.expires_at,
             "view": view,
-            "grantable": granting::is_offered(record),
+            "grantable": offers::is_offered(record),
             "left_out": view.as_ref().is_some_and(|view| view.left_out),
             "quorum": self.quorum(record),
             "proposals": self.proposals(record, limits),

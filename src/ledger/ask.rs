@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::grant::GrantScope;
+use super::grant_scope::GrantScope;
 use super::names::Names;
 use super::project::Project;
 use crate::args::{Args, IntoArgs};

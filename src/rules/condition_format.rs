@@ -79,7 +79,10 @@ fn fields(
         let mistake = match (path.as_slice(), pointer) {
             (_, Some(_)) => None,
             ([], None) => misspelling::of_field(key, is_value),
-            (field, None) => misspelling::of_test(field, key).filter(|_| is_value),
+            (field, None) => {
+                let tests = TESTS.iter().map(|(name, ..)| *name);
+                misspelling::of_test(field, key, tests).filter(|_| is_value)
+            }
         };
         if let Some(problem) = mistake {
             source.problem(&span, problem);

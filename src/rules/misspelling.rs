@@ -1,7 +1,5 @@
 //! Names in conditions that would pass for the name of a field: misspelt tests, and tests without a field.
 
-use super::condition_format::TESTS;
-
 /// Names of tests in other systems, with the test that is meant.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("class", "is"),
@@ -36,9 +34,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const NO_FIELDS: &[&str] =
     &["equals", "matches", "above", "at_least", "below", "at_most", "within", "outside", "runs"];
 
-/// What is wrong with a name below the field `field`, if it may be meant as a test.
-pub(super) fn of_test(field: &[String], key: &str) -> Option<String> {
-    let meant = near(TESTS.iter().map(|(name, ..)| *name), key)
+/// What is wrong with a name below the field `field`, if it may be meant as one of these tests.
+pub(super) fn of_test<'t>(
+    field: &[String],
+    key: &str,
+    tests: impl Iterator<Item = &'t str>,
+) -> Option<String> {
+    let meant = near(tests, key)
         .or_else(|| ELSEWHERE.iter().find(|(name, _)| *name == key).map(|(_, meant)| *meant))?;
     let place = field.join("/");
     Some(format!(

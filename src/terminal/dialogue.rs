@@ -38,7 +38,7 @@ struct Item<'a> {
 }
 
 /// The answers to the calls of a batch, by call id.
-pub(super) type Answers<'a> = Vec<(&'a str, ToolApproval)>;
+pub(super) type CallAnswers<'a> = Vec<(&'a str, ToolApproval)>;
 
 /// The decision of a typed line, after edits and confirmations.
 enum Decided {
@@ -71,7 +71,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Asks about every call. Returns the answers, and the grants to make. `None` when the person stops or the terminal
     /// is gone: then nothing is decided.
-    pub(super) fn run(mut self, agent: &str) -> Option<(Answers<'a>, Chosen)> {
+    pub(super) fn run(mut self, agent: &str) -> Option<(CallAnswers<'a>, Chosen)> {
         if let Err(gone) = self.ask_all(agent) {
             let calls = counted(self.items.len(), "call");
             let why = gone.why();

@@ -11,7 +11,7 @@ use crossterm::event::{Event, KeyEventKind};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, size};
 
-use super::dialogue::Answers;
+use super::dialogue::CallAnswers;
 use super::editor;
 use super::input::{Input, Raw, failed};
 use super::list::{AfterKey, List};
@@ -49,7 +49,7 @@ pub(super) fn ask<'a>(
     offers: Offers,
     arming: Duration,
     abandoned: Arc<AtomicBool>,
-) -> io::Result<Option<(Answers<'a>, Chosen)>> {
+) -> io::Result<Option<(CallAnswers<'a>, Chosen)>> {
     let command = editor::command();
     let mut screen = FullScreen {
         list: List::new(requests, agent, arming, command.is_some()).offering(offers),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
-use super::dialogue::{Answers, MANY_APPROVED, MANY_DENIED, counted, denied, object};
+use super::dialogue::{CallAnswers, MANY_APPROVED, MANY_DENIED, counted, denied, object};
 use super::line::{Line, Step};
 use super::offers::{Chosen, Offers, Shown, Term};
 use super::screen::Gone;
@@ -108,7 +108,7 @@ impl<'a> List<'a> {
     }
 
     /// The answers, once every call has one, and the grants to make.
-    pub(super) fn ended(mut self) -> Option<(Answers<'a>, Chosen)> {
+    pub(super) fn ended(mut self) -> Option<(CallAnswers<'a>, Chosen)> {
         let answers = self.batch.answers()?;
         let approved =
             |id: &str| answers.iter().any(|(call, answer)| *call == id && *answer == true.into());
@@ -288,7 +288,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Answers the selected entry, and selects the next one without an answer.
+    /// CallAnswers the selected entry, and selects the next one without an answer.
     fn answer(&mut self, answer: &ToolApproval) {
         let at = self.batch.at;
         self.batch.answer(at, answer);

@@ -71,7 +71,7 @@ struct Make {
     fingerprint: String,
     /// Where the grant holds: in the session or in the project of the call
     #[arg(long = "in", value_name = "SCOPE")]
-    scope: Scope,
+    scope: GrantPlace,
     /// How long it is valid: 90s, 30m, 2h, 7d; 12 hours by default
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     time: Option<Duration>,
@@ -84,7 +84,7 @@ struct Make {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Scope {
+enum GrantPlace {
     Session,
     Project,
 }
@@ -186,8 +186,8 @@ async fn make(ledger: &Ledger, wanted: Make, principal: String) -> Result<Output
         return Ok(Output::new(6, found));
     }
     let meant = |scope: &GrantScope| match scope {
-        GrantScope::Session(_) => wanted.scope == Scope::Session,
-        GrantScope::Project(_) => wanted.scope == Scope::Project,
+        GrantScope::Session(_) => wanted.scope == GrantPlace::Session,
+        GrantScope::Project(_) => wanted.scope == GrantPlace::Project,
         _ => false,
     };
     let none = || Failure::Usage("the call was made in no such session or project".to_owned());
