@@ -1,7 +1,7 @@
 //! Chats for AI SDK front ends: the encoder beside plain `serde_json`, and a thousand chats that are open at once.
 //!
 //! ```text
-//! cargo bench --bench ai_sdk --features ai-sdk
+//! cargo bench -p benches --bench ai_sdk --features ai-sdk
 //! ```
 
 use std::hint::black_box;

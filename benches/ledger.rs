@@ -1,5 +1,5 @@
 //! What deciding and claiming in an SQLite file costs, beside bare compare-and-swap updates of one row in the same run,
-//! and what listing costs: `cargo bench --bench ledger`.
+//! and what listing costs: `cargo bench -p benches --bench ledger`.
 
 use std::path::Path;
 use std::thread;

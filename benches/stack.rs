@@ -1,4 +1,4 @@
-//! What layers cost: `cargo bench --bench stack`. Ends with the figures beside their targets.
+//! What layers cost: `cargo bench -p benches --bench stack`. Ends with the figures beside their targets.
 
 mod support;
 

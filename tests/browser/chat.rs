@@ -7,9 +7,9 @@ use countersign::ledger::{AskState, Ledger};
 use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
-use crate::built::example;
 use crate::http::{closed, half_open};
 use crate::player::play;
+use crate::program::program;
 use crate::service::halt;
 use crate::surface_contract;
 
@@ -69,7 +69,7 @@ impl Drop for Chat {
 }
 
 fn serve(data: &TempDir, port: u16, more: &[&str]) -> (Child, String) {
-    let mut child = Command::new(example("chat"))
+    let mut child = Command::new(program("chat"))
         .args(["--port", &port.to_string(), "--data"])
         .arg(data.path())
         .args(more)

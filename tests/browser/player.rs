@@ -39,7 +39,7 @@ impl Drop for Turn {
 ///
 /// It fails, with what was checked and what everybody saw, when something is not as it should be.
 pub(crate) fn play(scenario: &str, urls: &[&str], mut asked: impl FnMut(&str)) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     assert!(
         folder.join("node_modules/playwright-core").exists(),
         "the browser tests need what is in tests/browser/package.json: .ci/browser installs it"

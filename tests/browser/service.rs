@@ -10,8 +10,8 @@ use countersign::sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::built::example;
 use crate::postgres::Server;
+use crate::program::program;
 
 /// A store, and the file in which tools write what they have done.
 pub(crate) struct Place {
@@ -47,7 +47,7 @@ impl Place {
     }
 
     fn start(&self, args: &[&str]) -> (Child, String) {
-        let mut child = Command::new(example("approvals"))
+        let mut child = Command::new(program("approvals"))
             .args(["--store", &self.url, "--ran"])
             .arg(self.folder.path().join("ran.jsonl"))
             .args(args)
@@ -71,7 +71,7 @@ impl Place {
 
     /// What a process says that does not start.
     pub(crate) fn refuses(args: &[&str]) -> (Option<i32>, String) {
-        let ended = Command::new(example("approvals")).args(args).stdin(Stdio::null()).output();
+        let ended = Command::new(program("approvals")).args(args).stdin(Stdio::null()).output();
         let ended = ended.unwrap();
         assert!(ended.stdout.is_empty());
         (ended.status.code(), String::from_utf8(ended.stderr).unwrap())

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::example;
+use crate::support::program;
 
 /// In files that must not be read: no output and no file may ever show it.
 const SECRET: &str = "MARKER-that-nobody-may-see";
@@ -87,7 +87,7 @@ impl Place {
 
     /// Runs with this in the environment, and without the keys that may be there.
     fn run_in(&self, args: &[&str], environment: &[(&str, &str)]) -> Ended {
-        let ran = Command::new(example("assistant"))
+        let ran = Command::new(program("assistant"))
             .args(args)
             .env_remove("OPENAI_API_KEY")
             .envs(environment.iter().copied())
@@ -476,7 +476,6 @@ mod paths {
 }
 
 /// With a real model: a local server in its place.
-#[cfg(feature = "genai")]
 mod with_a_real_model {
     use serde_json::json;
 

@@ -10,11 +10,11 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::example;
+use crate::support::program;
 
 /// What an example without arguments prints.
 fn printed(name: &str) -> String {
-    let ran = Command::new(example(name)).stdin(Stdio::null()).output().unwrap();
+    let ran = Command::new(program(name)).stdin(Stdio::null()).output().unwrap();
     let (out, err) =
         (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
     assert!(ran.status.success(), "{name}: {out}\n{err}");
@@ -267,7 +267,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        let mut command = Command::new(example("webhook"));
+        let mut command = Command::new(program("webhook"));
         command.arg("--serve").arg(folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();

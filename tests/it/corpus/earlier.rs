@@ -40,7 +40,6 @@ async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
     }
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_earlier_build_that_goes_on_writing_to_postgresql_gets_an_error() {
     use countersign::postgres::PostgresStore;

@@ -1,7 +1,6 @@
 //! L7: whatever any version has stored loads, and goes on. `tests/corpus` says what is there, and how to add to it.
 
 mod asks;
-#[cfg(feature = "postgres")]
 mod dump;
 mod earlier;
 mod future;
@@ -21,7 +20,7 @@ use tempfile::TempDir;
 const WRITE: &str = "CORPUS_WRITE";
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
 /// Every version, the newest last.
@@ -130,7 +129,6 @@ async fn sqlite_files_that_any_version_wrote_stand_and_go_on() {
     }
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_that_any_version_made_in_postgresql_stand_and_go_on() {
     for version in versions() {
@@ -145,9 +143,6 @@ async fn the_newest_version_is_what_is_written_today() {
     let (mut to, mut wanted) = (place.path().to_owned(), false);
     if let Ok(version) = std::env::var(WRITE) {
         (to, wanted) = (folder().join(version), true);
-        if !cfg!(feature = "postgres") {
-            panic!("a version has all stores: add --features postgres");
-        }
         std::fs::create_dir(&to).expect("a version is written once, and stays as it is");
     }
     runs::write_all(&to).await;
@@ -156,7 +151,6 @@ async fn the_newest_version_is_what_is_written_today() {
     runs::check(&to).await;
     stores::check_memory(&to).await;
     stores::check_sqlite(&to).await;
-    #[cfg(feature = "postgres")]
     dump::check_postgres(&to).await;
     if !wanted {
         let newest = versions().pop().unwrap();

@@ -50,7 +50,6 @@ pub(super) async fn write_all(to: &Path) {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute("VACUUM INTO ?1", [copy]).unwrap();
 
-    #[cfg(feature = "postgres")]
     super::dump::write_all(to).await;
 }
 

@@ -7,7 +7,6 @@ macro_rules! over_each_store {
             $(#[test] fn $test() { super::$test(&crate::ledger::Shell::sqlite()); })+
         }
 
-        #[cfg(feature = "postgres")]
         mod in_postgresql {
             $(#[test] fn $test() { super::$test(&crate::ledger::Shell::postgres()); })+
         }
@@ -26,7 +25,6 @@ mod properties;
 mod repeating;
 mod resuming;
 mod retention;
-#[cfg(feature = "postgres")]
 mod session;
 mod shell;
 mod storm;
@@ -87,13 +85,11 @@ impl Shell {
     }
 
     /// Tables of its own in PostgreSQL.
-    #[cfg(feature = "postgres")]
     fn postgres() -> Self {
         Self::on(crate::support::postgres::Server::shared())
     }
 
     /// Tables of its own on this server.
-    #[cfg(feature = "postgres")]
     pub(crate) fn on(server: &crate::support::postgres::Server) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         Self { url: runtime.block_on(server.url()), place: TempDir::new().unwrap() }
@@ -101,7 +97,7 @@ impl Shell {
 
     /// A process that runs this command, with this on its stdin.
     fn start(&self, args: &[&str], stdin: &str) -> Child {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("countersign"));
         command.args(["asks", "--store", &self.url]).args(args);
         // The user's own files are no part of a test.
         command

@@ -92,7 +92,6 @@ async fn in_an_sqlite_file() {
     finished_runs_are_dropped_and_stay_over(Arc::new(store)).await;
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn in_postgresql() {
     let store = crate::support::postgres::Server::shared().store().await;

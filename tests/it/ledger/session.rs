@@ -24,7 +24,7 @@ impl<'s> Session<'s> {
     }
 
     fn start(&self) -> (Child, ChildStdin, BufReader<ChildStdout>) {
-        let mut child = Command::new(program())
+        let mut child = Command::new(program("countersign"))
             .args(["asks", "--store", &self.shell.url, "each"])
             .env("HOME", self.shell.place.path())
             .stdin(Stdio::piped())

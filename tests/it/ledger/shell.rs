@@ -310,7 +310,7 @@ fn a_full_disk_loses_nothing() {
     // No file may grow beyond 256 KiB: writing fails as it does on a full disk.
     let script = "trap '' XFSZ; ulimit -f 512; exec \"$0\" asks --store \"$1\" park";
     let mut child = std::process::Command::new("sh")
-        .args(["-c", script, crate::support::program().to_str().unwrap(), &shell.url])
+        .args(["-c", script, crate::support::program("countersign").to_str().unwrap(), &shell.url])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

@@ -142,7 +142,6 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
 }
 
 /// Parks asks, three of them in each run, so that decisions about different asks meet in one log.
-#[cfg(feature = "postgres")]
 fn park(url: &str, count: usize) -> Vec<Parked> {
     use countersign::Args;
     use countersign::ledger::{Ask, Ledger};
@@ -163,7 +162,6 @@ fn park(url: &str, count: usize) -> Vec<Parked> {
     })
 }
 
-#[cfg(feature = "postgres")]
 #[test]
 fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
     use super::session::Session;

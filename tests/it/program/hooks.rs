@@ -522,7 +522,7 @@ mod signalled {
         user.run(&["asks", "init"]);
         let script = "ulimit -f 8; exec \"$0\" hook claude --limit 10";
         let mut command = Command::new("sh");
-        command.args(["-c", script, crate::support::program().to_str().unwrap()]);
+        command.args(["-c", script, crate::support::program("countersign").to_str().unwrap()]);
         command.env("HOME", user.home()).current_dir(user.home());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -252,7 +252,7 @@ fn compare(shell: &str, dialect: Dialect) {
     let mut numbers = Numbers(7);
     let mut cases = Vec::new();
     for name in ["dangerous", "everyday"] {
-        let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         for line in std::fs::read_to_string(path).unwrap().lines() {
             let row: Row = serde_json::from_str(line).unwrap();
             let text = harmless(&row.cmd);

@@ -22,7 +22,7 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, example};
+use crate::support::{Recorder, Script, call, program};
 
 const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
@@ -392,7 +392,7 @@ fn the_assistant_ends_when_it_is_stopped() {
     let note = dir.path().join("cache.tmp");
     std::fs::write(&note, "cache").unwrap();
     std::fs::write(dir.path().join("todo.txt"), "tidy up").unwrap();
-    let mut session = Session::of(Command::new(example("assistant")).arg(dir.path()));
+    let mut session = Session::of(Command::new(program("assistant")).arg(dir.path()));
     session.until(PROMPT, 1).send("\u{3}");
     assert_eq!(session.ended(), Some(130));
     let shown = session.shown();

@@ -2,7 +2,7 @@
 //! library's agent.
 //!
 //! ```text
-//! cargo run --example own_loop
+//! cargo run -p own_loop
 //! ```
 //!
 //! The loop uses the chat completions format, with the types of the crate `async-openai`. All it needs from the library

@@ -55,7 +55,7 @@ pub(crate) fn read() -> Result<Cli, ExitCode> {
     if !cli.worker && !cli.listen.ip().is_loopback() && !cli.danger_anybody_may_log_in {
         eprintln!(
             "error: `{}` can be reached from other machines, and the demo's login believes every name. Put a real \
-             `authorize` into examples/approvals/login.rs, or say --danger-anybody-may-log-in.",
+             `authorize` into examples/approvals/src/login.rs, or say --danger-anybody-may-log-in.",
             cli.listen
         );
         return Err(ExitCode::from(2));

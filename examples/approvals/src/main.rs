@@ -2,9 +2,9 @@
 //! resume its runs.
 //!
 //! ```text
-//! cargo run --example approvals --features inbox                 inbox, demo and two workers; prints what to open and to try
-//! cargo run --example approvals --features inbox -- --worker     workers alone, in a process of their own, over the same store
-//! cargo run --example approvals --features inbox -- --help       everything else
+//! cargo run -p approvals                 inbox, demo and two workers; prints what to open and to try
+//! cargo run -p approvals -- --worker     workers alone, in a process of their own, over the same store
+//! cargo run -p approvals -- --help       everything else
 //! ```
 //!
 //! The page, its API and its events are [`countersign::inbox`]; this is what is particular to one service:

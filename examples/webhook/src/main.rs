@@ -1,8 +1,8 @@
 //! Suspend to a file, and resume: the approval comes by HTTP, hours later, to another process.
 //!
 //! ```text
-//! cargo run --example webhook                      plays both ends, and is done
-//! cargo run --example webhook -- --serve [FOLDER]  keeps serving, for curl; prints the lines to type
+//! cargo run -p webhook                      plays both ends, and is done
+//! cargo run -p webhook -- --serve [FOLDER]  keeps serving, for curl; prints the lines to type
 //! ```
 //!
 //! | request | does |

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! (cd examples/chat/web && npm ci && npm run build)          once: builds the page
-//! cargo run --example chat --features ai-sdk,sqlite          then open the address that it prints
+//! cargo run -p chat                                          then open the address that it prints
 //! ```
 //!
 //! | file | is |
@@ -17,23 +17,23 @@
 //! Chats, what waits and what was decided are kept in a file: the server can be stopped and started again at any time,
 //! also while a call waits. It listens on this machine only, and answers only pages of its own.
 
-#[path = "../assistant/model/mod.rs"]
+#[path = "../../assistant/model/mod.rs"]
 #[expect(dead_code, reason = "the first example tells more of a model that fails")]
 mod assistant;
 mod demo;
 mod payments;
 mod places;
-#[path = "../assistant/sandbox.rs"]
+#[path = "../../assistant/sandbox.rs"]
 #[expect(dead_code, reason = "the first example asks it for more")]
 mod sandbox;
-#[path = "../approvals/server.rs"]
+#[path = "../../approvals/src/server.rs"]
 mod server;
 mod spoken;
-#[path = "../assistant/stack.rs"]
+#[path = "../../assistant/stack.rs"]
 mod stack;
-#[path = "../assistant/tools.rs"]
+#[path = "../../assistant/tools.rs"]
 mod tools;
-#[path = "../assistant/workspace.rs"]
+#[path = "../../assistant/workspace.rs"]
 #[expect(dead_code, reason = "the first example makes a temporary copy")]
 mod workspace;
 
@@ -89,7 +89,7 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/chat/web/dist");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/dist");
     if !page.join("index.html").is_file() {
         return Err(
             "the page is not built: (cd examples/chat/web && npm ci && npm run build)".into()

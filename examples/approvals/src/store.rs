@@ -27,6 +27,5 @@ async fn on_a_server(url: &str) -> Result<Ledger, BoxError> {
 
 #[cfg(not(feature = "postgres"))]
 async fn on_a_server(_: &str) -> Result<Ledger, BoxError> {
-    Err("this build has no PostgreSQL: `cargo run --example approvals --features inbox,postgres -- …`"
-        .into())
+    Err("this build has no PostgreSQL: `cargo run -p approvals --features postgres -- …`".into())
 }

@@ -6,7 +6,7 @@
 fn tools_cannot_be_reached_around_the_gate() {
     let cases = trybuild::TestCases::new();
     for case in ["another_call", "forged_deferral", "permit_twice", "run_without_a_permit"] {
-        cases.compile_fail(format!("tests/ui/{case}.rs"));
+        cases.compile_fail(format!("{case}.rs"));
     }
 }
 
@@ -15,6 +15,6 @@ fn tools_cannot_be_reached_around_the_gate() {
 fn a_function_that_cannot_be_a_tool_is_told_what_would_be_one() {
     let cases = trybuild::TestCases::new();
     for case in ["arguments_without_a_schema", "no_error", "no_result", "not_async"] {
-        cases.compile_fail(format!("tests/ui/{case}.rs"));
+        cases.compile_fail(format!("{case}.rs"));
     }
 }
