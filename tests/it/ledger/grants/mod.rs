@@ -1,6 +1,5 @@
 //! Grants: what a person's answer in advance answers, and what it never does (rules G1, G2).
 
-#[cfg(feature = "inbox")]
 mod offered;
 mod properties;
 
