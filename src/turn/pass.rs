@@ -321,7 +321,7 @@ fn started(
         (Ok(Outcome::Denied(_) | Outcome::Deferred(_)), _) => recorded(),
         (Ok(outcome), _) => Ok(outcome),
         (Err(error), _) if error.is::<LayerPanicked>() || is_of_another_call(&error) => recorded(),
-        (Err(error), execution) => mapped(error, execution.clone(), error_outcome),
+        (Err(error), execution) => mapped(error, execution.clone()),
     }
 }
 
