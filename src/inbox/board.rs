@@ -9,25 +9,25 @@ use sha2::{Digest as _, Sha256};
 use crate::ledger::{Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
-/// When an ask without a deadline counts as due: so long after it was made.
+/// The time after which an ask without a deadline counts as due.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 
 /// All pending asks, newest first.
 #[derive(Default)]
 pub(super) struct Board {
-    pub(super) items: Vec<Arc<Item>>,
+    pub(super) items: Vec<Arc<BoardItem>>,
     pub(super) refused: Vec<Arc<RefusedRow>>,
 }
 
-/// One pending ask, with what lists sort and filter by.
-pub(super) struct Item {
+/// One pending ask, with the values that lists sort and filter by.
+pub(super) struct BoardItem {
     pub(super) record: Record,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
     /// several people have to agree, each call has a key of its own, as each has its own votes.
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
     pub(super) key: String,
-    /// When it expires, or should be decided.
+    /// The time at which the ask expires, or should be decided.
     pub(super) due: Millis,
     /// The canonical name of the requester; empty when there is none.
     pub(super) requester: String,
@@ -35,11 +35,12 @@ pub(super) struct Item {
 
 impl Board {
     pub(super) fn of(ledger: &Ledger, listed: Listed<Record>) -> Self {
-        let items = listed.records.into_iter().map(|record| Arc::new(Item::of(ledger, record)));
+        let items =
+            listed.records.into_iter().map(|record| Arc::new(BoardItem::of(ledger, record)));
         Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
     }
 
-    /// The board with these asks as they are now, and without those of them that are not pending any more.
+    /// The board after these asks have changed: the pending ones among them are replaced, and the others removed.
     pub(super) fn with(
         &self,
         ledger: &Ledger,
@@ -48,17 +49,20 @@ impl Board {
         let known =
             self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
                 None => Some(Arc::clone(item)),
-                Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
+                Some(now) => now.map(|record| Arc::new(BoardItem::of(ledger, record))),
             });
         let known: Vec<_> = known.collect();
-        let mut items: Vec<_> =
-            changed.into_values().flatten().map(|new| Arc::new(Item::of(ledger, new))).collect();
+        let mut items: Vec<_> = changed
+            .into_values()
+            .flatten()
+            .map(|new| Arc::new(BoardItem::of(ledger, new)))
+            .collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.record.parked_at));
         items.extend(known);
         Self { items, refused: self.refused.clone() }
     }
 
-    /// Equal as long as nothing has changed that a page shows.
+    /// A digest that stays equal as long as nothing has changed that a page shows.
     pub(super) fn mark(&self) -> Vec<(String, Millis)> {
         let asks =
             self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
@@ -66,7 +70,7 @@ impl Board {
     }
 }
 
-impl Item {
+impl BoardItem {
     fn of(ledger: &Ledger, record: Record) -> Self {
         let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
         let requester = record.ask.principal().map(|name| ledger.canonical_name(name));
@@ -74,12 +78,12 @@ impl Item {
         Self { key, due, requester: requester.unwrap_or_default(), record }
     }
 
-    /// The agents that make the call, from the outermost on.
+    /// The agents that make the call, outermost first.
     pub(super) fn agents(&self) -> &str {
         self.record.ask.path().rsplit_once('/').unwrap_or_default().0
     }
 
-    /// Whether each of the words, in lower case, is in what a page shows of the ask.
+    /// Whether the page's text of the ask contains each of these words, which are in lower case.
     pub(super) fn has(&self, words: &[String]) -> bool {
         let ask = &self.record.ask;
         let mut text =

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::offers::{OfferScope, grants};
-use super::principal::Principal;
-use super::refused::Refused;
+use super::approver::Approver;
+use super::refused::ApiError;
 use crate::ledger::{Grant, Record};
 
 /// The longest time for which the page grants: 90 days.
@@ -23,8 +23,8 @@ pub(super) struct Wanted {
 }
 
 /// The grant that is wanted, before anything is decided.
-pub(super) fn wanted(record: &Record, wanted: &Wanted) -> Result<Grant, Refused> {
-    let refused = |problem: &str| Refused::bad("bad_request", problem);
+pub(super) fn wanted(record: &Record, wanted: &Wanted) -> Result<Grant, ApiError> {
+    let refused = |problem: &str| ApiError::bad("bad_request", problem);
     let found = grants(record).find(|(scope, _)| *scope == wanted.scope);
     let (_, grant) = found.ok_or_else(|| refused("No such grant can be made for this call."))?;
     match wanted.seconds {
@@ -35,7 +35,7 @@ pub(super) fn wanted(record: &Record, wanted: &Wanted) -> Result<Grant, Refused>
 }
 
 /// Makes the grant after the approval. The approval stands in any case.
-pub(super) async fn make(app: &App, who: &Principal, grant: Grant) -> Value {
+pub(super) async fn make(app: &App, who: &Approver, grant: Grant) -> Value {
     match app.ledger.make_grant(grant, &[who.name()]).await {
         Ok(made) => json!({"id": made.id, "until": made.until}),
         Err(error) => {

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::call::{CallRecord, Inherited, Standing as _, ToolCall, stands};
+use crate::call::{CallRecord, Inherited, RunContext, Standing as _, ToolCall, stands};
 use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
@@ -45,7 +45,7 @@ impl<F, S> DecideService<F, S> {
 
 impl<F, D, S> Service<ToolCall> for DecideService<F, S>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision + 'static,
     S: Service<ToolCall, Response = Outcome>,
     S::Error: Into<BoxError>,
@@ -75,7 +75,7 @@ fn decide<F, D>(
     call: ToolCall,
 ) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
     let record = call.record().map_err(|error| Box::new(Err(error.into())))?;
@@ -83,7 +83,9 @@ where
         let layer: Arc<DecideFn<F>> = Arc::clone(decide);
         record.inherit(Inherited::new(layer));
     }
-    let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
+    let decision = match catch_unwind(AssertUnwindSafe(|| {
+        decide.decide(call.context(), &call).unless_plain()
+    })) {
         Ok(None) if !is_heard(record) => {
             allowed(record, &call, || decide.layer_name());
             return Ok(call);

@@ -40,10 +40,11 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let applied = Applied { middleware: Arc::clone(&self.middleware), place: Place::default() };
+        let applied =
+            AppliedMiddleware { middleware: Arc::clone(&self.middleware), place: Place::default() };
         let applied = Arc::new(applied);
         stands(&applied);
-        MiddlewareService { shared: Arc::new(Shared { applied, inner }) }
+        MiddlewareService { shared: Arc::new(Inner { applied, inner }) }
     }
 }
 
@@ -53,21 +54,21 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
 /// slot of a limit inside.
 pub struct MiddlewareService<M, S> {
     /// In an `Arc`, so that cloning the service does not clone the stack inside.
-    shared: Arc<Shared<M, S>>,
+    shared: Arc<Inner<M, S>>,
 }
 
-struct Shared<M, S> {
-    applied: Arc<Applied<M>>,
+struct Inner<M, S> {
+    applied: Arc<AppliedMiddleware<M>>,
     inner: S,
 }
 
 /// A middleware with its position in the stack, by which the gate finds a skipped layer (rule D9).
-struct Applied<M> {
+struct AppliedMiddleware<M> {
     middleware: Arc<M>,
     place: Place,
 }
 
-impl<M: ToolMiddleware> Standing for Applied<M> {
+impl<M: ToolMiddleware> Standing for AppliedMiddleware<M> {
     fn place(&self) -> &Place {
         &self.place
     }
@@ -105,8 +106,8 @@ where
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let Shared { applied, inner } = &*shared;
-            let Applied { middleware, place } = &**applied;
+            let Inner { applied, inner } = &*shared;
+            let AppliedMiddleware { middleware, place } = &**applied;
             let record = call.record()?;
             let decision =
                 catch_panic(|| middleware.before_tool_call(record.context(), &call)).await;

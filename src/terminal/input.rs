@@ -62,12 +62,12 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 }
 
 /// Raw mode with bracketed paste, until this value is dropped.
-pub(super) struct Raw {
+pub(super) struct RawMode {
     /// Whether raw mode was on before: it stays on then.
     before: bool,
 }
 
-impl Raw {
+impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
         let before = is_raw_mode_enabled()?;
         if !before {
@@ -79,7 +79,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // An error is ignored: the terminal may be gone.
         let _ = execute!(io::stderr(), DisableBracketedPaste);

@@ -8,7 +8,7 @@ use super::errors::{ErrorOutcome, default_outcome};
 use super::event::{RunEvent, Watchers};
 use super::limits::AskLimits;
 use super::retries::Retries;
-use crate::call::{AskHistory, RunInfo};
+use crate::call::{AskHistory, RunContext, RunInfo, ToolCall};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
@@ -56,7 +56,7 @@ pub(crate) enum FinalAnswer {
 /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "deleted a.log");
 ///
 /// // Or a handler answers inline.
-/// let report = turn.handler(danger_approve_all()).run(calls()).await?;
+/// let report = turn.deferred_tool_handler(danger_approve_all()).run(calls()).await?;
 /// assert!(report.suspended().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -130,17 +130,18 @@ impl Turn {
 
     /// Sets the handler that answers deferred calls inline. Without one, and for calls that it leaves, the report has
     /// the suspended state.
-    pub fn handler(mut self, handler: impl DeferredToolHandler) -> Self {
+    pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// Sets how errors of layers become outcomes. The function gets the error with the gate's record of the execution;
+    /// Sets how errors of layers become outcomes, with a sync closure `(cx, call, error)`. It sees the context of the
+    /// pass, the call with its arguments as far as the pass got, and the error with the gate's record of the execution;
     /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
     /// become outcomes for the model that say whether the tool ran (rule T8).
     pub fn error_outcome<F>(mut self, outcome: F) -> Self
     where
-        F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
+        F: Fn(&RunContext, &ToolCall, &ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
     {
         self.error_outcome = Arc::new(outcome);
         self
@@ -220,7 +221,7 @@ impl Turn {
     ///     requests.answer().deny_rest("keep it").answered_by("ann").build()
     /// });
     /// let tools = FunctionToolset::new().approval_required();
-    /// let turn = Turn::new(tools).handler(ann).max_repeats(1);
+    /// let turn = Turn::new(tools).deferred_tool_handler(ann).max_repeats(1);
     /// # let _ = turn;
     /// ```
     pub fn max_repeats(mut self, times: u32) -> Self {

@@ -1,4 +1,4 @@
-//! The AI SDK's own clients, unmodified, in five versions: what honest ones see, and what no honest one sends.
+//! The AI SDK's own clients, unmodified, in five versions: conversations of honest clients, and attacks.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -65,6 +65,6 @@ fn the_last_client_of_7_that_refuses_unknown_fields() {
 }
 
 #[test]
-fn the_newest_client_of_7_with_all_that_it_takes() {
+fn the_newest_client_of_7_with_every_chunk() {
     converse("7.0.173", "7.0.173");
 }

@@ -1,6 +1,6 @@
-//! What people do in a browser, and what others send to the same servers: tests with a real Chromium, against the
-//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); what became of the
-//! asks is then read from the ledger itself.
+//! The pages as people use them, and other requests to the same servers: tests with a real Chromium, against the
+//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); the states of the
+//! asks are then read from the ledger itself.
 
 mod chat;
 mod clients;

@@ -11,7 +11,7 @@
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
 //! | a stored form | [`corpus`], and the files in `tests/corpus` |
 //! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
-//! | what two modules have to agree on: logs, examples, sentences of the design | [`secrecy`], [`examples`], [`assistant`], [`seeds`] |
+//! | what two modules have to agree on: logs, examples, sentences of the first proposals | [`secrecy`], [`examples`], [`assistant`], [`proposals`] |
 //! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
 //! | what must not compile | `tests/ui` |
 //! | names, floors, lengths, documents | `tests/house.rs` |
@@ -41,11 +41,11 @@ mod outcome;
 mod postgres;
 mod program;
 mod properties;
+mod proposals;
 mod pydantic;
 mod rules;
 mod seal;
 mod secrecy;
-mod seeds;
 mod shell;
 mod show;
 mod terminal;

@@ -7,7 +7,7 @@ use super::super::commands::{Word, WordKind};
 use super::super::judgement::hex;
 use super::ProgramExample;
 
-/// What a program does, as long as it is run with options that its entry lists.
+/// The effect of a program that is run with options of its entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::shell) enum Does {
     /// Prints what it reads.
@@ -95,7 +95,7 @@ pub(in crate::shell) enum Choice {
     /// An option without a value.
     Flag,
     /// An option with a value, in the same word or the next.
-    Value(Kind, Place),
+    Value(Kind, PathClass),
     /// An option with an optional value, which is in the same word.
     Optional(Kind),
     /// An option with a value, which may be missing at the end of the command.
@@ -110,7 +110,7 @@ pub(in crate::shell) enum Choice {
 
 /// Whether the value of an option replaces the first operand, as the pattern does in `grep -e pattern file`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shell) enum Place {
+pub(in crate::shell) enum PathClass {
     Own,
     FirstOperand,
 }

@@ -41,7 +41,7 @@ use crate::ledger::{Ask, Decided, Ledger, Record, Store};
 /// # Panics
 /// When the store breaks a rule, with a message that names the rule.
 pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
-    let new = async || Place::new(make().await);
+    let new = async || SharedStore::new(make().await);
     store::check(&new().await).await;
     deciding::check(&new().await).await;
     quorum::check(&new().await).await;
@@ -64,12 +64,12 @@ const LONG: Duration = Duration::from_secs(3600);
 const OVER: Duration = Duration::ZERO;
 
 /// One store, through all its handles.
-struct Place {
+struct SharedStore {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
 }
 
-impl Place {
+impl SharedStore {
     fn new(stores: Vec<Arc<dyn Store>>) -> Self {
         assert!(!stores.is_empty(), "`make` gave no handle on a store");
         let ledgers = stores.iter().map(|store| Ledger::new(Arc::clone(store))).collect();
@@ -132,14 +132,14 @@ struct Parked {
 }
 
 impl Parked {
-    /// Decides about what was parked.
+    /// Decides the parked ask.
     async fn decide(&self, who: &str, answer: Answer) -> Decided {
         ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, answer).await)
     }
 
     async fn now(&self) -> Record {
         let record = ok(self.ledger.get(&self.id).await);
-        assert!(record.is_some(), "L3: an ask that was parked is there");
+        assert!(record.is_some(), "L3: a parked ask is found");
         record.unwrap_or_else(missing)
     }
 }

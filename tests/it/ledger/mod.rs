@@ -48,7 +48,7 @@ pub(crate) struct Shell {
     place: TempDir,
 }
 
-/// What a process said.
+/// The output and the status of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Said {
     pub(crate) status: i32,
@@ -106,7 +106,7 @@ impl Shell {
             .env_remove("XDG_STATE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Who does not read it all has said why.
+        // A process that does not read all of its input has printed the reason.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         child
     }

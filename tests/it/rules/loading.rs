@@ -15,7 +15,7 @@ fn rule(text: &str) -> String {
 }
 
 #[test]
-fn every_problem_is_told_with_its_line_and_column() {
+fn every_problem_has_its_line_and_column() {
     for (text, wanted) in [
         (String::new(), "mine.toml:1:1: a file of rules begins with `version = 1`"),
         ("version = 2".into(), "mine.toml:1:11: this program reads version 1"),
@@ -86,7 +86,7 @@ fn a_misspelt_test_does_not_pass_for_a_field() {
 }
 
 #[test]
-fn what_is_no_file_of_rules_is_refused() {
+fn an_invalid_file_of_rules_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("latin"), b"version = 1\n# caf\xe9\n").unwrap();
@@ -203,7 +203,7 @@ fn the_search_for_a_projects_file_stops_at_the_repository() {
 }
 
 #[test]
-fn a_difference_is_told_rule_by_rule() {
+fn a_difference_is_listed_rule_by_rule() {
     let old = "version = 1\n[[rule]]\nid = 'a'\nask = 'x'\n[[rule]]\nid = 'b'\nallow = 'y'\n";
     let new = "version = 1\n# moved\n[[rule]]\nid = 'b'\nallow = 'y'\n[[rule]]\nid = 'a'\nask = ['x', 'z']\n";
     let found = difference(old, new).unwrap();

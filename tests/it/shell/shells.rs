@@ -299,16 +299,16 @@ fn compare(shell: &str, dialect: Dialect) {
 }
 
 #[test]
-fn bash_reads_what_is_accepted_in_the_same_way() {
+fn bash_reads_accepted_texts_alike() {
     compare("bash", Dialect::Bash);
 }
 
 #[test]
-fn dash_reads_what_is_accepted_in_the_same_way() {
+fn dash_reads_accepted_texts_alike() {
     compare("dash", Dialect::Sh);
 }
 
 #[test]
-fn zsh_reads_what_is_accepted_in_the_same_way() {
+fn zsh_reads_accepted_texts_alike() {
     compare("zsh", Dialect::Zsh);
 }
