@@ -6,10 +6,12 @@
 //! use countersign::ledger::Ledger;
 //!
 //! # async fn example(ledger: Ledger) -> std::io::Result<()> {
-//! let inbox = Inbox::new(ledger, async |parts| { // Identify the person by a session, a token, or a header that a
-//! proxy sets. let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
-//! name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first")) }); let app =
-//! Router::new().nest("/inbox", inbox.into_router());
+//! let inbox = Inbox::new(ledger, async |parts| {
+//!     // Identify the person by a session, a token, or a header that a proxy sets.
+//!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+//!     name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first"))
+//! });
+//! let app = Router::new().nest("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
 //! ```
