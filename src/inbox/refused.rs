@@ -53,6 +53,12 @@ impl Refused {
         Self::new(StatusCode::NOT_FOUND, "unknown_run", "There is no such run.")
     }
 
+    /// A call that is approved only by itself, as no surface can show all of it.
+    pub(super) fn cut() -> Self {
+        let problem = "A preview of it is too long to be stored in full: approve it by itself.";
+        Self::bad("cut", problem)
+    }
+
     /// Another person was first: who, what and when.
     pub(super) fn lost(winner: &Winner) -> Self {
         let by = view::names(&winner.by);
