@@ -31,6 +31,8 @@ pub(super) struct List<'a> {
     /// Whether the screen is large enough.
     pub(super) usable: bool,
     external_editor: bool,
+    /// The denial that is to be confirmed.
+    denial: ToolApproval,
 }
 
 /// What the keys are about.
@@ -89,6 +91,7 @@ impl<'a> List<'a> {
             top: 0,
             usable: false,
             external_editor,
+            denial: false.into(),
         }
     }
 
@@ -163,15 +166,16 @@ impl<'a> List<'a> {
         Ok(if done { AfterKey::Done } else { next })
     }
 
-    /// What the deciding keys are about: the mode, the call, and how much of it is shown.
-    fn about(&self) -> (u8, usize, Option<Opened>) {
+    /// What the deciding keys are about: the mode, the call and how much of it is shown, and the chosen calls.
+    fn about(&self) -> (u8, usize, Option<Opened>, Vec<usize>) {
         let mode = match self.mode {
             Mode::List => 0,
             Mode::Help => 1,
             Mode::Typing(..) => 2,
             Mode::Edited(_) => 3,
         };
-        (mode, self.batch.at, self.batch.selected().map(|entry| entry.opened))
+        let opened = self.batch.selected().map(|entry| entry.opened);
+        (mode, self.batch.at, opened, self.batch.chosen())
     }
 
     fn list_key(&mut self, key: KeyCode) -> AfterKey {
@@ -196,6 +200,8 @@ impl<'a> List<'a> {
                 let line = Line::new(&self.batch.search);
                 self.mode = Mode::Typing(Purpose::Search, line);
             }
+            KeyCode::Char('x') => self.batch.choose(),
+            KeyCode::Esc if !self.batch.chosen().is_empty() => self.batch.choose_none(),
             KeyCode::Esc if !self.batch.search.is_empty() => self.batch.search.clear(),
             KeyCode::Char('e') => return self.edit(),
             KeyCode::Char('u') => {
@@ -215,12 +221,15 @@ impl<'a> List<'a> {
     }
 
     fn decide(&mut self, key: char) {
+        let many = !self.batch.chosen().is_empty();
         match key {
+            'a' if many => self.approve_all(),
+            'd' if many => self.deny_all(false.into()),
             'a' => self.approve(),
             'd' => self.answer(&false.into()),
             'm' => self.mode = Mode::Typing(Purpose::Message, Line::new("")),
             'A' => self.approve_all(),
-            _ => self.deny_all(),
+            _ => self.deny_all(false.into()),
         }
     }
 
@@ -273,13 +282,14 @@ impl<'a> List<'a> {
         self.batch.go_to_open();
     }
 
-    fn deny_all(&mut self) {
+    fn deny_all(&mut self, denial: ToolApproval) {
         let (entries, calls) = self.batch.open_entries();
         if calls > MANY_DENIED {
+            self.denial = denial;
             self.mode = Mode::Typing(Purpose::DenyMany(calls), Line::new(""));
             return;
         }
-        entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+        entries.iter().for_each(|at| self.batch.answer(*at, &denial));
         self.message = format!("Denied {}.", counted(calls, "call"));
         self.batch.go_to_open();
     }
@@ -382,6 +392,7 @@ impl<'a> List<'a> {
         self.mode = Mode::List;
         match purpose {
             Purpose::Args => self.edited(text),
+            Purpose::Message if !self.batch.chosen().is_empty() => self.deny_all(denied(text)),
             Purpose::Message => self.answer(&denied(text)),
             Purpose::Search => {
                 text.trim().clone_into(&mut self.batch.search);
@@ -399,7 +410,8 @@ impl<'a> List<'a> {
             }
             Purpose::DenyMany(calls) if text.trim().eq_ignore_ascii_case("yes") => {
                 let (entries, _) = self.batch.open_entries();
-                entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+                let denial = std::mem::replace(&mut self.denial, false.into());
+                entries.iter().for_each(|at| self.batch.answer(*at, &denial));
                 self.message = format!("Denied {}.", counted(calls, "call"));
                 self.batch.go_to_open();
             }

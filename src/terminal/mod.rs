@@ -23,6 +23,7 @@ mod layout;
 mod line;
 mod list;
 mod screen;
+mod teardown;
 mod tty;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -39,6 +40,7 @@ use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
+use teardown::Signals;
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
@@ -57,6 +59,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
 /// | `u` | takes the answer back |
 /// | `A`, `D` | approve or deny every listed call without an answer |
+/// | `x` | selects the call, or no longer; `a`, `d` and `m` are then about all selected calls; Esc selects none |
 /// | `/`, `v`, `?` | search the list, show all of the call (again: what is masked), show help |
 /// | Ctrl-C, Ctrl-D | stop the run |
 ///
@@ -72,6 +75,11 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
+///
+/// The terminal is given back in every case: when the run is dropped, before a panic is reported (for which the panic hook
+/// is extended as the first question opens), and on Linux before SIGTERM or SIGHUP ends the program. A program that
+/// handles these signals itself, from before its first question, is left to it: it gives the terminal back by dropping the
+/// run.
 ///
 /// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
 /// or ask something else; then the call is asked about again (rules A1, A2).
@@ -176,12 +184,14 @@ impl TerminalHandler {
         requests: &DeferredToolRequests,
         abandoned: Arc<AtomicBool>,
     ) -> Result<DeferredToolResults, BoxError> {
+        let signals = Signals::new();
         let decided = if self.has_full_screen() {
             full::ask(requests, agent, self.arming, abandoned)
         } else {
             Terminal::open(self.arming, abandoned)
                 .map(|mut terminal| Dialogue::new(&mut terminal, requests).run(agent))
         };
+        drop(signals);
         let decided = match decided {
             Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {

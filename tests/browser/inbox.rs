@@ -4,8 +4,8 @@ use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Record};
 use countersign::{
-    Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _,
-    Turn, decide_fn, tool_fn,
+    Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _, Turn,
+    decide_fn, tool_fn,
 };
 use serde_json::{Map, Value, json};
 
