@@ -36,6 +36,8 @@ mod examples;
 mod genai;
 #[cfg(feature = "cli")]
 mod hook;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod layer;
 mod ledger;
 #[cfg(feature = "mcp")]
