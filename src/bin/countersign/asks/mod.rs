@@ -6,7 +6,7 @@ mod results;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use countersign::deferred::Answer;
@@ -127,7 +127,9 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Output, Failure> {
         Command::List { state, limit } => {
             let listed = ledger.list(state, limit).await?;
             let lines = listed.records.iter().map(results::ask);
-            Ok(results::refused(lines.collect(), &listed.refused))
+            let output = results::refused(lines.collect(), &listed.refused);
+            let is_for_people = output.lines.is_empty() && std::io::stdout().is_terminal();
+            Ok(if is_for_people { output.for_people("There are no asks.") } else { output })
         }
         Command::Show { id } => {
             let record = ledger.get(&id).await?;
