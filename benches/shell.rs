@@ -1,4 +1,4 @@
-//! What it takes to judge a command: `cargo bench --bench shell`.
+//! The time to judge a command: `cargo bench -p benches --bench shell`.
 
 use std::hint::black_box;
 use std::time::Duration;

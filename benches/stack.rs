@@ -1,4 +1,4 @@
-//! What layers cost: `cargo bench --bench stack`. Ends with the figures beside their targets.
+//! The cost of layers: `cargo bench -p benches --bench stack`. Ends with the figures beside their targets.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// One allowed call through so many layers.
+/// One allowed call through this many layers.
 fn one_call(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("one_call");
     group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
@@ -84,7 +84,7 @@ fn median(times: &mut [f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// A response of so many calls; every second one is asked about, and approved inline.
+/// A response of this many calls; every second one is asked about, and approved inline.
 fn batches(criterion: &mut Criterion) {
     let (runtime, turn) = batch_turn();
     let mut group = criterion.benchmark_group("batch");
@@ -151,7 +151,7 @@ fn summary() {
     batch_summary();
 }
 
-/// What a new pass costs, with the layers that its call goes through: responses of ten calls that need no approval.
+/// The cost of a new pass, with the layers that its call passes: responses of ten calls that need no approval.
 fn fresh_summary() {
     let runtime = Builder::new_current_thread().build().expect("a runtime");
     let turns = [0, 1, 4, 16, 32].map(|layers| {

@@ -206,10 +206,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     run(&turn, read("call_3", "salaries")).await?;
     run(&turn, read("call_4", "salaries")).await?;
 
-    println!("\n3. A call that fails, and that nobody was asked about");
+    println!("\n3. A call that fails, and that no layer asked about");
     run(&turn, ToolCall::new("call_5", "send_report", json!({}))).await?;
 
-    println!("\n4. A call that fails, and that somebody approved");
+    println!("\n4. A call that fails, and that a person approved");
     run(&turn, ToolCall::new("call_6", "pay", json!({}))).await
 }
 

@@ -123,7 +123,7 @@ fn tree(turns: &[TurnReport], indent: usize) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let chief = chief();
-    println!("The run, until somebody has to answer:");
+    println!("The run, until a person has to answer:");
     let run = chief.run("Clean up, and audit the logs").await?;
     let stored = serde_json::to_string(run.suspended().ok_or("nothing waits")?)?;
     batch(run.suspended().ok_or("nothing waits")?);

@@ -53,7 +53,7 @@ fn function(tool: &Tool, log: &Log) -> Result<countersign::toolset::Tool, BoxErr
     })
 }
 
-/// Notes the execution, and takes the first step that applies.
+/// Records the execution, and takes the first step that applies.
 async fn body(tool: &Tool, log: &Log, cx: &RunContext, args: &Args) -> Result<Value, ToolError> {
     let (approved, metadata) = (cx.tool_call_approved(), cx.tool_call_metadata());
     let nth = {

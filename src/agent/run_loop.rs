@@ -135,7 +135,7 @@ impl Running<'_> {
         if let Some(turn) = &self.state.turn
             && !turn.is_of(&self.state.history)
         {
-            let problem = "the calls that wait are not those of its last response";
+            let problem = "its pending calls are not those of its last response";
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
             return Err(UserError::History { problem: problem.into(), ids }.into());
         }
@@ -181,7 +181,7 @@ impl Running<'_> {
             _ if !self.state.prompts.is_empty() => return Ok(()),
             Some(Message::Request { .. }) => return Ok(()),
             Some(Message::Response { .. }) => {
-                "it ends with the model's answer, and there is no prompt: say something with `saying`"
+                "it ends with the model's answer, and there is no prompt: add one with `saying`"
             }
             None => "it is empty, and there is no prompt",
         };

@@ -23,7 +23,7 @@ use crate::turn::{
     boxed,
 };
 
-/// What a sub-agent is told.
+/// The arguments of a sub-agent's tool.
 #[derive(Deserialize, JsonSchema)]
 struct Prompt {
     /// What the agent is to do, with everything it has to know.

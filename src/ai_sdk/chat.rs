@@ -16,7 +16,7 @@ use crate::turn::SuspendedRun;
 const VERSION: u32 = 1;
 
 /// The reason given for a call that did not run because the user never answered it.
-pub(super) const SUPERSEDED: &str = "the user went on without answering";
+pub(super) const SUPERSEDED: &str = "the user sent another message without answering";
 
 /// The stored form of a chat.
 #[derive(Serialize, Deserialize)]
@@ -171,7 +171,9 @@ impl UiMessage {
 /// the prompt of a run is text only.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
-        return Some("the last message is neither the user's nor one that goes on".to_owned());
+        return Some(
+            "the last message is neither the user's nor one that can be continued".to_owned(),
+        );
     }
     let file = |part: &&UiPart| matches!(part.kind(), "file" | "reasoning-file");
     if message.parts.iter().any(|part| file(&part)) {
@@ -179,7 +181,7 @@ pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
             "this chat takes text, and no files: send the message without them".to_owned(),
         );
     }
-    message.text().trim().is_empty().then(|| "the message says nothing".to_owned())
+    message.text().trim().is_empty().then(|| "the message has no text".to_owned())
 }
 
 impl fmt::Debug for Chat {

@@ -70,7 +70,7 @@ impl Intent {
         }
         if let Some(id) = overrides.keys().next() {
             return Err(Rejection::conflict(format!(
-                "`overrideArgs` has arguments for `{}`, which is no approval of this request that waits",
+                "`overrideArgs` has arguments for `{}`, which is no pending approval of this request",
                 id.escape_debug()
             )));
         }

@@ -71,7 +71,7 @@ impl<'a> ResponseTask<'a> {
             Ok(stream) => stream.shared(),
             Err(error) => {
                 self.lease.release().await;
-                return Err(Rejection::internal("a chat could not be gone on with", &error));
+                return Err(Rejection::internal("a chat could not be continued", &error));
             }
         };
         lock(&stream).start();
@@ -340,7 +340,7 @@ impl<'a> ResponseTask<'a> {
             // answer by itself, as the part is not in the last step. So the ask gets a second part.
             let why = match problem.or_else(|| requests.changed(id)) {
                 Some(why) => format!("Asked again below: {why}."),
-                None if earlier > 0 => "Asked again below: it still waits.".to_owned(),
+                None if earlier > 0 => "Asked again below: it is still pending.".to_owned(),
                 None => "Asked below.".to_owned(),
             };
             let part = stream.part(id);

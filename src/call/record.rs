@@ -1,7 +1,7 @@
 //! The call record: one private record of one pass, made by the turn and shared by every clone of the call.
 //!
-//! It only grows. Whatever a layer clones, rebuilds, restores or retries, a question stays asked, a denial stays
-//! denied, and what was started stays started.
+//! It only grows. A layer may clone, rebuild, restore or retry a call: a question stays asked, a denial stays denied,
+//! and what was started stays started.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -58,7 +58,7 @@ impl Answer {
             Self::Approve { args } => ToolApproved { override_args: args.clone() }.into(),
             Self::Deny { message } => ToolDenied::new(message.clone()).into(),
             Self::Result { .. } => ToolDenied::new(
-                "It was answered, but what was asked for is an approval: it did not run.",
+                "It was answered with a result, but needed an approval: it did not run.",
             )
             .into(),
         }
@@ -71,7 +71,7 @@ impl Answer {
             Self::Result { value } => serde_json::from_value(value.clone())
                 .unwrap_or_else(|_| unfit("The answer could not be read.")),
             Self::Deny { message } => unfit(message),
-            Self::Approve { .. } => unfit("It was approved, but what was asked for is an answer."),
+            Self::Approve { .. } => unfit("It was approved, but needed a result."),
         }
     }
 }

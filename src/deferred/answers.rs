@@ -112,7 +112,7 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// Sets who answered, for every call that has an answer by now and no name with it.
+    /// Sets who answered, for every call that already has an answer and no name yet.
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());
         for id in ids {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_what_was_asked_matters() {
+    fn every_part_of_a_pending_call_changes_the_fingerprint() {
         let base = example(&Args::new().with("n", 1), &[Question::of("A", "x")]);
         assert_ne!(base, example(&Args::new().with("n", 2), &[Question::of("A", "x")]));
         assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("A", "y")]));

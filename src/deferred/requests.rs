@@ -29,9 +29,7 @@ use crate::outcome::DeferralKind;
 ///
 /// Its JSON has a schema (`schema_for!(DeferredToolRequests)`), for pages and services that are not written in Rust.
 #[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(
-    description = "The calls of one model response that wait for somebody, with their final arguments."
-)]
+#[schemars(description = "The pending calls of one model response, with their final arguments.")]
 pub struct DeferredToolRequests {
     /// The calls that are executed elsewhere.
     #[serde(default)]
@@ -48,7 +46,7 @@ pub struct DeferredToolRequests {
     bound: Option<Bound>,
 }
 
-/// What binds answers to these requests, and what is shown beside them.
+/// The fingerprints that bind answers to these requests, and the data that is shown beside the calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Bound {
     batch: String,

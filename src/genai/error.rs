@@ -36,12 +36,11 @@ pub(super) struct Whose {
 /// }
 ///
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let nobody = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key"));
-/// let client = Client::builder().append_provider_config(AdapterKind::OpenAI, nobody).build()?;
-/// let model = GenaiModel::with_client(client, "gpt-4o-mini");
-/// let error = model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err();
-/// assert_eq!(error.to_string(), "openai (gpt-4o-mini): no connection");
-/// assert!(is_worth_another_try(&error));
+/// let unreachable = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key")); let client =
+/// Client::builder().append_provider_config(AdapterKind::OpenAI, unreachable).build()?; let model =
+/// GenaiModel::with_client(client, "gpt-4o-mini"); let error =
+/// model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err(); assert_eq!(error.to_string(),
+/// "openai (gpt-4o-mini): no connection"); assert!(is_worth_another_try(&error));
 /// # Ok::<(), BoxError>(()) })?;
 /// # Ok::<(), BoxError>(())
 /// ```
@@ -113,7 +112,7 @@ impl GenaiError {
     ///
     /// ```no_run
     /// # fn example(error: &countersign::genai::GenaiError) {
-    /// if error.is_temporary() { println!("once more") }
+    /// if error.is_temporary() { println!("try again") }
     /// # }
     /// ```
     #[must_use]
@@ -246,7 +245,7 @@ impl GenaiError {
         }
     }
 
-    /// Classifies an error of a stream, in which the client wraps the original error once more.
+    /// Classifies an error of a stream, in which the client wraps the original error a second time.
     fn of_stream(whose: &Whose, error: ::genai::BoxError) -> Self {
         if error.is::<StreamTimeout>() {
             return Self::new(whose, Problem::Timeout);
@@ -303,7 +302,7 @@ fn is_code(text: &str) -> bool {
 }
 
 fn code(text: &str) -> String {
-    if is_code(text) { text.to_owned() } else { "for no reason that can be shown".to_owned() }
+    if is_code(text) { text.to_owned() } else { "without a reason that can be shown".to_owned() }
 }
 
 impl fmt::Display for GenaiError {
@@ -322,22 +321,22 @@ impl fmt::Display for GenaiError {
             }
             Problem::NoConnection => f.write_str("no connection"),
             Problem::Timeout => f.write_str("no answer in time"),
-            Problem::Failed => f.write_str("it failed in the middle of its answer"),
+            Problem::Failed => f.write_str("it failed in the middle of its response"),
             Problem::BrokenOff => {
-                f.write_str("the connection was lost in the middle of the answer")
+                f.write_str("the connection was lost in the middle of the response")
             }
             Problem::NoEnd => {
-                f.write_str("the answer stopped without its end: what came of it does not count")
+                f.write_str("the response stopped without its end marker: the part that was received is discarded")
             }
             Problem::CutOff(reason) => {
                 write!(
                     f,
-                    "the answer was cut off at the limit of tokens ({reason}): raise `max_tokens`"
+                    "the response was cut off at the token limit ({reason}): raise `max_tokens`"
                 )
             }
-            Problem::Withheld(reason) => write!(f, "the answer was withheld ({reason})"),
-            Problem::Nothing(reason) => write!(f, "it said nothing and stopped ({reason})"),
-            Problem::Unreadable => f.write_str("the answer cannot be read"),
+            Problem::Withheld(reason) => write!(f, "the response was withheld ({reason})"),
+            Problem::Nothing(reason) => write!(f, "the response is empty, and the model stopped ({reason})"),
+            Problem::Unreadable => f.write_str("the response cannot be read"),
         }?;
         match code {
             Some(code) => write!(f, " ({code})"),

@@ -247,7 +247,7 @@ fn signature_of(part: &ResponsePart, call: usize, kind: AdapterKind) -> Option<S
 
 fn tool(definition: &ToolDefinition) -> Tool {
     // `Custom` is named instead of converting the text, so that no name of a host's tool can select a built-in tool of
-    // the provider, whatever the client's conversion does.
+    // the provider, even if the client's conversion changes.
     let tool = Tool::new(ToolName::Custom(definition.name().to_owned()));
     let tool = tool.with_schema(definition.parameters().clone());
     match definition.description() {

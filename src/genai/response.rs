@@ -242,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_reason_is_none() {
+    fn an_end_event_without_a_reason_is_an_error() {
         // As the client synthesises it for Gemini, Ollama, Bedrock and OpenAI's Responses API.
         let content = Some(MessageContent::from_text("The short"));
         let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
         let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
-        assert!(error.to_string().contains("stopped without its end"), "{error}");
+        assert!(error.to_string().contains("stopped without its end marker"), "{error}");
     }
 
     #[test]

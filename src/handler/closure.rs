@@ -16,9 +16,8 @@ use crate::error::BoxError;
 /// ```
 /// use countersign::{DeferredToolRequests, RunContext, handler_fn};
 ///
-/// let handler = handler_fn(async |_cx: RunContext, requests: DeferredToolRequests| {
-///     requests.answer().deny_rest("nobody is here").build()
-/// });
+/// let handler = handler_fn(async |_cx: RunContext, requests: DeferredToolRequests| { requests.answer().deny_rest("no
+/// approver is available").build() });
 /// # let _ = handler;
 /// ```
 pub fn handler_fn<F, Fut, E>(handle: F) -> HandlerFn<F>

@@ -32,7 +32,7 @@ impl DenyAll {
 
 impl Default for DenyAll {
     fn default() -> Self {
-        Self::new("Denied: nobody is here to approve this call.")
+        Self::new("Denied: no approver is available for this call.")
     }
 }
 

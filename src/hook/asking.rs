@@ -1,4 +1,4 @@
-//! An ASK: parked, waited for, and spent once.
+//! An ASK of a hook: its call is parked, decided by a person, and its approval spent once.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::turn::SuspendedTurn;
 /// may come later, and then still counts.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// How many open asks a requester may have; further calls are denied without asking (rule D11).
+/// How many open asks a requester may have; more calls are denied without asking (rule D11).
 const MAX_PENDING: u32 = 1000;
 
 /// How often a person denies a call before it is denied without asking (rule D11).
 const MAX_DENIALS: u64 = 3;
 
-/// How often the layers may ask again about a call that was approved, as when an edit raises another question.
+/// How often the layers may ask again about an approved call, for example when an edit raises another question.
 const MAX_ROUNDS: usize = 4;
 
 /// Payloads up to this size are stored with the ask; of longer ones only the size.
@@ -37,13 +37,13 @@ pub(super) struct Asking<'a> {
     pub(super) until: Instant,
 }
 
-/// What has become of an ask.
+/// The state of an ask, as far as it matters to the call that waits.
 enum Answered {
-    /// It is approved, and the approval is not spent.
+    /// The ask is approved, and the approval is not spent yet.
     Approved(Box<Record>),
-    /// The model is told this.
+    /// The call is denied with this text for the model.
     Denied(String),
-    /// It is over, in some other way than by an answer for this call: the next equal call is asked about.
+    /// The ask is over without an answer for this call: the next equal call is asked about.
     Over,
 }
 
@@ -77,7 +77,8 @@ impl Asking<'_> {
                                     return Ok(args);
                                 }
                             }
-                            // Something else is asked now, as about edited arguments. This approval is over.
+                            // Another question is asked now, for example about edited arguments, so this approval is
+                            // void.
                             Ruling::Ask(again) => {
                                 self.ledger.close(approved.ask.id()).await.map_err(store)?;
                                 pending = *again;
@@ -89,14 +90,14 @@ impl Asking<'_> {
                 record = self.current(&key, &ask).await?;
             }
         }
-        Err("this call was asked about again and again".to_owned())
+        Err("this call was asked about too often".to_owned())
     }
 
     /// The key of the call, and the ask without its number.
     fn key(&self, pending: &SuspendedTurn) -> Result<(Key, Ask), String> {
         let (call, normal) = (self.stack.call, self.stack.normal);
         let requests = pending.requests();
-        let asked = requests.get(ID).ok_or("the question about this call is not known")?;
+        let asked = requests.get(ID).ok_or("the question about this call is missing")?;
         if requests.is_blocked(ID) {
             return Err("this call is blocked: no person can approve it here".to_owned());
         }
@@ -198,7 +199,7 @@ impl Asking<'_> {
         let mut place = self.ledger.changed(run, -1).await.map_err(store)?;
         loop {
             let Some(record) = self.ledger.get(id).await.map_err(store)? else {
-                return Err(format!("the ask {id} is gone from the store"));
+                return Err(format!("the ask {id} is no longer in the store"));
             };
             match (record.state, record.decision.as_ref().map(|it| &it.answer)) {
                 (AskState::Pending, _) => {}
@@ -212,7 +213,9 @@ impl Asking<'_> {
                     return Ok(Answered::Denied(message));
                 }
                 (AskState::Decided, Some(Answer::Result { value })) => {
-                    let message = format!("the call was answered in place of running it: {value}");
+                    let message = format!(
+                        "the call was answered with a result instead of being run: {value}"
+                    );
                     self.ledger.close(id).await.map_err(store)?;
                     return Ok(Answered::Denied(message));
                 }
@@ -232,10 +235,10 @@ impl Asking<'_> {
         let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();
         let reasons = reasons.join("; ");
         if call.session.is_none() {
-            // No later call can be told from another one, so that a late answer would have no use.
+            // Later calls have nothing by which to find this ask, so a late answer would have no effect.
             self.ledger.cancel(id, "countersign hook").await.map_err(store)?;
             return Ok(Answered::Denied(format!(
-                "a person had to approve this call, and did not in time: {reasons}"
+                "no person approved this call in time: {reasons}"
             )));
         }
         Ok(Answered::Denied(format!(
@@ -259,7 +262,7 @@ impl Asking<'_> {
     }
 }
 
-/// Whether an ask still waits, or has an answer that no call has got.
+/// Whether an ask is pending, or has an answer that was not delivered to any call.
 fn is_open(record: &Record) -> bool {
     matches!(record.state, AskState::Pending | AskState::Decided)
 }

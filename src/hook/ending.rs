@@ -1,4 +1,4 @@
-//! The end of a call, and of a session, as the client tells it.
+//! The end of a call or a session, as the client reports it.
 
 use std::time::Duration;
 

@@ -75,9 +75,9 @@ impl Hook {
         Self { client, stack: None, principal: None, event: None, explicit: false }
     }
 
-    /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, whatever
-    /// the client calls them. MCP tools have their own names and their server as [source](crate::call::ToolSource). Tools that
-    /// this version does not know are asked about, whatever the layers say.
+    /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, not by
+    /// the client's names. MCP tools have their own names and their server as [source](crate::call::ToolSource). Tools
+    /// that this version does not know are asked about, even if the layers allow them.
     #[must_use]
     pub fn layered<L>(mut self, layer: L) -> Self
     where
@@ -153,7 +153,7 @@ impl Hook {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the payload, as the model would be told.
+    /// The problem of the payload, as a text for the model.
     pub fn translate(&self, payload: &[u8]) -> Result<(String, crate::args::Args), String> {
         match payload::read(self.client, payload, self.event.as_deref()) {
             Ok(Event::Before(call) | Event::After(call, _)) => {

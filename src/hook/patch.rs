@@ -1,6 +1,6 @@
 //! The files that a patch changes.
 
-/// The paths of a patch, as they are written.
+/// The paths of a patch, as the patch writes them.
 pub(super) struct Paths {
     pub(super) paths: Vec<String>,
     /// Whether the patch may change other files, too.

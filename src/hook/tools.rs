@@ -4,7 +4,7 @@ use super::client::Client;
 use super::payload::HookCall;
 use crate::args::Args;
 
-/// What a tool does.
+/// The kind of a tool, by its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Shell,
@@ -56,7 +56,7 @@ const FILE: &[(&str, &str)] = &[("file_path", "path")];
 
 /// What is known about the tool of a call; `None` for tools of MCP servers and unknown ones.
 pub(super) fn known(call: &HookCall) -> Option<Known> {
-    // The client says that an MCP server has this tool, whatever its name is.
+    // The client says that the tool belongs to an MCP server, so its name says nothing about what it does.
     if call.server.is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The routes: what the page and other programs ask of the inbox.
+//! The routes of the API, for the page and for other programs.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,13 +31,13 @@ use super::view::{self, Looker};
 use super::{files, guard, history, numbers, run};
 use crate::ledger::Millis;
 
-/// How often an event stream says that it is still there.
+/// The interval of keep-alive comments on an event stream.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// About how many asks a client may want to know.
+/// The largest number of asks in one request for their states.
 const MOST_KNOWN: usize = 500;
 
-/// The whole inbox.
+/// The router of the inbox, with all routes.
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(files::index))
@@ -67,7 +67,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Who is logged in, and what the page is configured with.
+/// The principal that is logged in, and the configuration of the page.
 async fn me(
     State(app): State<Arc<App>>,
     who: Result<Principal, Refused>,
@@ -90,7 +90,7 @@ async fn me(
     })))
 }
 
-/// A page of the pending asks, with how many there are; and the rows that cannot be decided, as they were changed outside
+/// A page of the pending asks with their number, and the rows that cannot be decided because they were changed outside
 /// of the ledger.
 async fn pending(
     State(app): State<Arc<App>>,
@@ -126,14 +126,14 @@ async fn pending(
     })))
 }
 
-/// What a client knows of some asks: when each has changed last, if it knows.
+/// The asks that a client knows, each with the time of its last change, if the client has one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
     asks: HashMap<String, Option<Millis>>,
 }
 
-/// Those of some asks that are not as the client knows them.
+/// The asks among these that have changed since the client read them.
 async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
@@ -166,7 +166,7 @@ async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams)
     Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
-/// Says that something has changed, as server-sent events, as long as the client listens.
+/// Sends a server-sent event for each change, as long as the client listens.
 async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());

@@ -1,4 +1,4 @@
-//! What every handler of the inbox needs.
+//! The state that the handlers of the inbox share.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct App {
     pub(super) settings: Settings,
 }
 
-/// What the handlers need of the configuration.
+/// The configuration that the handlers read.
 pub(super) struct Settings {
     pub(super) authorize: Arc<Authorize>,
     pub(super) hosts: Vec<String>,

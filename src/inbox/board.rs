@@ -10,7 +10,7 @@ use crate::decision::Question;
 use crate::ledger::{Ask, Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
-/// When an ask without a deadline counts as due: so long after it was made.
+/// The time after which an ask without a deadline counts as due.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 
 /// All pending asks, newest first.
@@ -20,7 +20,7 @@ pub(super) struct Board {
     pub(super) refused: Vec<Arc<RefusedRow>>,
 }
 
-/// One pending ask, with what lists sort and filter by.
+/// One pending ask, with the values that lists sort and filter by.
 pub(super) struct Item {
     pub(super) record: Record,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
@@ -29,7 +29,7 @@ pub(super) struct Item {
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
     pub(super) key: String,
-    /// When it expires, or should be decided.
+    /// The time at which the ask expires, or should be decided.
     pub(super) due: Millis,
     /// The canonical name of the requester; empty when there is none.
     pub(super) requester: String,
@@ -41,7 +41,7 @@ impl Board {
         Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
     }
 
-    /// The board with these asks as they are now, and without those of them that are not pending any more.
+    /// The board after these asks have changed: the pending ones among them are replaced, and the others removed.
     pub(super) fn with(
         &self,
         ledger: &Ledger,
@@ -60,7 +60,7 @@ impl Board {
         Self { items, refused: self.refused.clone() }
     }
 
-    /// Equal as long as nothing has changed that a page shows.
+    /// A digest that stays equal as long as nothing has changed that a page shows.
     pub(super) fn mark(&self) -> Vec<(String, Millis)> {
         let asks =
             self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
@@ -76,12 +76,12 @@ impl Item {
         Self { key, due, requester: requester.unwrap_or_default(), record }
     }
 
-    /// The agents that make the call, from the outermost on.
+    /// The agents that make the call, outermost first.
     pub(super) fn agents(&self) -> &str {
         self.record.ask.path().rsplit_once('/').unwrap_or_default().0
     }
 
-    /// Whether each of the words, in lower case, is in what a page shows of the ask.
+    /// Whether the page's text of the ask contains each of these words, which are in lower case.
     pub(super) fn has(&self, words: &[String]) -> bool {
         let ask = &self.record.ask;
         let mut text =

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::refused::Refused;
 
-/// How many bytes a body may have.
+/// The largest body, in bytes.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 
 /// A JSON body. Its type was checked [before](super::guard).
@@ -24,7 +24,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
             }
             Refused::new(StatusCode::BAD_REQUEST, "unreadable", "The body did not arrive.")
         })?;
-        // Not what serde says about values: they may be anything, and this may be logged on the way.
+        // Serde's text is left out, as it quotes values, and a proxy may log this response.
         serde_json::from_slice(&body).map(Self).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
             if error.is_data() {

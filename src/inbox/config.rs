@@ -1,4 +1,4 @@
-//! What an inbox is configured with, and its router.
+//! The configuration of an inbox, and its router.
 
 use std::fmt;
 use std::future::Future;
@@ -134,8 +134,9 @@ impl Inbox {
         self
     }
 
-    /// The router, to be served or nested at any path. Inside of a Tokio runtime it begins at once to watch the store,
-    /// for pages and webhooks; otherwise with the first request. Watching ends when the router is dropped.
+    /// The router, to be served or nested at any path. It watches the store for pages and webhooks: from now on if this
+    /// is called inside of a Tokio runtime, otherwise from the first request on. Watching ends when the router is
+    /// dropped.
     pub fn into_router(self) -> Router {
         let Self { ledger, webhooks, stop, settings } = self;
         let hub = Hub::new(ledger.clone(), webhooks, Stop::new(stop));

@@ -18,15 +18,15 @@ use crate::deferred::Answer;
 use crate::ledger::{AskState, Decided, Record};
 use crate::outcome::DeferralKind;
 
-/// How many decisions a request may have.
+/// The largest number of decisions in a request.
 const MOST: usize = 500;
 
-/// A decision about what was shown: the fingerprint says what that was. A page says whom it shows as deciding, as
-/// another person may have logged in beside it.
+/// A decision, with the fingerprint of the call that was shown. A page sends the name that it shows as the decider,
+/// because another person may have logged in from another tab since.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Decision {
-    /// Other arguments are a text, so that no digit of a number is lost on the way.
+    /// Edited arguments are a text, so that no number loses digits in a parser of JavaScript.
     Approve {
         fingerprint: String,
         args: Option<String>,
@@ -65,7 +65,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Record, Refused> {
-    // What is no id is not even looked up.
+    // A text that cannot be an id is not looked up.
     if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Refused::unknown_ask());
     }
@@ -73,7 +73,7 @@ pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Reco
     record.ok_or_else(Refused::unknown_ask)
 }
 
-/// Takes one decision. Of several the first counts; the others are told which one it was.
+/// Takes one decision. Of several decisions the first counts, and the response to the others names it.
 pub(super) async fn decide(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -94,8 +94,8 @@ pub(super) async fn decide(
     result.map(Json)
 }
 
-/// Takes many decisions, one after the other. Each has a result of its own: one that is refused keeps no other from being
-/// taken.
+/// Takes many decisions, one after the other. Each has a result of its own: a refused decision does not affect the
+/// others.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -137,15 +137,13 @@ pub(super) async fn decide_many(
     Ok(Json(json!({"results": results})))
 }
 
-/// The page shows this person as the one who decides.
+/// Refuses a decision of a page that shows another person as the decider.
 fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
     let name = |name: &str| app.ledger.canonical_name(name);
     if by.is_some_and(|by| name(by) != name(who.name())) {
-        let problem = format!(
-            "You are {} by now: another person has logged in beside this page.",
-            who.name()
-        );
-        return Err(Refused::forbidden("somebody_else", problem));
+        let problem =
+            format!("You are now logged in as {}, and the page shows another name.", who.name());
+        return Err(Refused::forbidden("wrong_person", problem));
     }
     Ok(())
 }
@@ -186,12 +184,12 @@ async fn take(
     Ok(result)
 }
 
-/// What can be known to be wrong before it is decided: afterwards it is too late. Gives the changed arguments.
+/// Refuses a decision that is certain to fail later, as a recorded decision is final. Returns the edited arguments.
 fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, Refused> {
     let requests = record.ask.requests();
     let Some(call) = requests.iter().next() else { return Err(Refused::unknown_ask()) };
     if requests.kind(call.id()) != Some(DeferralKind::Approval) {
-        let problem = "It is executed elsewhere, and waits for a result, not for an approval.";
+        let problem = "The call is executed elsewhere: it needs a result, not an approval.";
         return Err(Refused::bad("not_an_approval", problem));
     }
     if requests.is_blocked(call.id()) {
@@ -205,11 +203,12 @@ fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<
     Ok(Some(args))
 }
 
-/// Tells the pages and the application what these asks are now.
+/// Reads these asks again, and notifies the pages and the function of the application
+/// ([`Inbox::with_on_decision`](super::Inbox::with_on_decision)).
 async fn tell(app: &App, ids: &[String]) {
     let mut now = Vec::new();
     for id in ids {
-        // What cannot be read now is read at the next look.
+        // An ask that cannot be read now is read by the next poll.
         let Ok(Some(record)) = app.ledger.get(id).await else { continue };
         if record.decision.is_some() {
             (app.settings.told)(&record);

@@ -11,10 +11,11 @@ use serde::Deserialize;
 use super::board::Item;
 use crate::ledger::Millis;
 
-/// How many entries of one requester come before the rest of theirs comes behind everybody else's, and so on.
+/// The number of entries of one requester in each round: the next ones come in the next round, after the entries of all
+/// others.
 const SHARE: usize = 10;
 
-/// What comes first.
+/// The order of the entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Sort {
@@ -34,7 +35,7 @@ pub(super) struct Entry {
     pub(super) same: Vec<Arc<Item>>,
 }
 
-/// Where an entry stands in the order, as clients hand it back to get what follows.
+/// The position of an entry in the order. Clients send it back to get the entries after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     round: usize,
@@ -55,7 +56,7 @@ impl FromStr for Place {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "it is no place in the list";
+        let wrong = "it is no position in the list";
         let mut parts = text.splitn(5, '.');
         let mut next = || parts.next().ok_or(wrong);
         let number = |text: &str| text.parse().map_err(|_| wrong);
@@ -81,7 +82,7 @@ pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<E
     entries
 }
 
-/// Puts the entries of a run where the first of them is.
+/// Moves the entries of a run to the position of the first of them.
 fn lead(entries: &mut [Entry]) {
     let mut first: HashMap<String, Millis> = HashMap::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program.
+//! The files of the page, which are compiled into the program.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,7 +19,7 @@ macro_rules! files {
     };
 }
 
-/// The name, the type and the text of each.
+/// The name, the content type and the text of each file.
 const FILES: &[(&str, &str, &str)] = files! {
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -41,7 +41,7 @@ const FILES: &[(&str, &str, &str)] = files! {
 
 const INDEX: &str = include_str!("page/index.html");
 
-/// A digest of all files: a page of another version is told to load again, before it decides anything.
+/// A digest of all files, by which a page of another version is refused and told to reload.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut digest = Sha256::new();
     for text in FILES.iter().map(|(_, _, text)| *text).chain([INDEX, env!("CARGO_PKG_VERSION")]) {
@@ -51,12 +51,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 });
 
-/// The version of the page.
+/// The version of the page's files.
 pub(super) fn version() -> &'static str {
     &VERSION
 }
 
-/// The page itself. All its addresses begin with the path that it was asked for by.
+/// The page itself. All its addresses begin with the path of the request.
 pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): OriginalUri) -> Response {
     let base = app.settings.path.as_deref().unwrap_or_else(|| uri.path());
     let text = INDEX
@@ -66,7 +66,7 @@ pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): Origina
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// One of the files. Each has its version in its address, so that no page is made of files of two versions.
+/// One of the files. Its address contains the version, so that no page consists of files of two versions.
 pub(super) async fn file(params: RawPathParams) -> Result<Response, Refused> {
     let of = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
     let found = FILES.iter().find(|(name, ..)| of("name") == Some(name));

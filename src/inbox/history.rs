@@ -1,4 +1,4 @@
-//! What was decided, by whom and why, and what came of it (rule S9).
+//! The history of settled asks: the decision, the deciders, the reasons and the outcome (rule S9).
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use super::view::Looker;
 use crate::ledger::{AskState, Ledger, Millis, Record};
 use crate::show;
 
-/// Which part of the history.
+/// The query of a request for the history.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HistoryQuery {
     limit: Option<usize>,
-    /// Behind this place, the `next` of an earlier answer.
+    /// Only entries after this position, the `next` of an earlier response.
     after: Option<String>,
     q: String,
     /// Changed at this time or later, in milliseconds since 1970.
@@ -47,7 +47,7 @@ pub(super) async fn history(
     let after = query
         .after
         .as_ref()
-        .map(|it| place(it).ok_or_else(|| wrong("`after`: it is no place in the list.")));
+        .map(|it| place(it).ok_or_else(|| wrong("`after`: it is no position in the list.")));
     let (after, words) = (after.transpose()?, words(&query.q)?);
     let by = query.who.as_ref().map(|name| app.ledger.canonical_name(name));
     let settled = app.past.settled(&app.ledger).await?;

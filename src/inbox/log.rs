@@ -17,7 +17,7 @@ use super::principal::Principal;
 use super::refused::{Refused, Reply};
 use crate::ledger::LedgerError;
 
-/// How many lines of an export are ready before the client has read those before.
+/// The number of lines of an export that are buffered for a slow client.
 const AHEAD: usize = 256;
 
 fn may_audit(who: &Principal) -> Result<(), Refused> {
@@ -47,12 +47,12 @@ pub(super) async fn export(
     may_audit(&who)?;
     let (lines, read) = mpsc::channel::<Bytes>(AHEAD);
     let ledger = app.ledger.clone();
-    // The ledger calls back for each entry, and the callback may have to wait: on a thread of its own.
+    // The ledger calls back for each entry, and the callback may block, so it runs on a thread of its own.
     tokio::task::spawn_blocking(move || {
         let write = |line: String| drop(lines.blocking_send(Bytes::from(line + "\n")));
         let each = |entry| write(json!(entry).to_string());
         let exported = futures::executor::block_on(ledger.export(each));
-        // A log that is cut off must not look like a whole one.
+        // A truncated export must not look like a complete one.
         match exported {
             Ok(entries) => write(json!({"end": true, "entries": entries}).to_string()),
             Err(error) => {

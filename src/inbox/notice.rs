@@ -46,7 +46,7 @@ struct Target {
     telling: Option<Telling>,
 }
 
-/// Compares each look at the store with the one before.
+/// Compares each reading of the store with the one before.
 struct Telling {
     keeper: LeaseKeeper,
     pending: HashMap<String, Arc<Item>>,
@@ -68,7 +68,7 @@ impl Notices {
         Self(webhooks.into_iter().map(target).collect())
     }
 
-    /// Tells of what has changed since the look before. What is pending at the very first look at a store is new.
+    /// Sends the changes since the reading before. All asks that are pending at the very first reading of a store are new.
     pub(super) async fn look(&mut self, board: &Board) {
         for target in &mut self.0 {
             target.look(board).await;

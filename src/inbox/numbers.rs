@@ -1,4 +1,4 @@
-//! How an inbox is doing: how many asks are pending, how long decisions take, how many are denials (rule S9).
+//! Statistics of an inbox: how many asks are pending, how long decisions take, and how many are denials (rule S9).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::refused::{Refused, Reply};
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Millis, Record};
 
-/// How many days are looked back, when the request does not say.
+/// The number of days that the statistics cover by default.
 const DAYS: u32 = 7;
 const DAY: Millis = 24 * 60 * 60 * 1000;
 
@@ -24,7 +24,7 @@ pub(super) struct NumbersQuery {
     days: Option<u32>,
 }
 
-/// The numbers of the last days, of the asks that the principal may see.
+/// The statistics of the last days, over the asks that the principal may see.
 pub(super) async fn numbers(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -71,7 +71,7 @@ fn decided(record: &Record) -> Option<(Millis, bool)> {
     Some((took, matches!(decision.answer, Answer::Deny { .. })))
 }
 
-/// The value that so many of a hundred do not exceed: the nearest rank.
+/// A percentile, by the nearest rank.
 fn part(sorted: &[Millis], percent: usize) -> Option<Millis> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()

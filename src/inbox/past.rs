@@ -1,13 +1,13 @@
-//! The asks that are settled, as this process has read them last.
+//! The settled asks, as this process read them last.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ledger::{AskState, Ledger, LedgerError, Record};
 
-/// How many of the newest asks are looked through. Older ones are in the export of the log.
+/// The number of the newest asks that are searched. Older ones are in the export of the log.
 pub(super) const LOOK_THROUGH: u32 = 10_000;
-/// What was read is used for so many times as long as the reading took, and at most for [`OLDEST`].
+/// A reading is used for this many times as long as it took, and at most for [`OLDEST`].
 const WORTH: u32 = 4;
 const OLDEST: Duration = Duration::from_secs(5);
 
@@ -15,7 +15,7 @@ const OLDEST: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) records: Vec<Arc<Record>>,
-    /// There are older asks, which were not looked through.
+    /// Whether there are older asks, which were not searched.
     pub(super) older: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// What was read is not to be used any more.
+    /// Makes the next request read the asks again.
     pub(super) fn forget(&self) {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -59,7 +59,7 @@ impl Past {
     }
 }
 
-/// Where a settled ask stands.
+/// The position of a settled ask in the history.
 pub(super) fn order(record: &Record) -> (i64, &str) {
     (record.changed_at, record.ask.id())
 }

@@ -1,4 +1,4 @@
-//! Who sends a request, and what they may see and decide.
+//! The principal of a request: the person who sends it, and the asks that this person may see and decide.
 
 use std::fmt;
 use std::sync::Arc;

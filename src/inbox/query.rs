@@ -1,4 +1,4 @@
-//! What a list is to contain: the query of a request, read strictly.
+//! The query of a request for a list, read strictly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use super::refused::Refused;
 use crate::ledger::Ledger;
 use crate::show;
 
-/// How many entries a page has, when the request does not say.
+/// The number of entries of a page by default.
 const PAGE: usize = 50;
-/// How many entries a page has at most.
+/// The largest number of entries of a page.
 const MOST: usize = 500;
-/// How many values of a filter are offered.
+/// The largest number of values that a filter offers.
 const OFFERED: usize = 200;
 /// The longest search, in bytes.
 const LONGEST: usize = 512;
 
-/// Which part of the pending asks.
+/// The query of a request for pending asks.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ListQuery {
-    /// So many entries.
+    /// The largest number of entries.
     limit: Option<usize>,
-    /// Behind this place, the `next` of an earlier answer.
+    /// Only entries after this position, the `next` of an earlier response.
     after: Option<String>,
-    /// The `latest` of an earlier answer: how many asks are newer?
+    /// The `latest` of an earlier response, to count the asks that are newer.
     pub(super) since: Option<i64>,
-    /// Words that all have to be in the text of an ask.
+    /// Words, all of which have to occur in the text of an ask.
     q: String,
     agent: Option<String>,
     tool: Option<String>,
@@ -48,7 +48,7 @@ enum Group {
     Run,
 }
 
-/// A number of entries, as it was asked for, or the usual one.
+/// The requested number of entries, or the default.
 pub(super) fn limit(asked: Option<usize>) -> usize {
     asked.unwrap_or(PAGE).clamp(1, MOST)
 }

@@ -10,7 +10,7 @@ use super::principal::Rejection;
 use super::view;
 use crate::ledger::{LedgerError, Winner};
 
-/// The answer of a handler.
+/// The result of a handler.
 pub(super) type Reply = Result<Json<Value>, Refused>;
 
 /// `{"error": word, "message": sentence, …}`.
@@ -27,7 +27,7 @@ impl Refused {
         Self { status, error, message: message.into(), more: None }
     }
 
-    /// What was sent cannot be done, and never could.
+    /// A request that is wrong in itself, and fails again if it is repeated.
     pub(super) fn bad(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error, message)
     }
@@ -40,7 +40,7 @@ impl Refused {
         Self::new(StatusCode::GONE, error, message)
     }
 
-    /// Whether a login would help.
+    /// Whether the request is refused for want of a login.
     pub(super) fn is_unauthenticated(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
     }
@@ -59,7 +59,7 @@ impl Refused {
         Self::bad("cut", problem)
     }
 
-    /// Another person was first: who, what and when.
+    /// The ask has a decision already: the response names the deciders, the decision and its time.
     pub(super) fn lost(winner: &Winner) -> Self {
         let by = view::names(&winner.by);
         let message = format!("Already decided by {by}: {}.", view::past(&winner.decision));
@@ -90,7 +90,7 @@ impl From<LedgerError> for Refused {
             LedgerError::Changed { .. } => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "changed",
-                "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is restored.",
+                "Its row in the store was changed outside of the ledger. It cannot be decided until the store is restored.",
             ),
             _ => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -102,7 +102,7 @@ impl From<LedgerError> for Refused {
 }
 
 impl Refused {
-    /// The answer, as JSON.
+    /// Writes the refusal as JSON.
     pub(super) fn body(self) -> Value {
         let mut body = json!({"error": self.error, "message": self.message});
         if let Some((key, value)) = self.more {

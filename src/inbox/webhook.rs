@@ -1,4 +1,4 @@
-//! An outgoing webhook: tells a chat or a service of asks, and never decides one (rule S10).
+//! An outgoing webhook: notifies a chat or a service about asks, and never decides one (rule S10).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -257,7 +257,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len()).step_by(2).map(at).collect()
 }
 
-/// What is told of one ask: names, no values.
+/// The message about one ask: names, no values.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     what: &'static str,
@@ -304,7 +304,7 @@ impl Told {
     }
 }
 
-/// A name as it is shown, and not without end.
+/// A name as it is shown, up to a maximum length.
 fn name(text: &str) -> String {
     let mut shown: String = text.chars().take(LONGEST_NAME).collect();
     if shown.len() < text.len() {
@@ -313,7 +313,7 @@ fn name(text: &str) -> String {
     show::escape_name(&shown)
 }
 
-/// The events that were not sent yet. It does not grow without end while a target is away.
+/// The events that were not sent yet. Its size is limited, so that it does not grow while a target cannot be reached.
 #[derive(Default)]
 struct Queue {
     events: Mutex<Events>,
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_sent_yet_does_not_grow_without_end_and_the_latest_counts() {
+    async fn the_queue_of_events_is_bounded_and_the_latest_event_counts() {
         let (_, new) = told("delete_file", "ann", "new").await;
         let (_, decided) = told("delete_file", "ann", "decided").await;
         let mut events = Events::default();
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_webhook_is_refused_without_its_address() {
+    fn an_invalid_webhook_is_refused_without_quoting_its_address() {
         for url in ["", "ftp://secret.example/x", "file:///secret", "secret"] {
             let error = Webhook::new(url, KEY).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");

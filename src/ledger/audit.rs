@@ -19,7 +19,8 @@ use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
 const RETRIES: usize = 100;
 
 /// The problem of a log whose removed part was another one than a checkpoint, or an earlier check, has seen.
-const ENDED_ELSEWHERE: &str = "the removed log before it ended elsewhere than was noted earlier";
+const ENDED_ELSEWHERE: &str =
+    "the removed part of the log ended with another entry than was noted earlier";
 
 /// The log of one run, read from its first entry to its last.
 #[derive(Default)]
@@ -252,7 +253,7 @@ fn compare(
             return Some(format!("{name} is not in the log"));
         }
         if said != *entry || !fits.unwrap_or_default() {
-            return Some(format!("{name} does not stand where the log says"));
+            return Some(format!("{name} is not in the state that the log says"));
         }
     }
     let gone = logged.keys().next()?;

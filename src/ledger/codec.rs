@@ -93,7 +93,7 @@ impl<'l> Writing<'l> {
         self.writes.rows.push(row);
     }
 
-    /// Has the writes made before this time of the store's clock, or not at all.
+    /// Limits the writes to the time before this one, by the store's clock: later they are not made at all.
     pub(super) fn not_after(&mut self, over: Millis) {
         let last = over.saturating_sub(1);
         self.writes.until = Some(self.writes.until.map_or(last, |until| until.min(last)));

@@ -119,7 +119,7 @@ fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), 
 
 /// The denial of a call that got its result from another copy of the run's snapshot.
 fn closed() -> Answer {
-    Answer::deny("The request was closed before anybody decided.")
+    Answer::deny("The request was closed before a decision was made.")
 }
 
 /// A suspended turn that is given up: its calls with an execution in the ledger are settled with what the ledger knows

@@ -101,7 +101,7 @@ impl Durability for Ledger {
                 Decided::Won { .. } => Recorded::Given,
                 Decided::Lost(winner) => {
                     let by = winner.by.join(", ");
-                    tracing::info!(target: "countersign::answer", ask, by, "somebody else has decided before");
+                    tracing::info!(target: "countersign::answer", ask, by, "another decision was recorded before");
                     Recorded::Other { answer: winner.decision, by }
                 }
                 Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
@@ -133,7 +133,7 @@ impl Durability for Ledger {
 
 /// The answer to a call whose ask has expired.
 pub(super) fn expired() -> Answer {
-    Answer::deny("Nobody decided in time.")
+    Answer::deny("No decision was made in time.")
 }
 
 pub(super) fn withdrawn() -> Answer {
@@ -157,7 +157,7 @@ async fn allowed(
     let record = ledger.park(ask).await?;
     if record.fingerprint != fingerprint && record.state != AskState::Executed {
         let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
-        let why = "it was written down with other arguments before.";
+        let why = "it was recorded with other arguments before.";
         return Ok(Err(match started {
             true => JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}")),
             false => JournalClaim::Denied(why.to_owned()),
@@ -170,8 +170,8 @@ async fn allowed(
         Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
         other => {
             let decided = format!("{other:?}");
-            tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
-            let why = "that the stack allows it could not be recorded.";
+            tracing::warn!(target: "countersign::ledger", ask = id, decided, "the approval of an allowed call was not recorded");
+            let why = "its approval by the stack could not be recorded.";
             return Ok(Err(JournalClaim::Denied(why.to_owned())));
         }
     }
@@ -231,9 +231,9 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
         Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
         Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
             Ok(outcome) => JournalClaim::Recorded(outcome),
-            Err(_) => JournalClaim::Unknown(
-                "The tool has run, and what came of it cannot be read.".into(),
-            ),
+            Err(_) => {
+                JournalClaim::Unknown("The tool has run, and its outcome cannot be read.".into())
+            }
         },
         Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
             "This call is being executed already, and its end was not seen: it may have run."
@@ -259,7 +259,7 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
         }
         Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
         Claimed::NotDecided | Claimed::UnknownAsk => {
-            JournalClaim::Denied("nobody has decided about it.".to_owned())
+            JournalClaim::Denied("it has no decision.".to_owned())
         }
         Claimed::Denied { state } => JournalClaim::Denied(format!(
             "its approval does not hold any more ({}).",
@@ -317,7 +317,7 @@ impl Journal for Ledger {
                 }
                 Settled::Settled { .. } => Ok(outcome.clone()),
                 Settled::StaleToken | Settled::UnknownAsk => Ok(Outcome::unknown(
-                    "The tool ran, and another worker had taken the call over by then.",
+                    "The tool ran, but another worker had taken the call over.",
                 )),
             }
         })
@@ -341,7 +341,7 @@ mod tests {
     use super::utc;
 
     #[test]
-    fn times_are_told_as_people_read_them() {
+    fn times_are_formatted_for_people() {
         for (at, says) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (-1, "1969-12-31 23:59:59 UTC"),

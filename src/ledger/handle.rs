@@ -236,8 +236,8 @@ impl Ledger {
 
     /// Has people asked before a call is run again whose execution has an unknown end. The question says that the call
     /// may have run, when it was claimed and by which worker, and no earlier approval covers it (rule A1). An approved
-    /// call runs once more; for a denied one the model gets the result that the call may have run and was not run
-    /// again. Without this setting the model gets that result at once.
+    /// call runs again; for a denied one the model gets the result that the call may have run and was not run again.
+    /// Without this setting the model gets that result at once.
     ///
     /// Calls of idempotent tools run again without a question.
     ///

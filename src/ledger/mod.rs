@@ -11,7 +11,7 @@
 //! the worker that won. The state transitions of an ask are the same for every store: a [`Store`] only runs
 //! transactions over rows, and appends to a log in which each entry is chained to the one before it.
 //!
-//! `cargo run --example approvals --features inbox` is a service around a ledger: an inbox in the browser, an API, and workers.
+//! `cargo run -p approvals` is a service around a ledger: an inbox in the browser, an API, and workers.
 //!
 //! ```
 //! use countersign::deferred::Answer;

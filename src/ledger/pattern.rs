@@ -1,4 +1,4 @@
-//! Closed patterns over arguments: a field that is not named has to be as it was.
+//! Closed patterns over arguments: a field that the pattern does not name has to be as in the original call.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -27,7 +27,7 @@ use crate::error::BoxError;
 use crate::handler::DeferredToolHandler;
 use crate::ledger::Record;
 
-/// How often a client hears of a held call that it asked progress of.
+/// The interval of progress notifications for a held call.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Asks a client of an older revision, which counts the time as the tool's.
@@ -59,7 +59,7 @@ pub(super) struct Asker {
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) peer: Peer<RoleServer>,
-    /// Whether the client was sent to the inbox already, and comes back.
+    /// Whether the client was sent to the inbox before, and has returned.
     pub(super) linked: bool,
     pub(super) beat: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Asker {
 enum Answered {
     Approved(Args),
     Denied(String),
-    /// The client is told this instead, and nothing runs.
+    /// The client gets this result instead, and nothing runs.
     Left(Reply),
 }
 
@@ -177,7 +177,7 @@ impl Asker {
         Ok(Answered::Left(Reply::InputRequired(Box::new(required))))
     }
 
-    /// Asks a client of an older revision, and listens to the other surfaces meanwhile: the first answer counts.
+    /// Asks a client of an older revision, while the other surfaces can decide too: the first answer counts.
     async fn ask_client(
         &self,
         record: &Record,
@@ -200,8 +200,8 @@ impl Asker {
         Ok(())
     }
 
-    /// Waits until the run's log has grown, and lets the client hear that its call is held; `None` when the time is
-    /// over.
+    /// Waits until the run's log has grown, and meanwhile sends the client progress notifications; `None` when the time
+    /// is over.
     async fn wait(&self, run: &str, seen: i64, until: Instant) -> Result<Option<i64>, BoxError> {
         let mut beats = 0.0;
         loop {

@@ -1,5 +1,5 @@
-//! The asks of served calls: keyed by what would run and for whom, so that an equal call finds the decision about the
-//! one before it (rules M2, M3).
+//! The asks of served calls, keyed by principal and call, so that an equal call finds the decision about the one before
+//! it (rules M2, M3).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,17 +23,17 @@ const UNUSED: Duration = Duration::from_secs(15 * 60);
 const UNDELIVERED: Millis = 10 * 60 * 1000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
-/// After how many denials of a person in a row, within a day, an equal call is denied without asking.
+/// The number of denials in a row, within a day, after which an equal call is denied without asking.
 const MAX_DENIALS: u32 = 3;
 const DAY: Millis = 24 * 60 * 60 * 1000;
 /// The layer of questions that come from the history of a call.
 const HISTORY: &str = "countersign mcp";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
-/// How often one request may find that another has just used the decision that it wanted.
+/// How often one request may lose a decision to another request.
 const ATTEMPTS: usize = 32;
 
-/// What identifies a call: who makes it, of which server and project, and what would run.
+/// The key of a call: principal, server, project, tool and arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     pub(super) id: String,
@@ -66,7 +66,7 @@ impl Key {
     }
 }
 
-/// What the ledger says about a call that has to be asked about.
+/// The state of a call that needs an approval, by the ledger.
 pub(super) enum Standing {
     /// No decision yet.
     Pending(Box<Record>),
@@ -93,8 +93,8 @@ impl Asks {
         Self { ledger, worker, policy, hints: Mutex::default() }
     }
 
-    /// Finds out how a call stands, and parks its ask if there is none that it can join. A claim is taken here, before
-    /// anything runs, so that of any number of equal calls one gets it.
+    /// Finds the state of a call, and parks an ask if there is none that the call can join. A claim is taken here,
+    /// before anything runs, so that one of any number of equal calls gets it.
     pub(super) async fn standing(
         &self,
         key: &Key,
@@ -125,7 +125,7 @@ impl Asks {
         Err("too many equal calls are made at once".into())
     }
 
-    /// Takes what the ask of this generation offers, or says why there has to be another ask.
+    /// Uses the ask of this generation, or says why there has to be another one.
     async fn take(
         &self,
         key: &Key,
@@ -231,7 +231,7 @@ impl Asks {
         Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
     }
 
-    /// Records that the outcome of a generation is delivered. Of any number of requests one is told `true`.
+    /// Records that the outcome of a generation is delivered. Of any number of requests, one gets `true`.
     pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
         let run = key.run(generation);
         self.ledger.save_run(&run, Value::Null, None).await?;
@@ -285,7 +285,7 @@ impl Asks {
         Ok(self.ledger.changed(run, place).await?)
     }
 
-    /// Settles a claim with what came of the call; `None` means that its end was not seen.
+    /// Settles a claim with the outcome of the call; `None` means that its end was not seen.
     pub(super) async fn settle(&self, ask: &str, token: u64, end: End) -> Result<(), BoxError> {
         match end {
             End::Outcome(outcome) => _ = self.ledger.settle(ask, token, outcome).await?,
@@ -297,7 +297,7 @@ impl Asks {
     }
 }
 
-/// What came of a claimed call.
+/// The outcome of a claimed call.
 pub(super) enum End {
     Outcome(Value),
     NotRun,

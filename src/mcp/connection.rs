@@ -34,7 +34,7 @@ pub(super) struct Connection {
     pub(super) launch: Launch,
     live: Mutex<State>,
     routes: Arc<Routes>,
-    /// Counts list changes and restarts: what was listed under another number has to be listed again.
+    /// Counts list changes and restarts: a list that was read under another number has to be read again.
     changes: watch::Sender<u64>,
     forms: AtomicBool,
     calls: AtomicU64,
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// What the server said about itself in the handshake.
+    /// The server's description of itself in the handshake.
     pub(super) async fn info(self: &Arc<Self>) -> Result<Arc<ServerPeerInfo>, McpError> {
         let peer = self.peer().await?;
         let missing = || self.handshake("the handshake has no answer");
@@ -191,12 +191,12 @@ impl Connection {
     }
 
     fn handshake(&self, problem: &(impl std::fmt::Display + ?Sized)) -> McpError {
-        // What the server printed is its own text, and may hold anything.
+        // The server's output is left out, as it may contain anything.
         let problem: String = crate::show::escape(&problem.to_string()).chars().take(300).collect();
         McpError::Handshake { server: self.name.to_string(), problem }
     }
 
-    /// A server of the newest revision tells of changes on a stream that has to be opened.
+    /// A server of the newest revision announces changes on a stream that the client has to open.
     fn listen(&self, peer: Peer<RoleClient>) {
         let new = peer
             .peer_info()

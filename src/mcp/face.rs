@@ -1,4 +1,4 @@
-//! The server's side of the protocol: which requests are answered, and for whom.
+//! The server's side of the protocol: the requests that are answered, and the principals that they act for.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Face {
         Self { shared, http, nonce: uuid::Uuid::now_v7().to_string() }
     }
 
-    /// Who makes a request, and how that person can be asked: never in a way that the client does not declare.
+    /// The principal of a request, and the ways to ask that person: only those that the client declares.
     fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> Client {
         let rounds =
             cx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
@@ -65,7 +65,7 @@ impl Face {
         self.shared.call(client, request, cx).await
     }
 
-    /// Connects to the upstream server as this client would, and takes over what it offers.
+    /// Connects to the upstream server as this client would, and offers the same lists.
     async fn connect(&self, capabilities: Option<&ClientCapabilities>) -> Result<(), ErrorData> {
         let Some(upstream) = &self.shared.upstream else { return Ok(()) };
         let connection = &upstream.toolset.connection;
@@ -113,7 +113,7 @@ impl Face {
         has: impl Fn(&ServerCapabilities) -> bool + Send,
         none: ErrorData,
     ) -> Result<&Upstream, ErrorData> {
-        // A client of the newest revision need not have asked before what is offered.
+        // A client of the newest revision may call without having listed anything before.
         if self.shared.upstream.as_ref().is_some_and(|it| it.capabilities.get().is_none()) {
             self.connect(cx.client_capabilities().as_ref()).await?;
         }
@@ -146,7 +146,7 @@ fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {
     }
 }
 
-/// A definition as clients are told it.
+/// A definition, as clients see it.
 fn listed(definition: &ToolDefinition) -> Listed {
     let beside = definition.metadata().get("mcp").cloned().unwrap_or_default();
     let of = |key: &str| beside.get(key).filter(|value| !value.is_null()).cloned();
@@ -275,7 +275,7 @@ impl ServerHandler for Face {
         let mut tools = Vec::new();
         for tool in listing.tools.iter().filter(|tool| offered.contains(&*tool.name)) {
             let tool = match &upstream.pins {
-                // As it was accepted: a server cannot tell the model anything else by changing it.
+                // The accepted definition: a server that changes it cannot get a new text to the model.
                 Some(pins) => {
                     let shown = pins.listed(&tool.name, json!(tool)).await;
                     serde_json::from_value(shown).unwrap_or_else(|_| tool.clone())

@@ -1,4 +1,4 @@
-//! A served call in flight, what its client is told, and how that client can be asked.
+//! A served call in flight, the replies to its client, and the ways to ask that client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,16 +22,16 @@ pub(super) const STATE: &str = "mcp request state";
 /// How long a request state may be used.
 pub(super) const STATE_VALID: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// What is told to the client.
+/// The reply to the client.
 pub(super) enum Reply {
     Result(Box<CallToolResult>),
-    /// A result of another kind, as it came.
+    /// A result of another kind, unchanged.
     Raw(Value),
     InputRequired(Box<InputRequiredResult>),
     Error(ErrorData),
 }
 
-/// How a client can be asked, by what it declares.
+/// The ways to ask a client, by its declared capabilities.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) principal: String,
@@ -43,7 +43,7 @@ pub(super) struct Client {
     pub(super) rounds: bool,
 }
 
-/// One request, whatever its method.
+/// One request, of any method.
 pub(super) struct Request {
     pub(super) tool: String,
     pub(super) args: Value,
@@ -51,7 +51,7 @@ pub(super) struct Request {
     pub(super) responses: Option<InputResponses>,
 }
 
-/// What a request state holds. The seal covers it, and the ledger makes it single-use.
+/// The content of a request state. The seal covers it, and the ledger makes it single-use.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
@@ -60,7 +60,7 @@ pub(super) struct State {
     /// The ask that the client's person is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ask: Option<String>,
-    /// The call that is kept because its server has asked back.
+    /// The suspended call whose server has sent a question to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<String>,
     /// Stands in for the connection of a client without a name.
@@ -71,7 +71,7 @@ pub(super) struct State {
 pub(super) type Running = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
 pub(super) type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
 
-/// A call in flight: its turn, and what comes of it.
+/// A call in flight: its turn, and the channels for its results.
 pub(super) struct Flight {
     pub(super) running: Running,
     pub(super) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
@@ -84,7 +84,7 @@ pub(super) struct Flight {
     pub(super) told: f64,
 }
 
-/// What the handler of a turn leaves for the request that waits for the turn.
+/// The messages of a turn's handler to the request that waits for the turn.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) reply: Mutex<Option<Reply>>,

@@ -14,7 +14,7 @@ const FIELD: &str = "decision";
 const APPROVE: &str = "approve";
 const DENY: &str = "deny";
 
-/// What a person has answered on a form.
+/// The answer of a person on a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     Approve,
@@ -64,7 +64,7 @@ pub(super) fn form(record: &Record, server: &str) -> Option<ElicitRequestParams>
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// The longest text of a form; what is longer is decided where it can be read.
+/// The longest text of a form; a call with a longer one is decided in the inbox.
 const MAX_TEXT: usize = 16_000;
 
 /// The request to open the inbox, which decides nothing by itself.

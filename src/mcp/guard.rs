@@ -26,9 +26,9 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// A guard in front of one MCP server: the same tools, behind your layers. A client is configured with the guard in
 /// place of the server, and needs no change.
 ///
-/// - Calls that the layers allow run upstream, and their results are passed on as they came. Reading a resource is
-///   judged as a call of `resources/read` with its `uri`, getting a prompt as one of `prompts/get` with its `name`.
-///   Sampling and unknown methods are refused.
+/// - Calls that the layers allow run upstream, and their results are passed on unchanged. Reading a resource is judged
+///   as a call of `resources/read` with its `uri`, getting a prompt as one of `prompts/get` with its `name`. Sampling
+///   and unknown methods are refused.
 /// - A call that a layer asks about is decided by a person: see [`Server`]. The approval is claimed before upstream is
 ///   called, and settled after.
 /// - The tools are pinned ([`Proposal`](super::Proposal)): until a person has accepted the server's tools once, each
@@ -94,7 +94,7 @@ impl Guard {
         self
     }
 
-    /// Sets the person that stdio clients act for.
+    /// Sets the name of the person that stdio clients act for.
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = name.into();
         self
@@ -106,7 +106,7 @@ impl Guard {
         self
     }
 
-    /// Accepts every tool as the server defines it now, and whatever it changes later.
+    /// Accepts every tool as the server defines it, now and after later changes.
     pub fn danger_accept_all_tools(mut self) -> Self {
         self.pinned = false;
         self
@@ -158,7 +158,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// The server's tools, without executing them: for what the layers would have decided.
+/// The server's tools without their execution, to find the decisions that the layers would have made.
 struct Unexecuted(McpToolset);
 
 impl Toolset for Unexecuted {
@@ -179,7 +179,7 @@ impl Toolset for Unexecuted {
     }
 }
 
-/// Logs what the layers would have decided, and allows every call.
+/// Logs the decision that the layers would have made, and allows every call.
 struct Observer(Tools);
 
 impl ToolMiddleware for Observer {

@@ -46,7 +46,7 @@ async fn authorized(
                 request.extensions_mut().insert(Principal(Some(name)));
             }
             _ => {
-                return (StatusCode::UNAUTHORIZED, "who makes this request is not known")
+                return (StatusCode::UNAUTHORIZED, "the sender of this request is unknown")
                     .into_response();
             }
         }

@@ -118,8 +118,8 @@ impl Launch {
         self
     }
 
-    /// The digest of the program with its arguments and directory, or of the URL: who a server is, as far as its own
-    /// claims are not needed for it. Environment and headers are left out, because they hold secrets that rotate.
+    /// The digest of the program with its arguments and directory, or of the URL: the identity of a server, which does
+    /// not depend on its own claims. Environment and headers are left out, because they hold secrets that rotate.
     #[must_use]
     pub fn digest(&self) -> String {
         let text = |os: &OsString| os.to_string_lossy().into_owned();

@@ -49,7 +49,7 @@ struct State {
 
 type Accepted = BTreeMap<String, Value>;
 
-/// How a tool stands against the accepted set.
+/// The state of a tool, compared with the accepted set.
 pub(super) enum Pinned {
     Same,
     /// Never accepted; the ask by which it can be.
@@ -78,8 +78,8 @@ impl Pins {
         Ask::new(self.run(generation), PATH, ACCEPT_TOOLS)
     }
 
-    /// How a tool of the server stands now; `None` where the server does not offer it. What differs is proposed in an
-    /// ask, once.
+    /// The state of a tool of the server now; `None` where the server does not offer it. A difference is proposed in
+    /// one ask.
     async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
         let listing = self.toolset.list(false).await?;
         let mut state = self.state.lock().await;
@@ -171,7 +171,7 @@ impl Pins {
         accepted.cloned().unwrap_or(now)
     }
 
-    /// Proposes what has changed, before the tools are listed.
+    /// Proposes the changes, before the tools are listed.
     pub(super) async fn look(&self) {
         if let Err(error) = self.standing("").await {
             tracing::error!(target: "countersign::mcp", server = self.server, %error, "the pins cannot be read");
@@ -314,7 +314,7 @@ impl Proposal {
         self.part("added")
     }
 
-    /// The changed tools, each with what was and what is now.
+    /// The changed tools, each with the accepted definition and the present one.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.part("changed").map(|(name, it)| (name, it.get("difference").unwrap_or(it)))
     }

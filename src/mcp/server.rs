@@ -114,7 +114,7 @@ impl Server {
         self
     }
 
-    /// Sets what approvals are shared within, beside the principal: the root of the project. Equal calls in two
+    /// Sets the root of the project, within which a principal's equal calls share approvals. Equal calls in two
     /// projects are two calls.
     pub fn project(mut self, root: impl Into<String>) -> Self {
         self.scope = json!([self.scope, root.into()]);
@@ -214,7 +214,7 @@ impl Server {
         let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
         let service = match served {
             Ok(service) => service,
-            // A client that ends at once has asked for nothing.
+            // A client that disconnects at once has made no request.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(failed(error.to_string())),
         };

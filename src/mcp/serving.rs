@@ -1,4 +1,4 @@
-//! One served call: its pass through the stack, the asks it needs, and what the client is told meanwhile.
+//! One served call: its pass through the stack, its asks, and the replies to the client.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -29,9 +29,9 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
 
-/// How long a claimed call may go on after its client has given up, so that its outcome is known.
+/// How long a claimed call may run after its client has given up, so that its outcome is recorded.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a call is kept whose server has asked back.
+/// How long a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
 const CALL: &str = "call";
@@ -102,7 +102,7 @@ impl Shared {
         Ok(opened)
     }
 
-    /// Records what the client's person has said about an ask. It counts as the requester's answer.
+    /// Records the answer of the client's person to an ask. It counts as the requester's.
     async fn decide(&self, ask: &str, said: Option<&Value>, client: &Client) -> Result<(), Reply> {
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
         let Some(record) = record else {
@@ -157,7 +157,7 @@ impl Shared {
                 let ask = ask.clone();
                 Box::pin(async move {
                     let (answer, answered) = oneshot::channel();
-                    // A client that has gone has answered nothing.
+                    // A client that has disconnected has not answered.
                     _ = ask.send((params, answer));
                     answered.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel))
                 })
@@ -196,7 +196,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 report = &mut flight.running => {
-                    // What came before the result is told before it.
+                    // Messages from before the result are sent before it.
                     while let Ok(progress) = flight.progress.try_recv() {
                         progressed(&mut flight.told, token.as_ref(), progress, cx).await;
                     }
@@ -234,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Settles the claims of a call with what came of it, and makes the reply.
+    /// Settles the claims of a call with its outcome, and makes the reply.
     async fn landed(
         &self,
         waiting: &Waiting,
@@ -261,7 +261,7 @@ impl Shared {
             (Outcome::Deferred(_), _) => Reply::Result(Box::new(result::failed(
                 "The call has to be asked about again. Call it again.",
             ))),
-            // What came from upstream is passed on unchanged, unless a layer has changed what the model is told.
+            // An upstream result is passed on unchanged, unless a layer has changed the content for the model.
             (outcome @ (Outcome::Failed(_) | Outcome::Returned(_)), Some(raw)) => {
                 Self::passed_on(outcome, raw)
             }
@@ -319,14 +319,14 @@ impl Shared {
                 Ok(()) if ended => settled.push(ask),
                 Ok(()) => {}
                 Err(error) => {
-                    tracing::error!(target: "countersign::mcp", ask, %error, "what came of a call could not be recorded");
+                    tracing::error!(target: "countersign::mcp", ask, %error, "the outcome of a call could not be recorded");
                 }
             }
         }
         settled
     }
 
-    /// Keeps a call whose server has asked back, until the client comes with the answer.
+    /// Keeps a call whose server has sent a question, until the client returns with the answer.
     fn keep(
         self: &Arc<Self>,
         flight: Flight,
@@ -380,7 +380,7 @@ async fn progressed(
     let Some(token) = token.filter(|_| progress.progress > *told) else { return };
     *told = progress.progress;
     progress.progress_token = token.clone();
-    // A client that has gone needs no progress.
+    // A client that has disconnected needs no progress.
     _ = cx.peer.notify_progress(progress).await;
 }
 

@@ -1,4 +1,4 @@
-//! What all requests of a server share.
+//! The state that all requests of a server share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -24,7 +24,7 @@ use crate::turn::Turn;
 
 /// How long the identities of tools are used before they are read again.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long calls may go on after the client's connection has ended.
+/// How long calls may run after the client's connection has ended.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Finds the name of the person that a request of HTTP acts for.
@@ -38,14 +38,14 @@ pub(super) type Authorize = Arc<
 pub(super) struct Upstream {
     pub(super) toolset: McpToolset,
     pub(super) pins: Option<Arc<Pins>>,
-    /// What the upstream server offers, once it was reached.
+    /// The lists that the upstream server offers, once it was reached.
     pub(super) capabilities: OnceLock<ServerCapabilities>,
 }
 
 /// The tools by their names.
 type Identities = Arc<HashMap<String, Identity>>;
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) tools: Tools,
@@ -56,7 +56,7 @@ pub(super) struct Shared {
     pub(super) inbox: Option<String>,
     pub(super) principal: String,
     pub(super) upstream: Option<Upstream>,
-    /// Calls whose servers have asked back, until their clients answer.
+    /// The calls whose servers have sent a question, until their clients answer.
     pub(super) kept: Mutex<HashMap<String, Flight>>,
     pub(super) identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
@@ -96,7 +96,7 @@ impl Shared {
             .is_some_and(|identity| identity.has_schema)
     }
 
-    /// Waits for the calls that still run after the client has gone, so that their outcomes are recorded.
+    /// Waits for calls that still run after the client has disconnected, so that their outcomes are recorded.
     pub(super) async fn ended(&self) {
         let end = Instant::now() + ENDING;
         while Arc::strong_count(&self.in_flight) > 1 && Instant::now() < end {

@@ -1,5 +1,5 @@
-//! What a served call gives to the server behind it: where progress goes, who answers its questions, and a place for the
-//! result as it came.
+//! The connection of a served call with the upstream server: the target of progress, the client that answers questions,
+//! and a slot for the unchanged result.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(super) type Elicit =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
 
-/// What came from upstream, unchanged.
+/// A result from upstream, unchanged.
 #[derive(Clone)]
 pub(super) enum Raw {
     Result(Value),
@@ -54,7 +54,7 @@ impl fmt::Debug for Site {
     }
 }
 
-/// Where the messages go that a server sends while calls are in flight.
+/// Routes the messages that a server sends while calls are in flight.
 #[derive(Default)]
 pub(super) struct Routes {
     progress: Mutex<HashMap<String, UnboundedSender<ProgressNotificationParam>>>,
@@ -81,7 +81,7 @@ impl Routes {
 
     pub(super) fn progressed(&self, token: &str, params: ProgressNotificationParam) {
         if let Some(to) = lock(&self.progress).get(token) {
-            // A client that has gone needs no progress.
+            // A client that has disconnected needs no progress.
             _ = to.send(params);
         }
     }

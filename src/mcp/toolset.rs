@@ -33,7 +33,7 @@ pub(super) const GET_PROMPT: &str = "prompts/get";
 const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
 const MAX_PAGES: usize = 1_000;
-/// How often a server may ask back within one call.
+/// How many rounds of questions a server may send within one call.
 const MAX_ROUNDS: usize = 10;
 /// The key in `_meta` of the idempotency key.
 const IDEMPOTENCY: &str = "countersign/idempotencyKey";
@@ -66,7 +66,7 @@ pub struct McpToolset {
     whole: bool,
 }
 
-/// What the server has listed.
+/// The latest listing of the server.
 pub(super) struct Listing {
     pub(super) tools: Vec<Listed>,
     definitions: Vec<ToolDefinition>,
@@ -79,8 +79,8 @@ pub(super) struct Listing {
 }
 
 impl McpToolset {
-    /// Connects to the server and lists its tools. `name` is the name of the server in your configuration; what the
-    /// server calls itself is never used.
+    /// Connects to the server and lists its tools. `name` is the name of the server in your configuration; the server's
+    /// own name for itself is never used.
     ///
     /// # Errors
     /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
@@ -297,7 +297,7 @@ impl McpToolset {
                 }
             }
         }
-        Err(ToolFailed::new(format!("`{}` asked back too often.", self.server())).into())
+        Err(ToolFailed::new(format!("`{}` asked the client too often.", self.server())).into())
     }
 
     fn done(
@@ -325,7 +325,7 @@ impl McpToolset {
     }
 }
 
-/// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
+/// The pinned part of a tool: its definition without `_meta`, which people are not shown.
 fn pinned(mut tool: Value) -> Value {
     if let Value::Object(map) = &mut tool {
         map.remove("_meta");
@@ -333,7 +333,7 @@ fn pinned(mut tool: Value) -> Value {
     tool
 }
 
-/// What a server has asked back so far, and the answers.
+/// The questions that a server has sent so far within a call, with the answers.
 #[derive(Default)]
 struct Asked {
     meta: RequestMetaObject,
@@ -372,7 +372,7 @@ fn request(tool: &str, args: &Args, asked: &Asked) -> Result<ClientRequest, Tool
     })
 }
 
-/// Asks the client's person what the server asks; questions of other kinds are cancelled.
+/// Passes the server's questions to the client's person; questions of other kinds are cancelled.
 async fn answered(
     required: InputRequiredResult,
     site: Option<&Arc<Site>>,

@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 ///
 /// Members decide in order, outermost first, each on the arguments that the members before it passed on. A DENY ends
 /// the chain. The questions of all members that ask are collected. When a member changes arguments on which earlier
-/// members have decided, all members decide again on the changed ones; if the arguments change once more, the call is
+/// members have decided, all members decide again on the changed ones; if the arguments change again, the call is
 /// denied (rule D3).
 ///
 /// ```

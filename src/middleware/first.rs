@@ -93,8 +93,8 @@ pub struct FirstDecision {
 }
 
 impl FirstDecision {
-    /// Adds a middleware. Its `after_tool_call` and `on_tool_error` run as in a [`Chain`](crate::middleware::Chain), whichever
-    /// member decided.
+    /// Adds a middleware. Its `after_tool_call` and `on_tool_error` run as in a [`Chain`](crate::middleware::Chain), no
+    /// matter which member decided.
     #[must_use]
     pub fn with(mut self, middleware: impl ToolMiddleware) -> Self {
         self.members.push(Member(middleware));

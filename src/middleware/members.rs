@@ -15,8 +15,8 @@ use crate::panic::{Panicked, catch_panic};
 #[derive(Clone, Default)]
 pub(super) struct Members(Vec<Arc<dyn Erased>>);
 
-/// Asks one member, and notes the decision under the member's name if the turn explains. A panic is a DENY. `None` is a
-/// plain ALLOW that needs no note.
+/// Asks one member, and records the decision under the member's name if the turn explains. A panic is a DENY. `None` is
+/// a plain ALLOW that need not be recorded.
 pub(super) async fn ask<'a>(
     member: &'a dyn Erased,
     cx: &'a RunContext,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::decision::Question;
 
-/// What a deferred call waits for.
+/// The kind of answer that a deferred call needs.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -24,7 +24,7 @@ pub enum DeferralKind {
     Agent,
 }
 
-/// Why a call is deferred: what it waits for, and the open questions.
+/// Why a call is deferred: the kind of answer that it needs, and the open questions.
 #[derive(Clone, PartialEq)]
 pub struct Deferral {
     pub(crate) kind: DeferralKind,
@@ -52,7 +52,7 @@ impl Deferral {
         Self::external(DeferralKind::Agent, Map::new())
     }
 
-    /// What the call waits for.
+    /// The kind of answer that the call needs.
     #[must_use]
     pub fn kind(&self) -> DeferralKind {
         self.kind

@@ -95,7 +95,7 @@ where
         for statement in schema::LISTEN {
             client.batch_execute(statement).await?;
         }
-        // Changes from before `LISTEN` were not notified to this connection, so every waker reads its log once more.
+        // Changes from before `LISTEN` were not notified to this connection, so every waker reads its log again.
         lock(wakers).values().for_each(wake);
         pending::<Result<(), tokio_postgres::Error>>().await
     };

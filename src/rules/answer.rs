@@ -1,4 +1,4 @@
-//! Whether something holds, where that may not be known.
+//! The answer of a condition, which may be unknown.
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies speaks
+/// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies applies
 /// where anything matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {

@@ -160,7 +160,8 @@ impl RulesBuilder {
         self
     }
 
-    /// Sets for whom a call is made, which `at_most` counts separately; by default all calls count together.
+    /// Sets a function that gives the principal of a call, which `at_most` counts separately; by default all calls
+    /// count together.
     pub fn principal(
         mut self,
         principal: impl Fn(&RunContext) -> String + Send + Sync + 'static,

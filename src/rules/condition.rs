@@ -17,7 +17,7 @@ use super::seen::Seen;
 pub(super) struct Condition {
     pub(super) field: Field,
     pub(super) test: Test,
-    /// As it is written, for explanations.
+    /// The text of the condition in the file, for explanations.
     pub(super) text: String,
 }
 

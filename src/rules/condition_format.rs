@@ -307,7 +307,7 @@ fn programs(
             {
                 source.problem(
                     span,
-                    format!("`{name}` runs whatever its arguments say: name them, too"),
+                    format!("`{name}` runs the program in its arguments: name the arguments, too"),
                 );
             }
             Some(_) => found.push(words),

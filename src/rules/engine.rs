@@ -1,4 +1,4 @@
-//! What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+//! The engine that evaluates rules: directories, the table of programs, and the tools that are shells.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::tool_pattern::ToolPattern;
 use crate::shell::lexically_normal;
 use crate::shell::{Classifier, Dialect};
 
-/// What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+/// The directories, the table of programs, and the tools that are shells, for the evaluation of rules.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     pub(super) places: Places,

@@ -304,7 +304,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// A strict rule speaks: what could not be evaluated is asked about.
+    /// A strict rule applies: a condition that could not be evaluated leads to an ASK.
     fn speak(&mut self, file: &RuleFile, rule: &Rule, answer: Answer, unit: Unit) {
         let (effect, why) = match answer {
             Answer::Unknown(why) => (ToolDecision::Ask, why),
@@ -386,7 +386,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The strictest of what was said. What no rule allows is asked about.
+    /// The strictest of all answers. A call that no rule allows is asked about.
     fn decide(&mut self) {
         let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
         let uncovered: Vec<Unit> = self

@@ -36,7 +36,7 @@ struct Shared {
     settings: Settings,
 }
 
-/// Says for whom a call is made.
+/// The function that gives the principal of a call.
 pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
 
 /// How calls are counted and recorded.
@@ -50,8 +50,9 @@ pub(super) struct Settings {
 /// Permissions from files: a [middleware](crate::ToolMiddleware) that decides about each call by rules.
 ///
 /// Cheap to clone; clones share the rules that are in force. Apply it with
-/// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, whatever its file or place, and a call
-/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes the format.
+/// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, in any order of rules and files, and
+/// a call that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes
+/// the format.
 ///
 /// ```no_run
 /// use countersign::rules::Rules;
@@ -241,7 +242,7 @@ impl Rules {
     }
 }
 
-/// The stricter of two rulings, with what both say.
+/// The stricter of two rulings, with the rules of both.
 fn stricter(latest: Ruling, before: Ruling) -> Ruling {
     let decision = latest.decision.max(before.decision);
     let mut both = latest;

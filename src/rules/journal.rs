@@ -15,7 +15,7 @@ use crate::decision::ToolDecision;
 
 /// A private file with every decision of the rules: allowed, asked about and denied calls, with their arguments.
 ///
-/// Entries are removed after a number of days. The file is readable for this user alone, and never belongs into a
+/// Entries are removed after a number of days. The file is readable for this user alone, and does not belong in a
 /// project. A failure to write is logged and changes no decision.
 #[derive(Debug, Clone)]
 pub struct DecisionJournal {

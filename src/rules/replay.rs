@@ -38,7 +38,7 @@ impl Change {
     }
 }
 
-/// How many decisions change, and which.
+/// The decisions that change, and their number.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Replayed {

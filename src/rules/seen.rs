@@ -1,4 +1,4 @@
-//! What rules see of one call: fields, places and commands, each computed at most once.
+//! The rules' view of one call: fields, places and commands, each computed at most once.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -184,7 +184,7 @@ impl<'a> Seen<'a> {
     }
 
     fn add(&self, text: &str, directory: &Path, is_glob: bool, found: &mut Vec<Place>) {
-        // What cannot be the path of a file is none.
+        // A text that cannot be the path of a file is skipped.
         if text.is_empty() || text.len() > 4096 || text.contains('\0') {
             return;
         }

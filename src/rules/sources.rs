@@ -27,7 +27,7 @@ pub(super) enum Origin {
 pub(super) struct Sources {
     pub(super) origins: Vec<Origin>,
     pub(super) approvals: Option<ProjectApprovals>,
-    /// What the tests in files are run with.
+    /// The engine that the tests in files are run with.
     pub(super) tests: Engine,
 }
 

@@ -109,7 +109,7 @@ pub(super) fn run(
     })
 }
 
-/// What has been read of the output of programs, while a thread goes on reading.
+/// The output that has been read so far, while a thread continues to read.
 struct Collected {
     output: Arc<Mutex<Output>>,
     /// Disconnected when the reading is over.
@@ -122,8 +122,8 @@ struct Output {
     left_out: usize,
 }
 
-/// Reads to the end in a thread of its own, so that no program waits for its output to be read. What is beyond the
-/// limit is counted and not kept.
+/// Reads to the end in a thread of its own, so that no program waits for its output to be read. Output beyond the limit
+/// is counted and not kept.
 fn collect(mut reader: PipeReader, limit: usize) -> Collected {
     let output = Arc::new(Mutex::new(Output::default()));
     let (still_reading, reading) = channel();
@@ -145,7 +145,7 @@ fn collect(mut reader: PipeReader, limit: usize) -> Collected {
 }
 
 impl Collected {
-    /// The output so far. A program that goes on in the background keeps the pipe open: it is waited for only briefly.
+    /// The output so far. A program that continues in the background keeps the pipe open, so this waits only briefly.
     fn take(&self) -> Output {
         // There is nothing to receive: this ends with the reading, or with the time.
         let _ = self.reading.recv_timeout(Duration::from_millis(500));

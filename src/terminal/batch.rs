@@ -94,7 +94,7 @@ impl<'a> CallList<'a> {
         rows
     }
 
-    /// Whether all that is known of the selected call is shown, once its last row is.
+    /// Whether the details leave nothing out, so that their last row completes the call.
     pub(super) fn shows_all(&self) -> bool {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }

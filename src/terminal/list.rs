@@ -1,4 +1,5 @@
-//! The batch on a full screen: what a key does, and what is shown. Without a terminal, so that tests can press keys.
+//! The batch on a full screen: the effect of each key, and the rows to draw. It needs no terminal, so that tests can
+//! press keys.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ pub(super) struct List<'a> {
     pub(super) mode: Mode,
     pub(super) message: String,
     arming: Duration,
-    /// Until when keys decide nothing, as what they are about has just appeared.
+    /// The time until which keys decide nothing, because the call has just appeared.
     inert_until: Instant,
     early: usize,
     /// Whether the last row of the details is on the screen.
@@ -35,7 +36,7 @@ pub(super) struct List<'a> {
     denial: ToolApproval,
 }
 
-/// What the keys are about.
+/// The mode of the list, by which keys are interpreted.
 pub(super) enum Mode {
     List,
     Help,
@@ -45,7 +46,7 @@ pub(super) enum Mode {
     Edited(Args),
 }
 
-/// What a typed line is for.
+/// The purpose of a typed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A message for the model, with the denial.
@@ -101,7 +102,7 @@ impl<'a> List<'a> {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Makes the deciding keys inert, as what they are about has appeared or moved (rule S3).
+    /// Makes the deciding keys inert, because the call has appeared or moved (rule S3).
     pub(super) fn rearm(&mut self) {
         self.inert_until = Instant::now() + self.arming;
     }
@@ -115,7 +116,7 @@ impl<'a> List<'a> {
         self.early += keys;
         self.rearm();
         let keys = counted(self.early, "key");
-        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
+        self.message = format!("Ignored {keys}: the call had just appeared.");
         false
     }
 
@@ -130,7 +131,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
+    /// Handles a key. If it has changed the call that the deciding keys would decide, they become inert.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -166,7 +167,7 @@ impl<'a> List<'a> {
         Ok(if done { AfterKey::Done } else { next })
     }
 
-    /// What the deciding keys are about: the mode, the call and how much of it is shown, and the chosen calls.
+    /// The subject of the deciding keys: the mode, the call and how much of it is shown, and the chosen calls.
     fn about(&self) -> (u8, usize, Option<Opened>, Vec<usize>) {
         let mode = match self.mode {
             Mode::List => 0,
@@ -315,7 +316,7 @@ impl<'a> List<'a> {
         let unchanged = entry.calls.first().map(|call| call.args().clone());
         entry.draft = Some(text.to_owned());
         self.message = match object(text) {
-            Err(error) => format!("No JSON object, e goes on: {}", show::escape(&error)),
+            Err(error) => format!("No JSON object, e edits it again: {}", show::escape(&error)),
             Ok(args) if unchanged.is_some_and(|before| before.equal(&args)) => {
                 entry.draft = None;
                 "Nothing was changed.".to_owned()
@@ -340,7 +341,7 @@ impl<'a> List<'a> {
             KeyCode::Char('e') => return self.edit(),
             KeyCode::Esc => {
                 self.mode = Mode::List;
-                "The edit is kept, and was not approved: e goes on with it."
+                "The edit is kept, and was not approved: e continues it."
                     .clone_into(&mut self.message);
             }
             KeyCode::Char('a') if self.is_armed(1) => {

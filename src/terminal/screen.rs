@@ -65,7 +65,7 @@ impl Gone {
             Self::EndOfInput => "the input has ended",
             Self::Ended => "the program was told to end",
             Self::Failed => "the terminal failed",
-            Self::Abandoned => "the run no longer waits for an answer",
+            Self::Abandoned => "the run no longer needs an answer",
         }
     }
 }

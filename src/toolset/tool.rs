@@ -28,7 +28,7 @@ type Previews =
     dyn Fn(&RunContext, &Args) -> BoxFuture<'static, Result<Vec<Preview>, BoxError>> + Send + Sync;
 
 impl Tool {
-    /// Every call needs an approval, whatever the layers decide.
+    /// Every call needs an approval, even if all layers allow it.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.definition = self.definition.with_kind(ToolKind::Unapproved);

@@ -159,7 +159,7 @@ impl PassRunner {
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
         let end = match (&closed.skipped, &closed.execution) {
-            // A skipped layer is an error for the host, whatever the layers returned (rule D9).
+            // A skipped layer is an error for the host, no matter what the layers returned (rule D9).
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
             (None, Execution::NotStarted) => {
@@ -209,7 +209,7 @@ impl PassRunner {
     }
 }
 
-/// The outcome of a pass whose call waits for an answer.
+/// The outcome of a pass that leaves its call pending.
 const DEFERRED: &str = "deferred";
 
 /// Records the outcome of a pass in its span, and returns it as a word. A denial is not an error; a failed tool, an

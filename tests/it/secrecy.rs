@@ -130,7 +130,7 @@ fn line(text: &str) -> &str {
 }
 
 #[test]
-fn what_does_not_fit_is_said_without_its_value() {
+fn errors_about_arguments_do_not_quote_the_value() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let typed = tool_fn("tool", "", async |args: Typed| Ok::<_, ToolError>(args.n));
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});

@@ -52,7 +52,7 @@ where
     }
 }
 
-// M11: our layers never call a service that was not polled.
+// Our layers never call a service that was not polled.
 #[tokio::test(start_paused = true)]
 async fn every_layer_of_ours_asks_for_readiness() {
     probed("decide_fn", || decide_fn(by_name)).await;
@@ -100,7 +100,7 @@ async fn every_wrapper_of_ours_asks_for_readiness() {
     assert_eq!(probe.check(), Ok(8), "four probes, two passes");
 }
 
-/// The classic mistake: calls a clone that nobody has polled.
+/// The classic mistake: calls a clone that was not polled.
 #[derive(Clone)]
 struct CallsAClone<S>(S);
 
@@ -139,7 +139,7 @@ impl<S: Service<ToolCall> + Clone> Service<ToolCall> for DoesNotWait<S> {
 
 // T6: the panic fails its own call; the probe still tells.
 #[tokio::test]
-async fn the_probe_finds_a_layer_that_calls_a_service_nobody_has_polled() {
+async fn the_probe_finds_a_layer_that_calls_an_unpolled_service() {
     let probe = ReadyProbe::new();
     let recorder = Recorder::new(["a"]);
     let tools = recorder.clone().layered(probe.clone()).layered(layer_fn(CallsAClone));
@@ -193,7 +193,7 @@ fn moved(call: &ToolCall) -> Args {
 }
 
 #[tokio::test]
-async fn rewrites_once_takes_middleware_that_leaves_its_own_result_alone() {
+async fn rewrites_once_accepts_middleware_that_leaves_its_own_result_unchanged() {
     let read = call("c1", "read", json!({"path": "a"}));
     let settles = from_fn(async |call: ToolCall| {
         if path(&call).starts_with("box/") { Decision::allow() } else { moved(&call).into() }

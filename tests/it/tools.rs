@@ -95,7 +95,7 @@ async fn approval_required_if_asks_about_the_calls_that_the_predicate_picks() {
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
-// An async predicate is awaited; one that says no does not ask (PydanticAI's quirk Q always asks).
+// An async predicate is awaited; one that says no does not ask (PydanticAI always asks).
 #[tokio::test]
 async fn approval_required_if_async_awaits_its_predicate() {
     let recorder = Recorder::new(["a"]);
@@ -206,7 +206,7 @@ async fn renamed_can_swap_two_names() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_not_renamed() {
+async fn renaming_a_missing_tool_has_no_effect() {
     let tools = Recorder::new(["a", "b"]).filtered(|_, it| it.name() != "a").renamed([("z", "a")]);
     assert_eq!(names(&tools).await, ["b"]);
     let report = run_one(&Turn::new(tools), call("c1", "z", json!({}))).await;
@@ -280,7 +280,7 @@ async fn a_tool_that_is_hidden_after_it_was_asked_about_does_not_run() {
 
 // I130: sync and async prepare functions.
 #[tokio::test]
-async fn i130_prepared_changes_what_the_model_is_told() {
+async fn i130_prepared_changes_the_definitions_for_the_model() {
     let describe = |given: Vec<ToolDefinition>| -> Vec<ToolDefinition> {
         given.into_iter().skip(1).map(|it| it.with_description("prepared")).collect()
     };
@@ -292,7 +292,7 @@ async fn i130_prepared_changes_what_the_model_is_told() {
         let definitions = tools.definitions(&cx).await.unwrap();
         assert_eq!(definitions.len(), 1);
         assert_eq!(definitions[0].description(), "prepared");
-        // What was left out is unknown.
+        // A tool that was left out is unknown.
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!(words(&report), ["retry"]);
     }
@@ -374,7 +374,7 @@ async fn prepared_keeps_a_sequential_tool_sequential() {
 
 // T5, A1: whatever the model is shown, the toolset's own check holds.
 #[tokio::test]
-async fn prepared_does_not_change_what_arguments_are_valid() {
+async fn prepared_does_not_change_the_validation_of_arguments() {
     let recorder = Recorder::new(["a"]);
     let anew = |_: &RunContext, _: Vec<ToolDefinition>| vec![ToolDefinition::new("a", json!({}))];
     let turn = Turn::new(recorder.clone().prepared(anew));
@@ -546,9 +546,9 @@ async fn i139_a_set_that_cannot_be_listed_is_one_error_with_its_cause() {
     assert!(recorder.ran().is_empty());
 }
 
-// T9: a set that fails to list on a resume leaves what waits as it was.
+// T9: a set that fails to list on a resume leaves the pending calls unchanged.
 #[tokio::test]
-async fn a_set_that_cannot_be_listed_on_a_resume_keeps_what_waits() {
+async fn a_set_that_cannot_be_listed_on_a_resume_keeps_the_pending_calls() {
     let recorder = Recorder::new(["a"]);
     let report =
         run_one(&Turn::new(recorder.clone().approval_required()), call("c1", "a", json!({}))).await;

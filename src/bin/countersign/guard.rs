@@ -54,7 +54,7 @@ pub(crate) struct GuardArgs {
     /// Allow every call, and log what would have been decided
     #[arg(long)]
     danger_observe: bool,
-    /// Accept every tool as the server defines it, and whatever it changes later
+    /// Accept every tool as the server defines it, now and after later changes
     #[arg(long)]
     danger_accept_all_tools: bool,
     /// The URL of the server (streamable HTTP)

@@ -22,7 +22,7 @@ use crate::Context;
 use crate::output::{Failure, Output};
 
 const ADDRESSES: &str = "\
-Prints the address of the page, which contains a secret: who has it decides in your name. It changes with each start.
+Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start.
 Ends with Ctrl-C. Exit statuses: 0 ended; 1 the store or the address cannot be used; 2 bad usage.";
 
 /// Serve the page on which people decide, and its API.
@@ -91,7 +91,7 @@ fn unusable(address: SocketAddr, error: &std::io::Error) -> Failure {
     Failure::Store(format!("{address} cannot be listened on: {error}"))
 }
 
-/// The page below the path of its secret, which no other page is told.
+/// The page, below a path that only its user knows.
 fn behind(page: Router, secret: &str) -> Router {
     Router::new()
         .nest(&format!("/{secret}"), page)
@@ -119,13 +119,13 @@ fn secret() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Prints the address at once, as the command goes on.
+/// Prints the address at once, as the command keeps running.
 fn say(address: &str, json: bool) {
     let is_for_people = !json && std::io::stdout().is_terminal();
     let line = match (json, is_for_people) {
         (true, _) => json!({"url": address}).to_string(),
         (false, true) => format!(
-            "Open {address}\nWho has this address decides in your name. Ctrl-C ends the inbox."
+            "Open {address}\nAnyone who has this address decides in your name. Ctrl-C ends the inbox."
         ),
         (false, false) => address.to_owned(),
     };

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 /// The result of a command: the lines to print, and the exit status.
 pub(crate) struct Output {
-    /// What is printed with `--json`, and without it where there is no `text`.
+    /// The lines of `--json`, which are also printed without it where there is no `text`.
     pub(crate) lines: Vec<Value>,
-    /// The same, for people.
+    /// The lines for people.
     text: Option<String>,
     pub(crate) status: u8,
 }
@@ -31,7 +31,7 @@ impl Output {
         Self::new(status, json!({"text": text})).for_people(text)
     }
 
-    /// With another form for people.
+    /// Adds another form of the result, for people.
     pub(crate) fn for_people(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self

@@ -84,7 +84,7 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
     if effect == "allow" && all.iter().any(runner) {
         return writer.left_out(
             written,
-            "allows a program that runs whatever its arguments say",
+            "allows a program that runs any program in its arguments",
             false,
         );
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::commands::{Word, WordKind};
 use super::ProgramExample;
 
-/// What a program does, as long as it is run with options that its entry lists.
+/// The effect of a program that is run with options of its entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::shell) enum Does {
     /// Prints what it reads.

@@ -29,30 +29,41 @@ async fn whole_while_it_grows(place: &Place) {
                 let _ = ok(ledger.claim(id, "w", LONG).await);
                 let _ = ok(ledger.renew(id, 1, LONG).await);
                 let whole = ledger.verify(&Default::default()).await;
-                assert!(whole.is_ok(), "a log that grows is whole all the time: {whole:?}");
+                assert!(whole.is_ok(), "the log verifies while it grows: {whole:?}");
                 let _ = ok(ledger.settle(id, 1, json!(n)).await);
             }
         })
         .await;
     let whole = verified(place).await;
     let entries = 4 * u64::try_from(results.len()).unwrap_or_default();
-    assert_eq!(whole.entries, entries, "parked, decided, claimed and settled: each change once");
-    assert_eq!(ok(place.ledger(0).verify(&whole.heads).await), whole, "it goes through its heads");
+    assert_eq!(
+        whole.entries, entries,
+        "parked, decided, claimed and settled: each change has one entry"
+    );
+    assert_eq!(
+        ok(place.ledger(0).verify(&whole.heads).await),
+        whole,
+        "it verifies with its own heads"
+    );
 }
 
 async fn exported(place: &Place) {
     let whole = verified(place).await;
     let mut lines = Vec::new();
     let count = ok(place.ledger(0).export(|entry| lines.push(json!(entry).to_string())).await);
-    assert_eq!(count, whole.entries, "all of the log is exported");
+    assert_eq!(count, whole.entries, "every entry is exported");
     let entries: Vec<Entry> = lines.iter().map(|line| ok(serde_json::from_str(line))).collect();
     let mut last = (0, String::new());
     for Entry { run, seq, prev, hash, body } in entries {
         if seq == 1 {
             last = (0, String::new());
         }
-        assert_eq!((seq, &prev), (last.0 + 1, &last.1), "what is exported is chained");
-        assert_eq!(hash, Linker::default().hash(&run, seq, &prev, &body), "and verifies by itself");
+        assert_eq!((seq, &prev), (last.0 + 1, &last.1), "exported entries are chained");
+        assert_eq!(
+            hash,
+            Linker::default().hash(&run, seq, &prev, &body),
+            "an exported entry has the hash of its values"
+        );
         last = (seq, hash);
     }
 }

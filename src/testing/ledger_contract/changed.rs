@@ -33,7 +33,7 @@ async fn stored(place: &Place, id: &str) -> Row {
     found.unwrap_or_else(super::missing).row
 }
 
-/// Removes a row as nothing of the library does: an entry about it stays.
+/// Removes a row and leaves the entry about it, which the library never does.
 async fn remove(place: &Place, row: &Row) {
     let log = ok(place.store(0).log(&row.run, 0, 100).await);
     let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
@@ -50,11 +50,11 @@ async fn remove(place: &Place, row: &Row) {
     assert_eq!(
         ok(place.store(0).get(&row.id).await),
         Lookup::Removed { id: row.id.clone() },
-        "L8: a row that was removed without its entries shows"
+        "L8: a row that was removed without its entries is noticed"
     );
 }
 
-/// The row with another value at one place of its document.
+/// The row with another value at this JSON pointer of its document.
 fn with(row: &Row, pointer: &str, value: &Value) -> Row {
     let mut doc: Value = ok(serde_json::from_str(&row.doc));
     let there = doc.pointer_mut(pointer);
@@ -72,7 +72,7 @@ fn refused<T>(result: Result<T, LedgerError>, what: &str) {
     assert!(fits, "L8: {what} was changed, and is refused: `{said}`");
 }
 
-/// Of this list one row is refused.
+/// Checks that the list refuses exactly this row.
 #[track_caller]
 fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
     let refused_rows = ok(listed).refused;
@@ -93,7 +93,7 @@ async fn broken(place: &Place, what: &str) {
 
 async fn whole(place: &Place) {
     let whole = place.ledger(0).verify(&Default::default()).await;
-    assert!(whole.is_ok(), "L8: as it was written, it verifies: {whole:?}");
+    assert!(whole.is_ok(), "L8: the restored row verifies: {whole:?}");
 }
 
 /// An ask with a quorum and one vote, so that these fields can be tampered with as well.
@@ -136,11 +136,11 @@ async fn asks(place: &Place) {
         refused(it.ledger.claim(id, "w", LONG).await, what);
         refused(it.ledger.cancel(id, "bob").await, what);
         refused(it.ledger.close(id).await, what);
-        assert_eq!(stored(place, id).await, changed, "L8: what is refused stays as it is");
+        assert_eq!(stored(place, id).await, changed, "L8: a refused row stays unchanged");
         broken(place, what).await;
     }
     overwrite(place, &row).await;
-    assert!(it.now().await.decision.is_none(), "L8: as it was written, it is read");
+    assert!(it.now().await.decision.is_none(), "L8: the restored row is read");
     whole(place).await;
 }
 
@@ -170,7 +170,7 @@ async fn removed_asks(place: &Place) {
     refused(ledger.close(id).await, what);
     broken(place, what).await;
     overwrite(place, &row).await;
-    assert!(it.now().await.decision.is_some(), "L8: as it was written, it is read again");
+    assert!(it.now().await.decision.is_some(), "L8: the restored row is read again");
 }
 
 async fn removed_runs(place: &Place) {
@@ -188,7 +188,11 @@ async fn removed_runs(place: &Place) {
     // Whether the run was over and dropped is no longer known.
     refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
     overwrite(place, &row).await;
-    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
+    assert_eq!(
+        ok(ledger.renew_run(run, 1, LONG).await),
+        Saved::Saved,
+        "L8: the restored run is renewed"
+    );
 }
 
 async fn lists(place: &Place) {
@@ -205,11 +209,11 @@ async fn lists(place: &Place) {
     found.sort_unstable();
     let mut others: Vec<_> = ids.iter().filter(|id| *id != changed).cloned().collect();
     others.sort_unstable();
-    assert_eq!(found, others, "L8: one row that was changed keeps no other from being listed");
+    assert_eq!(found, others, "L8: the other rows are listed beside a changed one");
     left_out(place.ledger(1).list_run(run, 10).await, changed, "one of three");
 }
 
-/// More than are worked through at once.
+/// More rows than one read returns.
 const CROWD: usize = 300;
 
 async fn expiring(place: &Place) {
@@ -224,17 +228,17 @@ async fn expiring(place: &Place) {
     tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     let last = place.park(ask("due behind them").with_expires_in(OVER)).await;
     let expired = ok(place.ledger(1).expire().await);
-    assert_eq!(expired.changed, [last.id], "L4: what is due behind rows that are refused expires");
+    assert_eq!(expired.changed, [last.id], "L4: asks that are due after refused rows expire");
     let refused: BTreeSet<_> = expired.refused.iter().map(|row| &row.id).collect();
-    assert_eq!(refused.len(), CROWD, "L8: and each of these is told once");
-    assert_eq!(expired.refused.len(), CROWD, "L8: and each of these is told once");
+    assert_eq!(refused.len(), CROWD, "L8: each refused row is reported once");
+    assert_eq!(expired.refused.len(), CROWD, "L8: each refused row is reported once");
 }
 
 async fn an_older_copy(place: &Place) {
     let it = place.approved(ask("taken back")).await;
     let before = stored(place, &it.id).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
-        super::fail("L2: what is approved is claimed");
+        super::fail("L2: an approved ask can be claimed");
     };
     let _ = ok(it.ledger.settle(&it.id, token, json!("done")).await);
     let after = stored(place, &it.id).await;
@@ -265,26 +269,30 @@ async fn runs(place: &Place) {
         refused(ledger.end_run(run, 1, json!(1)).await, at);
     }
     overwrite(place, &row).await;
-    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
+    assert_eq!(
+        ok(ledger.renew_run(run, 1, LONG).await),
+        Saved::Saved,
+        "L8: the restored run is renewed"
+    );
     assert!(matches!(ok(ledger.take_run(run, "v", LONG).await), Taken::Held { .. }));
 }
 
 async fn leases(place: &Place) {
     let it = place.approved(ask("held for ever")).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
-        super::fail("L2: what is approved is claimed");
+        super::fail("L2: an approved ask can be claimed");
     };
     let _ = ok(it.ledger.renew(&it.id, token, 2 * LONG).await);
     let row = stored(place, &it.id).await;
     let until = row.due_at.unwrap_or_default();
     let doc = row.doc.replace(&until.to_string(), &(until + 1).to_string());
-    assert_ne!(doc, row.doc, "the end of the lease is there");
+    assert_ne!(doc, row.doc, "the document has the end of the lease");
     let before = verified(place).await;
     overwrite(place, &Row { doc, due_at: Some(until + 1), ..row.clone() }).await;
     let after = verified(place).await;
     assert!(
         !before.contains(&it.id) && after.contains(&it.id),
-        "L8: a longer lease shows: {after}"
+        "L8: a changed lease is noticed: {after}"
     );
     overwrite(place, &row).await;
 }

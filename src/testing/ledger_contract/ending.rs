@@ -29,16 +29,16 @@ async fn expiring(place: &Place) {
     assert_eq!(
         told.len(),
         due.len(),
-        "L4: of many who look at the time, each change is told to one"
+        "L4: each expiry is reported to one of many concurrent callers"
     );
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), due, "L4: all that is due changes");
-    assert_eq!(ok(ledger.expire().await).changed, [""; 0], "L4: and changes once");
-    assert_eq!(waits.now().await, waits.record, "L4: what is not due stays");
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), due, "L4: every due ask changes");
+    assert_eq!(ok(ledger.expire().await).changed, [""; 0], "L4: a due ask changes once");
+    assert_eq!(waits.now().await, waits.record, "L4: an ask that is not due stays");
     let unknown = ok(ledger.list(Some(AskState::Unknown), 1000).await).records;
     assert_eq!(unknown.len(), CROWD, "L2: a claim whose lease is over is unknown");
     let expired = ok(ledger.list(Some(AskState::Expired), 1000).await).records;
-    assert_eq!(expired.len(), 1, "L4: an ask that nobody decided is expired");
-    assert!(expired.iter().all(|it| it.decision.is_none()), "L4: expiry is nobody's no");
+    assert_eq!(expired.len(), 1, "L4: an ask without a decision is expired");
+    assert!(expired.iter().all(|it| it.decision.is_none()), "L4: an expired ask has no decision");
 }
 
 async fn listing(place: &Place) {
@@ -51,8 +51,8 @@ async fn listing(place: &Place) {
     assert_eq!(
         paths,
         ["listed 4", "listed 3", "listed 2"],
-        "lists are newest first, and end where told"
+        "lists are newest first, and keep to the limit"
     );
     let none = ok(place.ledger(1).list(None, 0).await).records;
-    assert!(none.is_empty(), "a list of none is empty");
+    assert!(none.is_empty(), "a list with the limit 0 is empty");
 }

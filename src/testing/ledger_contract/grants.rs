@@ -1,4 +1,4 @@
-//! Grants: rows of their own, whose last use one of many takes (rule G2).
+//! Grants: rows of their own; of many concurrent calls one takes the last use (rule G2).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) async fn check(place: &Place) {
     one_takes_the_last_use(place).await;
     a_revoked_grant_answers_nothing(place).await;
     let verified = ok(place.ledger(0).verify(&BTreeMap::new()).await);
-    assert!(!verified.is_empty(), "G1: the log is over the grants, too");
+    assert!(!verified.is_empty(), "G1: the log covers grants, too");
 }
 
 /// A grantable call of a run.

@@ -27,7 +27,7 @@ fn refused<T>(result: Result<T, LedgerError>, says: &str) {
         _ => String::new(),
     };
     let fits = said.contains(says) && said.len() < 300;
-    assert!(fits, "what cannot be kept is refused, saying why ({says}): `{said}`");
+    assert!(fits, "a value beyond a limit is refused with the reason ({says}): `{said}`");
 }
 
 async fn ids(place: &Place) {
@@ -40,16 +40,20 @@ async fn ids(place: &Place) {
         let before = written(place).await;
         refused(place.ledger(0).park(Ask::new(&*too_long, "root/c1", "pay")).await, says);
         refused(place.ledger(0).save_run(&too_long, json!(1), None).await, says);
-        assert_eq!(written(place).await, before, "of what is refused nothing is written");
+        assert_eq!(written(place).await, before, "a refused write changes nothing");
 
         let parked = place.park(Ask::new(&*longest, "root/c1", "pay")).await;
         let yes = Answer::Approve { args: None };
         assert_eq!(parked.decide("ann", yes).await, Decided::Won { again: false });
         assert_eq!(ok(place.ledger(1).save_run(&longest, json!(1), None).await), Saved::Saved);
         let taken = ok(place.ledger(0).take_run(&longest, "w", LONG).await);
-        assert_eq!(taken, Taken::Taken { token: 1, state: json!(1) }, "an id that fits is found");
+        assert_eq!(
+            taken,
+            Taken::Taken { token: 1, state: json!(1) },
+            "an id within the limit is found"
+        );
         let whole = place.ledger(1).verify(&Default::default()).await;
-        assert!(whole.is_ok(), "the log of an id that fits is whole: {whole:?}");
+        assert!(whole.is_ok(), "the log of an id within the limit verifies: {whole:?}");
     }
 }
 
@@ -63,9 +67,9 @@ async fn asks(place: &Place) {
         |levels| ask(&format!("deep {levels}")).with_args(Args::new().with("deep", nested(levels)));
     let before = written(place).await;
     refused(place.ledger(0).park(deep(200)).await, "nested more than 160 levels deep");
-    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    assert_eq!(written(place).await, before, "a refused write changes nothing");
     let parked = place.park(deep(150)).await;
-    assert_eq!(parked.now().await, parked.record, "what is kept is read again");
+    assert_eq!(parked.now().await, parked.record, "a value within the limit is read back");
 }
 
 async fn runs(place: &Place) {
@@ -74,16 +78,20 @@ async fn runs(place: &Place) {
     let (ledger, before) = (place.ledger(0), written(place).await);
     let says = "nested more than 160 levels deep";
     refused(save(&ledger, nested(160), None).await, says);
-    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    assert_eq!(written(place).await, before, "a refused write changes nothing");
     assert_eq!(ok(save(&ledger, nested(159), None).await), Saved::Saved);
     let taken = ok(ledger.take_run("a deep run", "w", LONG).await);
-    assert_eq!(taken, Taken::Taken { token: 1, state: nested(159) }, "what is kept is read again");
+    assert_eq!(
+        taken,
+        Taken::Taken { token: 1, state: nested(159) },
+        "a value within the limit is read back"
+    );
 
     let before = written(place).await;
     refused(save(&ledger, nested(160), Some(1)).await, says);
     refused(ledger.end_run("a deep run", 1, nested(160)).await, says);
-    assert_eq!(written(place).await, before, "of what is refused nothing is written");
+    assert_eq!(written(place).await, before, "a refused write changes nothing");
     let held = ok(place.ledger(1).take_run("a deep run", "v", LONG).await);
-    assert!(matches!(held, Taken::Held { by, .. } if by == "w"), "and it is held as before");
+    assert!(matches!(held, Taken::Held { by, .. } if by == "w"), "the lease is unchanged");
     assert_eq!(ok(ledger.end_run("a deep run", 1, json!("done")).await), Saved::Saved);
 }

@@ -130,14 +130,14 @@ struct Parked {
 }
 
 impl Parked {
-    /// Decides about what was parked.
+    /// Decides the parked ask.
     async fn decide(&self, who: &str, answer: Answer) -> Decided {
         ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, answer).await)
     }
 
     async fn now(&self) -> Record {
         let record = ok(self.ledger.get(&self.id).await);
-        assert!(record.is_some(), "L3: an ask that was parked is there");
+        assert!(record.is_some(), "L3: a parked ask is found");
         record.unwrap_or_else(missing)
     }
 }

@@ -1,4 +1,4 @@
-//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which go on working.
+//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which keep working.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -56,11 +56,11 @@ async fn is_refused(turn: &Turn, recorder: &Recorder, layer: &str) {
     assert_eq!(content(error.report(), 0), "The tool did not run: an error stopped it.");
 }
 
-// --- what is refused
+// --- ways that are refused
 
 // D9: "a layer that kept a clone of inner `Tools`".
 #[tokio::test]
-async fn a_layer_that_sends_calls_to_tools_it_has_captured_goes_round_no_middleware() {
+async fn a_layer_cannot_skip_middleware_by_captured_tools() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -113,7 +113,7 @@ async fn the_outermost_skipped_middleware_is_named() {
 
 // D9, in the middle of one level: what is outside of the layer has been passed, what is inside has not.
 #[tokio::test]
-async fn within_one_level_the_middleware_behind_the_layer_that_goes_round_is_named() {
+async fn within_one_level_the_first_skipped_middleware_is_named() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -128,7 +128,7 @@ async fn within_one_level_the_middleware_behind_the_layer_that_goes_round_is_nam
 
 // D9: a dry run or a prefetch; that the layer swallows the error and then sends the call properly changes nothing.
 #[tokio::test]
-async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
+async fn a_call_that_skipped_a_layer_once_does_not_run_by_the_proper_way() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -153,7 +153,7 @@ async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
 
 // D9: the report says what happened: a call that has returned before an attempt skipped a layer has run.
 #[tokio::test]
-async fn a_call_that_ran_before_an_attempt_went_round_a_layer_is_not_said_to_have_failed() {
+async fn a_call_that_ran_before_an_attempt_skipped_a_layer_has_not_failed() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -236,7 +236,7 @@ fn smuggled(tools: Tools, level: fn(Tools) -> Tools) -> Tools {
 
 // D9: "one that forwards another call's clone". The call in whose pass it was sent fails by itself.
 #[tokio::test]
-async fn a_call_that_is_smuggled_past_a_layer_in_the_walk_of_another_does_not_run() {
+async fn a_call_that_is_sent_in_the_pass_of_another_does_not_run() {
     let levels: [fn(Tools) -> Tools; 2] = [
         |tools| tools.layered(decide_fn(never).named("never")),
         |tools| tools.layered(from_fn(async |call: ToolCall| never(&call)).named("never")),
@@ -280,7 +280,7 @@ async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_
     assert_eq!(recorder.ids(), ["a"]);
 }
 
-// --- what goes on working
+// --- ways that keep working
 
 type Boxed = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
@@ -301,7 +301,7 @@ async fn runs(what: &str, tools: Tools, recorder: &Recorder) {
 
 // D9: "a router over several `Tools` keeps working: only layers on the path of that call are demanded".
 #[tokio::test]
-async fn only_the_layers_on_the_way_of_a_call_are_demanded() {
+async fn only_the_layers_on_the_path_of_a_call_are_required() {
     let recorder = recorder();
     let one = Tools::from(recorder.clone()).filtered(|_, it| it.name() == "refund");
     let other = Recorder::new(["list"]).id("other").layered(decide_fn(|_| Decision::deny("no")));
@@ -370,7 +370,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
 
 // D9 and D3: the second pass goes through every layer anew.
 #[tokio::test]
-async fn a_call_that_is_walked_again_passes_its_layers_again() {
+async fn a_repeated_pass_goes_through_every_layer_again() {
     let recorder = recorder();
     let rewrite = decide_fn(|call: &ToolCall| {
         Decision::allow().with_args(call.args().clone().with("amount", 1))
@@ -381,7 +381,7 @@ async fn a_call_that_is_walked_again_passes_its_layers_again() {
 
 /// What `docs/ordering.md` says is not seen: middleware that was applied by hand, outside of `layered`.
 #[tokio::test]
-async fn middleware_that_is_applied_by_hand_outside_of_a_level_is_not_demanded() {
+async fn middleware_applied_outside_of_layered_is_not_required() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let by_hand = decide_fn(|_| Decision::allow()).layer(inner.clone());
@@ -409,9 +409,9 @@ fn exchange(tools: Tools) -> Tools {
     }))
 }
 
-// What is reported is what became of each call, and not what its pass came back with.
+// The report has the outcome of each call, and not the result that its pass returned.
 #[tokio::test]
-async fn of_two_calls_that_a_layer_exchanged_the_report_says_what_became_of_each() {
+async fn the_report_is_right_about_two_calls_that_a_layer_exchanged() {
     let asks = |call: &ToolCall| match call.name() {
         "refund" => Decision::ask("refund?"),
         _ => Decision::allow(),
@@ -432,7 +432,7 @@ async fn of_two_calls_that_a_layer_exchanged_the_report_says_what_became_of_each
 
 // T6: "a late or detached attempt runs nothing". The call in whose place it was sent fails by itself.
 #[tokio::test]
-async fn a_call_of_an_earlier_turn_that_a_layer_replays_fails_the_call_in_whose_place_it_is_sent() {
+async fn replaying_a_call_of_an_earlier_turn_fails_the_call_that_it_replaces() {
     let recorder = recorder();
     let earlier: Arc<OnceLock<ToolCall>> = Arc::default();
     let replay = relay(move |call: ToolCall, inside: Inside| match call.name() {
@@ -473,7 +473,7 @@ impl Toolset for Recursive {
 
 // A body that sends its own call would wait for its own end, and in a limit for its own slot: it is told instead.
 #[tokio::test]
-async fn a_body_that_sends_its_own_call_gets_an_error_and_waits_for_nothing() {
+async fn a_body_that_sends_its_own_call_gets_an_error_at_once() {
     let recursive = Recursive::default();
     let inner = Tools::from(recursive.clone());
     let limited = inner.clone().layered(

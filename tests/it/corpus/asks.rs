@@ -70,7 +70,7 @@ impl Filling<'_> {
     }
 }
 
-/// Brings asks into every state there is, and parks a few runs.
+/// Brings asks into every state, and parks a few runs.
 pub(super) async fn fill(ledger: &Ledger) {
     let it = Filling(ledger);
     it.park(ask("pending")).await;
@@ -109,28 +109,28 @@ pub(super) async fn fill(ledger: &Ledger) {
     assert!(run.suspended().is_some(), "a run of an agent waits");
 }
 
-/// How everything stands.
+/// The states of all asks and runs.
 pub(super) async fn standing(ledger: &Ledger, earlier: &Verified) -> Value {
     let asks = ledger.list(None, 1000).await.unwrap().records;
     let states: BTreeSet<_> = asks.iter().map(|record| record.state.as_str()).collect();
     assert_eq!(states.len(), AskState::ALL.len(), "there is one in every state");
-    let verified = ledger.verify(&earlier.heads).await.expect("the log is whole");
+    let verified = ledger.verify(&earlier.heads).await.expect("the log verifies");
     let runs = ledger.waiting_runs(1000).await.unwrap().records;
     json!({"asks": asks, "runs": runs, "verified": verified})
 }
 
-/// Everything stands as it did, and goes on from there.
+/// Checks that everything is in its stored state, and continues from it.
 pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     let earlier: Verified = serde_json::from_value(stood["verified"].clone()).unwrap();
     assert!(earlier.entries > 30, "it is the log of all of them");
     let stands = standing(ledger, &earlier).await;
     if let Err(place) = keeps(stood, &stands) {
-        panic!("{place} is not as it was written");
+        panic!("{place} differs from its written form");
     }
     decide(ledger, token).await;
     execute(ledger).await;
     runs(ledger).await;
-    ledger.verify(&earlier.heads).await.expect("the log goes on from where it was");
+    ledger.verify(&earlier.heads).await.expect("the log continues after its earlier end");
 }
 
 async fn record(ledger: &Ledger, name: &str) -> Record {

@@ -133,7 +133,7 @@ async fn an_approval_is_for_one_tool_with_its_schema() {
 }
 
 #[tokio::test]
-async fn what_was_asked_in_the_first_walk_stays_asked_in_the_second() {
+async fn questions_of_a_pass_remain_when_it_is_repeated() {
     // D3: … the call passes the stack again with the changed ones …; what was asked stays asked.
     let pay = Recorder::new(["pay"]);
     let tools = pay
@@ -156,7 +156,7 @@ async fn what_was_asked_in_the_first_walk_stays_asked_in_the_second() {
 }
 
 #[tokio::test]
-async fn a_denial_sees_what_a_layer_inside_makes_of_the_arguments() {
+async fn a_denial_sees_the_arguments_that_a_layer_inside_has_changed() {
     // D3: Every middleware decides on the args that will run (by us or by a foreign layer).
     let guard = || {
         decide_fn(|call: &ToolCall| match call.args().str("path") {
@@ -197,8 +197,7 @@ async fn arguments_that_change_again_are_denied_naming_the_layers() {
 
 // D3: of a layer that has no name it is said where it stands.
 #[tokio::test]
-async fn a_layer_without_a_name_that_changes_arguments_again_is_said_to_be_outside_of_the_next_middleware()
- {
+async fn an_unnamed_layer_that_changes_arguments_again_is_named_by_its_position() {
     let pay = Recorder::new(["pay"]);
     let grows = relay(async |call: ToolCall, inside: Inside| {
         let more = call.args()["n"].as_u64().unwrap_or(0) + 1;
@@ -218,7 +217,7 @@ async fn a_layer_without_a_name_that_changes_arguments_again_is_said_to_be_outsi
 }
 
 #[tokio::test]
-async fn layer_made_arguments_that_do_not_fit_are_that_layers_error() {
+async fn invalid_arguments_of_a_layer_are_an_error_of_that_layer() {
     // T5: Args a layer made are validated at the gate: invalid is that layer's error (D4).
     let pay = Recorder::new(["pay"]);
     let breaks =
@@ -232,8 +231,8 @@ async fn layer_made_arguments_that_do_not_fit_are_that_layers_error() {
 
 #[tokio::test]
 async fn edited_arguments_run_as_typed_or_are_asked_about_again() {
-    // A2: `override_args` replace the model's args and go through the whole stack; … if the stack changes them the
-    // call is asked again, never run as something nobody typed.
+    // A2: `override_args` replace the model's args and go through the whole stack; … if the stack changes them the call
+    // is asked about again, and never runs with arguments that no person has seen.
     let pay = Recorder::new(["pay"]);
     let tools = pay.clone().approval_required();
     let suspended = suspend(tools.clone()).await;
@@ -319,7 +318,7 @@ async fn metadata_reaches_the_tool_only_through_the_answers() {
 }
 
 #[tokio::test]
-async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
+async fn blocked_calls_are_denied_by_every_ready_made_handler() {
     // A5: `approval_policy: blocked` from anyone denies in every ready-made handler, the approve-all one too.
     let pay = Recorder::new(["pay"]);
     let tools = pay
@@ -350,10 +349,11 @@ async fn blocked_from_anyone_is_denied_by_every_ready_made_handler() {
         assert_eq!(content(&report, 0), "Blocked by policy: frozen");
     }
     assert!(pay.ran().is_empty());
-    assert!(batches.is_empty(), "nobody is asked");
+    assert!(batches.is_empty(), "the handler is not asked");
 }
 
-// A5: "`approval_policy: \"blocked\"` from anybody is denied": and approving all calls of its tool does not approve it.
+// A5: "A call with `approval_policy: \"blocked\"` … is denied": and approving all calls of its tool does not approve
+// it.
 #[tokio::test]
 async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
     let pay = Recorder::new(["pay"]);
@@ -420,7 +420,7 @@ mod shred {
 
 // A1: "An approval is for one call, one tool (its set and schema)": two sets without an id are two sets.
 #[tokio::test]
-async fn sets_without_an_id_are_told_apart_by_their_functions() {
+async fn sets_without_an_id_are_distinguished_by_their_functions() {
     let mail = || FunctionToolset::new().tool(tool_fn("go", "", mail::go)).approval_required();
     let shred = || FunctionToolset::new().tool(tool_fn("go", "", shred::go)).approval_required();
     let calls = vec![call("c1", "go", json!({"path": "a"}))];
@@ -479,7 +479,7 @@ async fn update_file(cx: RunContext, args: Update) -> Result<String, ToolError> 
 }
 
 #[tokio::test]
-async fn a_tool_asks_its_own_question_until_exactly_that_was_shown() {
+async fn a_tool_asks_its_own_question_until_exactly_it_was_shown() {
     // A7: a tool body asks its own question by `cx.approved_for("protected file")?`, which defers until exactly that
     // was shown.
     let tools = FunctionToolset::new().tool(tool_fn("update_file", "Updates a file", update_file));
@@ -534,7 +534,7 @@ async fn a_no_is_final() {
     let pay = Recorder::new(["pay"]);
     let suspended = suspend(pay.clone().approval_required()).await;
     let no = suspended.requests().answer().deny("c1", "not today").build().unwrap();
-    // The predicate has changed its mind: nobody would ask now.
+    // The predicate has changed: no layer would ask now.
     let report = resume(pay.clone(), suspended, no).await;
     assert_eq!(content(&report, 0), "not today");
 
@@ -550,7 +550,7 @@ async fn a_no_is_final() {
 }
 
 #[tokio::test]
-async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_true() {
+async fn only_true_and_approved_objects_are_approvals() {
     // A4: … a non-boolean approval … is an error.
     for bad in [
         "1",
@@ -586,7 +586,7 @@ async fn approved_is_true_for_an_approved_object_and_nothing_that_merely_looks_t
 }
 
 #[tokio::test]
-async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
+async fn an_external_tool_with_an_approval_is_not_handed_out_without_it() {
     // D5: a wrapper that makes the tool external does not take the question away.
     let pay = Recorder::of([
         ToolDefinition::new("pay", json!({"type": "object"})).with_kind(ToolKind::Unapproved)
@@ -605,7 +605,7 @@ async fn a_tool_that_needs_approval_is_not_handed_out_without_one() {
 
 // A1: "A declared approval is an open question also where a layer answered in the tool's place."
 #[tokio::test]
-async fn a_declared_approval_is_demanded_also_where_a_layer_has_the_answer() {
+async fn a_declared_approval_is_required_also_where_a_layer_answers() {
     let salaries = ToolDefinition::new("salaries", json!({"type": "object"}));
     for declared in [salaries.clone().with_kind(ToolKind::Unapproved), salaries] {
         let recorder = Recorder::of([declared.clone()]);
@@ -656,7 +656,7 @@ async fn an_answer_in_the_tools_place_needs_the_approval_that_the_gate_would_nee
     });
     let asks = decide_fn(|_: &ToolCall| Decision::ask("may it?"));
 
-    // Inside of the layer that fills in: another person by now.
+    // Inside of the layer that fills in: the person has changed meanwhile.
     let inside = recorder
         .clone()
         .layered(cache.clone())

@@ -20,7 +20,7 @@ pub(crate) struct Recorded {
 
 /// The recorded payloads of the clients that have a hook here.
 pub(crate) fn recorded() -> Vec<Recorded> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hooks/payloads.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/payloads.jsonl");
     let text = std::fs::read_to_string(path).unwrap().replace("WS", "/src/ws");
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! What becomes of the errors of layers: rule T8, and what runs again.
+//! Errors of layers (rule T8), and the calls that run again after them.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ fn text(report: &TurnReport, at: usize) -> String {
 // --- which of the three it was
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_times_out_before_its_body_is_told_to_not_have_run() {
+async fn a_call_that_times_out_before_its_body_did_not_run() {
     let recorder = Recorder::new(["a"]);
     let slots = Arc::new(Semaphore::new(0));
     // Waits for its slot inside the timeout, as our async layer is always ready.
@@ -79,7 +79,7 @@ async fn an_error_after_the_body_has_ended_gives_the_recorded_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_shed_is_told_to_not_have_run() {
+async fn a_call_that_is_shed_did_not_run() {
     let recorder = Recorder::new(["a"]).taking(SECOND);
     let stack =
         ServiceBuilder::new().layer(LoadShedLayer::new()).layer(ConcurrencyLimitLayer::new(1));
@@ -108,7 +108,7 @@ async fn an_error_of_a_layer_hides_neither_a_denial_nor_a_question() {
 
 // --- what runs again
 
-// M2: retry × 3 over a timeout and a long body: one body, "may have run".
+// Retry × 3 over a timeout and a long body: one body, "may have run".
 #[tokio::test(start_paused = true)]
 async fn retry_over_a_timeout_runs_the_body_once() {
     for retries in [Retries::of_failures(3), Retries::always(3)] {
@@ -191,7 +191,7 @@ const FAILURES: [Fails; 3] = [
     || ModelRetry::new("try b").into(),
 ];
 
-// A call nobody was asked about whose last attempt *finished* with an error may be retried by the host's layer.
+// A call without a question whose last attempt *finished* with an error may be retried by a layer of the host.
 #[tokio::test]
 async fn an_unasked_call_that_finished_with_an_error_may_be_retried() {
     for fails in FAILURES {
@@ -283,7 +283,7 @@ async fn another_error_ends_the_response_after_its_siblings_have_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_hosts_own_mapping_is_given_the_error_and_the_gates_record() {
+async fn a_custom_mapping_gets_the_error_and_the_record_of_the_gate() {
     let recorder = Recorder::new(["a", "b", "c"]).taking(SECOND);
     let seen: Arc<Mutex<Vec<Execution>>> = Arc::default();
     let record = Arc::clone(&seen);

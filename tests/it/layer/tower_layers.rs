@@ -106,7 +106,7 @@ async fn limits_compose() {
 #[tokio::test]
 async fn retries_compose() {
     composes("retry", || RetryLayer::new(Retries::of_failures(3))).await;
-    // D1, M2: also over several attempts, what was asked is asked once, and what ran has run once.
+    // D1: also over several attempts, each ask is made once, and each call that ran has run once.
     composes("retry of everything", || RetryLayer::new(Retries::always(3))).await;
 }
 
@@ -181,7 +181,7 @@ async fn one_builder_takes_towers_layers_between_ours() {
 
 // D3: foreign layers count: what decided outside decides again on what `map_request` made.
 #[tokio::test]
-async fn a_layer_outside_map_request_decides_on_the_args_that_run() {
+async fn a_layer_outside_of_map_request_decides_on_the_arguments_that_run() {
     let recorder = Recorder::new(["read"]);
     let etc = |call: ToolCall| {
         let args = call.args().clone().with("path", "/etc/passwd");
@@ -198,7 +198,7 @@ async fn a_layer_outside_map_request_decides_on_the_args_that_run() {
     assert!(recorder.ran().is_empty());
 }
 
-// M1: a layer that builds a call anew loses its pass, and the gate refuses it; the error says what to do.
+// A layer that builds a new call loses its pass, and the gate refuses it; the error says what to do.
 #[tokio::test]
 async fn a_call_that_a_layer_builds_anew_does_not_run() {
     let recorder = Recorder::new(["ask"]);
@@ -352,7 +352,7 @@ async fn no_limit_is_held_while_a_person_is_asked() {
         tokio::time::sleep(SECOND).await;
         assert_eq!(slots.available_permits(), 1);
         run_one(&Turn::new(tools), call("c2", "allow", json!({}))).await;
-        assert!(begin.elapsed() < 2 * SECOND, "waited for somebody else's person");
+        assert!(begin.elapsed() < 2 * SECOND, "waited for the person of another call");
     };
     let (report, ()) = tokio::join!(run_one(&asking, call("c1", "ask", json!({}))), other);
     assert_eq!(words(&report), ["returned"]);
@@ -362,7 +362,7 @@ async fn no_limit_is_held_while_a_person_is_asked() {
 
 // --- limits that tower itself sets
 
-// M11: `load_shed` sheds only directly above the limit it guards: our async layers are always ready.
+// `load_shed` sheds only directly above the limit it guards: our async layers are always ready.
 #[tokio::test(start_paused = true)]
 async fn load_shed_sheds_only_directly_above_the_limit_it_guards() {
     let count = async |tools: Tools| {
@@ -416,7 +416,7 @@ impl tower::hedge::Policy<ToolCall> for HedgeAll {
     }
 }
 
-// M11: should tower ever make these `Clone`, the documentation of `layered` is to be changed.
+// If tower ever makes these `Clone`, the documentation of `layered` is to be changed.
 #[test]
 fn rate_limit_and_hedge_are_not_clone_and_a_buffer_around_them_is() {
     const {
@@ -427,7 +427,7 @@ fn rate_limit_and_hedge_are_not_clone_and_a_buffer_around_them_is() {
     }
 }
 
-// M2: hedge retries what happened before the body; the second attempt waits for the first one's body.
+// Hedge retries what happened before the body; the second attempt waits for the first one's body.
 #[tokio::test(start_paused = true)]
 async fn a_hedge_in_a_buffer_runs_the_body_once() {
     let recorder = Recorder::new(["allow", "ask", "deny"]).taking(SECOND);
@@ -445,7 +445,7 @@ async fn a_hedge_in_a_buffer_runs_the_body_once() {
     assert!(report.calls()[0].said().len() > 2, "the hedged attempt went through the layers");
 }
 
-// M11: `buffer` spawns when it is layered, which is at the first call; its worker dies with that runtime.
+// `buffer` spawns when it is layered, which is at the first call; its worker dies with that runtime.
 #[test]
 fn the_worker_of_a_buffer_dies_with_the_runtime_that_ran_its_first_call() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_denial_reaches_the_model_verbatim_and_nobody_is_asked() {
+async fn a_denial_reaches_the_model_verbatim_without_asking() {
     // D2: Its reason reaches the model verbatim, as a denied result, and the handler is not asked.
     let tools = Recorder::new(["read"])
         .layered(decide_fn(|_| Decision::ask("outer")))
@@ -181,7 +181,7 @@ async fn a_parallel_member_may_not_change_arguments() {
 }
 
 #[tokio::test]
-async fn a_parallel_denial_waits_for_nobody_to_be_masked_and_all_are_heard() {
+async fn a_parallel_denial_is_not_masked_and_all_members_decide() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let member = |name: &'static str, kind: ToolDecision, yields: usize| {
         let heard = Arc::clone(&heard);
@@ -229,7 +229,7 @@ async fn a_chain_decides_again_when_a_member_changes_what_earlier_ones_saw() {
 }
 
 #[tokio::test]
-async fn what_is_returned_converts_to_a_decision() {
+async fn return_values_convert_to_a_decision() {
     // D6: Plain args convert to ALLOW with those args, `ToolBlocked` to DENY.
     let recorder = Recorder::new(["read"]);
     run(recorder
@@ -248,7 +248,7 @@ async fn what_is_returned_converts_to_a_decision() {
 
 #[tokio::test]
 async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
-    // D6: `None` and plain args go on; it ends this chain only.
+    // D6: `None` and plain args continue with the next member; a decision ends this chain only.
     let first = || {
         danger_first_decision_wins()
             .member("silent", |_| None::<Decision>)
@@ -296,7 +296,7 @@ async fn any_middleware_can_be_a_member_where_the_first_decision_wins() {
 }
 
 #[tokio::test]
-async fn composites_are_layers_as_they_are() {
+async fn composites_are_layers() {
     let deny = |name: &'static str| {
         decide_fn(move |call: &ToolCall| match call.name() == name {
             true => Decision::deny(name),
@@ -345,7 +345,7 @@ async fn a_condition_picks_the_branch_and_tools_can_be_picked_by_name() {
 }
 
 #[tokio::test]
-async fn an_absent_middleware_allows_and_still_shows() {
+async fn an_absent_middleware_allows_and_is_explained() {
     let absent: Option<Hangs> = None;
     let layer = absent.into_layer();
     assert_eq!(format!("{layer:?}"), "MiddlewareLayer(Hangs (absent))");
@@ -354,7 +354,7 @@ async fn an_absent_middleware_allows_and_still_shows() {
     assert_eq!(report.calls()[0].said()[0].layer, "Hangs (absent)");
 }
 
-/// Notes which hooks ran, and changes what the model is told.
+/// Records which hooks ran, and changes the result for the model.
 #[derive(Clone, Default)]
 struct Hooks(Arc<Mutex<Vec<String>>>);
 
@@ -445,8 +445,8 @@ async fn an_after_hook_that_panics_withholds_the_result() {
 }
 
 #[tokio::test]
-async fn what_a_layer_answers_in_the_tools_place_does_not_pass_an_open_question() {
-    // A question stays asked. But nobody is asked about what was denied or failed further inside.
+async fn a_layers_answer_in_the_tools_place_does_not_bypass_an_open_question() {
+    // A question remains, but no person is asked about a call that was denied or failed further inside.
     let answers =
         |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
     let recorder = Recorder::new(["read"]);
@@ -486,7 +486,7 @@ async fn predicates_and_checks_of_the_hosts_that_panic_run_nothing() {
 }
 
 #[tokio::test]
-async fn in_a_chain_too_what_ran_cannot_be_denied_by_a_hook() {
+async fn a_hook_in_a_chain_cannot_deny_an_executed_call() {
     // D8, inside one chain: the members outside see an outcome of an execution, never a denial.
     let (inner, outer) = (Hooks::default(), Hooks::default());
     let chain = Chain::new().with(outer.clone()).with(inner.clone());

@@ -15,7 +15,7 @@ use tower::retry::RetryLayer;
 
 use crate::support::{Recorder, Retries, call, content, stored, words};
 
-/// Notes at each decision whether it is a repeat, by the context and by the call.
+/// Records at each decision whether it is a repeat, by the context and by the call.
 #[derive(Clone, Default)]
 struct Repeats(Arc<Mutex<Vec<(bool, bool)>>>);
 
@@ -73,7 +73,7 @@ async fn a_middleware_knows_whether_it_has_decided_the_call_before() {
 }
 
 #[tokio::test]
-async fn what_a_layer_outside_sends_again_is_a_repeat_where_the_first_one_was() {
+async fn a_retry_of_a_layer_outside_is_a_repeat_only_on_the_approved_pass() {
     // D3, as `RunContext::is_repeat` says of retries outside of a middleware.
     let (new, repeat) = ((false, false), (true, true));
     let seen = Repeats::default();

@@ -176,7 +176,7 @@ proptest! {
     /// "It inherits the ancestors' middleware (decisions only), so it can only be narrower; its own handlers may deny
     /// or leave, only the root's approve. … it resumes where it stopped."
     #[test]
-    fn no_tree_of_agents_runs_what_any_ancestor_denies_or_nobody_at_the_root_approved(
+    fn no_tree_of_agents_runs_denied_or_unapproved_calls(
         tree in node(), says in prop::collection::vec(0..5_u8, 1..12), inline in any::<bool>(),
     ) {
         let recorder = Recorder::new(TOOLS);

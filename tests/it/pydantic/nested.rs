@@ -33,14 +33,13 @@ fn outcome(report: &TurnReport) -> &Outcome {
 }
 
 #[tokio::test]
-async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them_when_nobody_else_does()
-{
+async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them() {
     let tools = inner();
     let behind = tools.clone();
     let body = move |cx: RunContext, args: Value| {
         let turn = Turn::new(behind.clone());
         async move {
-            // F103: nobody answers the inner call, so that the outer one asks, in its own name.
+            // F103: no handler answers the inner call, so the outer one asks in its own name.
             let turn =
                 if cx.tool_call_approved() { turn.handler(danger_approve_all()) } else { turn };
             let report = calls(turn, "delete", args).await;

@@ -370,7 +370,7 @@ fn windows_shells_are_asked_about() {
 }
 
 #[test]
-fn what_destroys_everything_is_denied() {
+fn destructive_commands_are_denied() {
     for text in [
         "rm -rf /",
         "sudo rm -rf /",
@@ -388,7 +388,7 @@ fn what_destroys_everything_is_denied() {
 }
 
 #[test]
-fn what_decides_is_asked_about_every_time() {
+fn writing_what_decides_is_asked_about_every_time() {
     for text in [
         "echo x > .git/config",
         "echo x >> .claude/settings.json",

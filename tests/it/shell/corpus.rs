@@ -41,7 +41,7 @@ fn everyday_commands_are_seldom_asked_about() {
 }
 
 #[test]
-fn what_the_reader_allows_the_developer_allows() {
+fn the_developer_allows_everything_that_the_reader_allows() {
     for row in rows("dangerous").into_iter().chain(rows("everyday")) {
         let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).verdict();
         let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).verdict();
@@ -50,7 +50,7 @@ fn what_the_reader_allows_the_developer_allows() {
 }
 
 #[test]
-fn every_example_of_the_table_is_judged_as_it_says() {
+fn every_example_of_the_table_has_its_stated_judgement() {
     let programs = Programs::built_in();
     assert!(programs.names().count() >= 200, "{}", programs.names().count());
     let examples = programs.examples();

@@ -7,7 +7,7 @@ use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdic
 use super::{classifier, developer};
 
 #[test]
-fn each_part_says_what_it_does() {
+fn each_part_reports_its_effects() {
     let judgement = developer("cd src && cat lib.rs | sort > out.txt");
     let effects: Vec<_> = judgement.parts().iter().map(|part| part.effects().to_vec()).collect();
     assert_eq!(
@@ -25,7 +25,7 @@ fn each_part_says_what_it_does() {
 }
 
 #[test]
-fn a_directory_is_followed_and_a_cd_that_may_fail_leaves_both() {
+fn a_cd_is_followed_and_one_that_may_fail_leaves_both_directories() {
     // Behind `;`, `x` may be that of `src` or that of the root.
     let judgement = developer("cd src; cat x");
     let effects = judgement.parts()[1].effects();
@@ -63,7 +63,7 @@ fn the_reader_only_reads() {
 }
 
 #[test]
-fn formatters_write_files_but_not_what_says_how_to_build() {
+fn formatters_write_files_but_not_build_definitions() {
     assert_eq!(developer("prettier --write src").verdict(), Verdict::Allow);
     assert_eq!(developer("prettier --write package.json").verdict(), Verdict::Ask);
     assert_eq!(developer("prettier --write ../x").verdict(), Verdict::Ask);

@@ -19,7 +19,7 @@ pub(crate) fn every_kind() -> (Recorder, Tools) {
     let recorder = recorder.body(|cx, call| match call.name() {
         "raises" if !cx.tool_call_approved() => Err(ApprovalRequired::new().into()),
         "defers" => Err(CallDeferred::new().into()),
-        "retried" => Err(ModelRetry::new("once more").into()),
+        "retried" => Err(ModelRetry::new("try again").into()),
         "broken" => Err(ToolError::fatal("disk on fire")),
         name => Ok(json!(format!("{name} ran"))),
     });

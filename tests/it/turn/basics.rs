@@ -15,7 +15,7 @@ fn policy() -> impl Clone + Fn(&countersign::ToolCall) -> Decision + Send + Sync
 }
 
 #[tokio::test]
-async fn allowed_runs_denied_does_not_and_asked_waits() {
+async fn an_allowed_call_runs_a_denied_one_does_not_and_an_asked_one_is_pending() {
     let tools = Recorder::new(["read", "delete", "format"]);
     let turn = Turn::new(tools.clone().layered(decide_fn(policy())));
     let calls = vec![

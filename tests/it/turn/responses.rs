@@ -50,7 +50,7 @@ fn refused(error: &TurnError) -> &AnswerError {
 
 #[tokio::test]
 async fn the_handler_sees_every_deferred_call_of_a_response_before_any_of_them_executes() {
-    // Seed 000: "The key invariant is that the handler sees all deferred calls from a single model response before any
+    // The proposal: "The key invariant is that the handler sees all deferred calls from a single model response before any
     // of those deferred calls execute."  T1, T2.
     let tools = kinds();
     let (seen, ran) = (Arc::new(Mutex::new(Vec::new())), tools.clone());
@@ -143,8 +143,8 @@ async fn a_handler_that_fails_or_panics_ends_the_response_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_the_response_and_denies_nothing() {
-    // S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+async fn a_stop_ends_the_response_without_denials() {
+    // S8: "Stop is not no": "without one the calls are cancelled".
     let stops = || handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     let answers =
         handler_fn_sync(|_, requests| requests.answer().approve("d1").leave_rest().build());
@@ -183,7 +183,7 @@ async fn a_stop_in_a_ledger_leaves_the_asks_open() {
 }
 
 #[tokio::test]
-async fn what_is_left_goes_to_the_next_handler_and_then_to_the_caller() {
+async fn left_calls_go_to_the_next_handler_and_then_to_the_caller() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let only = |id: &'static str| {
         let seen = Arc::clone(&seen);
@@ -243,7 +243,7 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
 
 #[tokio::test]
 async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
-    // Seed 002: `permission_handler(name, args, reason) -> bool`.
+    // The proposal: `permission_handler(name, args, reason) -> bool`.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let handler = {
         let asked = Arc::clone(&asked);
@@ -265,7 +265,7 @@ async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
 }
 
 #[tokio::test]
-async fn a_channel_takes_batches_out_and_answers_in() {
+async fn a_channel_sends_batches_and_receives_answers() {
     let (handler, mut batches) = channel(1);
     let turn = Turn::new(kinds()).handler(handler);
     let answers = async {
@@ -291,7 +291,7 @@ async fn a_channel_takes_batches_out_and_answers_in() {
     drop(batches);
     assert!(
         matches!(turn.run(mixed()).await.unwrap_err().error(), Error::Handler { .. }),
-        "nobody receives"
+        "a dropped receiver is an error"
     );
 }
 
@@ -406,7 +406,7 @@ async fn a_barrier_waits_for_a_blocking_body_whose_call_was_given_up() {
 }
 
 #[tokio::test]
-async fn arguments_are_read_once_and_bad_ones_go_back_before_anybody_is_asked() {
+async fn arguments_are_read_once_and_invalid_ones_go_back_before_the_handler_is_asked() {
     // T5: Raw args text is parsed once …; invalid args go back to the model before a human is bothered.
     let tools = kinds();
     let never = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>("must not be asked"));
@@ -443,7 +443,7 @@ async fn arguments_are_read_once_and_bad_ones_go_back_before_anybody_is_asked() 
 }
 
 #[tokio::test]
-async fn external_arguments_are_handed_out_as_they_are() {
+async fn external_arguments_are_passed_on_unchanged() {
     let report =
         Turn::new(kinds()).run(vec![call("s1", "search", json!({"invalid": 1}))]).await.unwrap();
     assert_eq!(words(&report), ["deferred"]);
@@ -511,7 +511,7 @@ async fn a_panic_fails_its_own_call_only() {
 }
 
 #[tokio::test]
-async fn results_from_elsewhere_are_what_they_say() {
+async fn external_results_have_the_kind_that_they_declare() {
     let report = |result: countersign::deferred::CallResult| async move {
         let turn = Turn::new(kinds());
         let suspended = turn
@@ -533,7 +533,7 @@ async fn results_from_elsewhere_are_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_gone_on_resume_is_told_to_the_model() {
+async fn a_tool_that_is_missing_on_resume_is_reported_to_the_model() {
     let turn = Turn::new(kinds());
     let suspended = turn.run(mixed()).await.unwrap().into_suspended().unwrap();
     let answers =

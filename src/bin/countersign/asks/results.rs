@@ -108,7 +108,7 @@ fn decision(answer: &Answer) -> Value {
     }
 }
 
-/// With the rows that are refused, each on a line of its own: not everything could be read.
+/// Adds the refused rows, each on a line of its own: not everything could be read.
 pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Output {
     let status = u8::from(!rows.is_empty());
     let problem = |row: &RefusedRow| json!({"id": row.id, "refused": row.error.to_string()});
@@ -116,7 +116,7 @@ pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Output {
     Output::of(status, lines)
 }
 
-/// As it was parked: a text, if that is all.
+/// The question as it was parked: a plain text where it has nothing but a reason.
 fn question(question: &Question) -> Value {
     let bare = question.layer().is_empty()
         && question.key() == question.reason()

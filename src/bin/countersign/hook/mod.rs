@@ -62,7 +62,7 @@ fn decided(
     config: Option<&Path>,
     until: Instant,
 ) -> Result<HookReply, String> {
-    // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
+    // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let directories = Directories::of_user().map_err(|error| with_causes(&error))?;
     if canary::is_in(&payload, directories.state()) {
@@ -94,7 +94,7 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, store)))
 }
 
-/// All of stdin, of which so much is kept.
+/// Reads all of stdin, and keeps at most this much of it.
 fn payload() -> std::io::Result<Vec<u8>> {
     let mut stdin = std::io::stdin().lock();
     let mut payload = Vec::new();

@@ -139,7 +139,7 @@ async fn a_granted_call_is_never_shown_or_pending() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_already_is_left_to_the_person() {
+async fn a_call_that_is_pending_already_is_left_to_the_person() {
     // G2: "It answers later calls; waiting ones are listed for the person to choose."
     let world = World::new();
     let turn = world.turn(asks);
@@ -153,7 +153,7 @@ async fn a_call_that_waits_already_is_left_to_the_person() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_not_named_is_as_it_was() {
+async fn a_field_that_is_not_named_is_as_in_the_original() {
     // G1: "a closed argument pattern".
     let world = World::new();
     let lines = FieldPattern::between(0, 20);
@@ -294,7 +294,7 @@ async fn a_pinned_file_that_changes_asks_a_person() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_tasks_one_takes_the_last_use() {
+async fn one_of_many_tasks_takes_the_last_use() {
     // G2: "its use is taken with the decision in one transaction".
     let world = Arc::new(World::new());
     let grant = world.granted(|grant| grant.with_uses(3)).await;
@@ -328,7 +328,7 @@ async fn a_call_that_was_granted_before_its_worker_died_takes_no_second_use() {
 }
 
 #[tokio::test]
-async fn a_person_who_denied_is_not_overruled() {
+async fn a_denial_is_not_overruled_by_a_grant() {
     // G2: "and no person denied this call in this run". A3: a NO is final.
     let world = World::new();
     let turn = world.turn(asks).of_run("run-3", 0);

@@ -121,7 +121,7 @@ async fn the_same_call_runs_and_each_difference_alone_asks_a_person() {
 }
 
 #[tokio::test]
-async fn any_content_is_about_previews_and_nothing_else() {
+async fn any_content_applies_to_previews_only() {
     // G2: "A grant that says "any content" ignores preview pins."
     for twist in ALL {
         assert_eq!(runs(vec![twist], true).await, twist == OtherPreview, "{twist:?}");
@@ -133,7 +133,7 @@ proptest! {
 
     /// G2: "It answers a call, not a question".
     #[test]
-    fn no_combination_of_differences_is_answered(
+    fn a_grant_answers_no_combination_of_differences(
         twists in prop::sample::subsequence(&ALL[..], 1..4),
         any_content: bool,
     ) {

@@ -1,5 +1,5 @@
-//! The agent of the demo: scripted in the place of a real model, so that nobody needs a key. Everything around it (the
-//! stack, what each ask needs, the resuming) is what a real one has.
+//! The agent of the demo: scripted in place of a real model, so that no key is needed. Everything around it (the stack,
+//! the settings of each ask, the resuming) is as around a real one.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -22,18 +22,18 @@ use tower::ServiceBuilder;
 
 use crate::runs::Requester;
 
-/// What the agent wants to do when nobody says anything else: a call a line, a tool and its arguments.
+/// The default calls of the agent, one on each line: a tool and its arguments.
 pub(crate) const PROMPT: &str = r#"delete_file {"path": "logs/2024-archive.tar"}
 transfer {"amount_eur": 12500, "to": "DE02 1203 0000 0000 2020 51", "reference": "Invoice 881"}
 cleaner {"prompt": "delete_file {\"path\": \"tmp/session-cache\"}"}
 edit_config {"file": "nginx.conf", "text": "worker_processes 8;\nkeepalive_timeout 65;\ngzip on;\n"}
 restart_server {"host": "db-2.internal"}"#;
 
-/// What the files of the demo have in them.
+/// The files of the demo, with their texts.
 const FILES: [(&str, &str); 1] =
     [("nginx.conf", "worker_processes 2;\nkeepalive_timeout 65;\ngzip on;\n")];
 
-/// Where the tools write what they have done.
+/// The file in which the tools record their runs.
 pub(crate) struct Ran(pub(crate) PathBuf);
 
 impl Ran {
@@ -128,8 +128,8 @@ fn tools() -> FunctionToolset {
         .tool(tool_fn("send_report", "Sends the report", send_report).idempotent())
 }
 
-/// Whether a tool takes these arguments. What a person has typed is checked before it is decided on: in the ledger a
-/// decision is final, and one that no tool takes would stop its run for good.
+/// Whether a tool takes these arguments. Edited arguments are checked before the decision is recorded: a decision is
+/// final, and one with arguments that the tool refuses would stop its run for good.
 ///
 /// # Errors
 /// Says what does not fit.
@@ -137,7 +137,7 @@ pub(crate) fn check(tool: &str, args: &Args) -> Result<(), String> {
     tools().validate(tool, args)
 }
 
-/// Who is asked about what. It decides about the calls of the sub-agent too.
+/// The policy: which calls are asked about. It decides about the calls of the sub-agent, too.
 fn policy(call: &ToolCall) -> Decision {
     match call.name() {
         "delete_file"
@@ -156,7 +156,7 @@ fn policy(call: &ToolCall) -> Decision {
             let change = Preview::diff(arg("file"), old, arg("text"));
             Decision::ask("changes how a server runs").with_key("config").with_preview(change)
         }
-        "restart_server" => Decision::ask("cuts off whoever is connected").with_key("restart"),
+        "restart_server" => Decision::ask("cuts off connected users").with_key("restart"),
         "send_report" => Decision::ask("leaves the company").with_key("send"),
         _ => Decision::allow(),
     }
@@ -169,7 +169,7 @@ fn limits(call: &ToolCall) -> Decision {
     }
 }
 
-/// What an ask needs before it is parked: who wants it, how many must agree, how long it waits.
+/// Sets the requester, the quorum and the deadline of an ask before it is parked.
 pub(crate) fn needs(cx: &RunContext, ask: Ask, deadline: Duration) -> Ask {
     let ask = match cx.deps::<Requester>() {
         Ok(Requester(who)) => ask.with_principal(who.as_str()),
@@ -192,7 +192,7 @@ pub(crate) fn agent(ran: PathBuf) -> Agent {
     Agent::new(Script, team.layered(stack)).deps(Ran(ran)).output(text().or_deferred())
 }
 
-/// In the place of a real model. It knows nothing but the conversation, so that it goes on in any process.
+/// A scripted model. Its only state is the conversation, so that it continues in any process.
 struct Script;
 
 impl Model for Script {
@@ -227,7 +227,7 @@ impl Model for Script {
 /// The calls of a prompt: a tool and its arguments on each line, those of the next response behind an empty line.
 ///
 /// # Errors
-/// Says which line is none.
+/// The number of the first line that is not a call.
 pub(crate) fn calls(prompt: &str) -> Result<Vec<Vec<ToolCall>>, String> {
     let mut responses = vec![Vec::new()];
     for (n, line) in prompt.lines().map(str::trim).enumerate() {

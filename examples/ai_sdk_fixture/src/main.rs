@@ -2,7 +2,7 @@
 //! does, and no real model is asked.
 //!
 //! ```text
-//! cargo run --example ai_sdk_fixture --features ai-sdk -- --port 8080 --sdk v7
+//! cargo run -p ai_sdk_fixture -- --port 8080 --sdk v7
 //! ```
 //!
 //! | request | does |
@@ -26,7 +26,7 @@
 //!
 //! Then the model repeats the results of its calls.
 
-#[path = "chat/spoken.rs"]
+#[path = "../../chat/src/spoken.rs"]
 mod spoken;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

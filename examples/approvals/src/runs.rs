@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::login::{authorize, html, script};
 use crate::{demo, login};
 
-/// The person who starts a run: its asks are in this name.
+/// The person who starts a run, and is the requester of its asks.
 pub(crate) struct Requester(pub(crate) String);
 
 /// The routes of the demo.

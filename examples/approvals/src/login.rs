@@ -13,13 +13,13 @@ use serde_json::json;
 
 const COOKIE_NAME: &str = "approvals_demo_name";
 
-/// Who sends this request: the hook of the inbox. Look up a session here, check a token, or take the name that a proxy in
-/// front has verified.
+/// The principal of a request: the hook of the inbox. Look up a session here, check a token, or take the name that a
+/// proxy in front has verified.
 ///
 /// # Errors
 /// Those who may not use the inbox at all are rejected here.
 pub(crate) fn authorize(request: &Parts) -> Result<Principal, Rejection> {
-    // The demo: a name in a cookie, which anybody can write.
+    // The demo: a name in a cookie, which any client can set.
     let cookies = request.headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
     let mut cookies = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
     let name = cookies.find(|(key, _)| key.trim() == COOKIE_NAME).map(|(_, name)| name.trim());
