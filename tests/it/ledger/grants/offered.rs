@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use countersign::Decision;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::inbox::{Inbox, Approver, AuthorizeError};
+use countersign::inbox::{Approver, AuthorizeError, Inbox};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
