@@ -1,4 +1,20 @@
 //! Leases: exclusive, expiring holds on stored runs and chats (rule L5).
+//!
+//! # What a lease promises, and what it does not
+//!
+//! A lease keeps two *living* processes from doing the same work. It cannot keep a process from acting after its lease is over,
+//! as no clock can; that is what the token is for. Each acquisition has a higher token, every write names its token, and a
+//! write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do is to work in vain.
+//!
+//! | moment | with the lease | after another process has acquired it |
+//! |---|---|---|
+//! | [`save`](Lease::save), [`end`](Lease::end) | recorded | `StaleToken`, nothing recorded |
+//! | [`renew`](LeaseKeeper::renew) | extended | `StaleToken`, [`is_lost`](LeaseKeeper::is_lost) from now on |
+//! | [`release`](LeaseKeeper::release) | ends at once | nothing: the new lease is not touched |
+//! | tool calls | claimed by their own asks | refused by their own claims (rule L2) |
+//!
+//! A lease that is merely over, and that no other process has acquired, can still be renewed and saved with: the work was done,
+//! and nobody else has begun it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +62,22 @@ pub struct Lease<T = Value> {
 }
 
 /// Renews and releases a lease, and knows whether it was lost. Cheap to clone; all clones are about the same lease.
+///
+/// ```
+/// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// ledger.save_run("run-1", json!({}), None).await?;
+/// let Acquired::Lease(first) = ledger.acquire_run("run-1").await? else { panic!() };
+/// first.keeper().release().await; // nothing to save
+///
+/// let Acquired::Lease(_second) = ledger.acquire_run("run-1").await? else { panic!() };
+/// assert_eq!(first.keeper().renew().await?, Saved::StaleToken);
+/// assert!(first.keeper().is_lost());
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct LeaseKeeper {
     ledger: Ledger,
@@ -58,6 +90,21 @@ pub struct LeaseKeeper {
 }
 
 /// The result of acquiring the lease on a run or a chat.
+///
+/// ```
+/// use countersign::ledger::{Acquired, Ledger, MemoryStore};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new()).worker("worker-1");
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::UnknownRun));
+/// ledger.save_run("run-1", json!({}), None).await?;
+/// let Acquired::Lease(lease) = ledger.acquire_run("run-1").await? else { panic!() };
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::Held { by, .. } if by == "worker-1"));
+/// lease.end(json!("done"), &[]).await?;
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::Over { result } if result == "done"));
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Acquired {

@@ -1,4 +1,19 @@
 //! The operations of a ledger: on asks, on runs and chats, and on the logs as a whole.
+//!
+//! # Repeating an operation
+//!
+//! A response may get lost between the store and its caller, and the caller asks again. Every operation is therefore safe to
+//! repeat, and says so:
+//!
+//! | operation | a second time |
+//! |---|---|
+//! | [`park`](Ledger::park) | returns the ask as it is, whatever its state |
+//! | [`decide`](Ledger::decide) by the same person, the same answer | `Won { again: true }` |
+//! | [`decide`](Ledger::decide) by another person, or another answer | `Lost`, with the decision that counts |
+//! | [`claim`](Ledger::claim) after the end | `Settled`, with the outcome |
+//! | [`settle`](Ledger::settle) | `Settled { again: true }`, with the first outcome |
+//! | [`cancel`](Ledger::cancel) | `Cancelled { again: true }` |
+//! | [`close`](Ledger::close) | nothing |
 
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
@@ -52,6 +67,18 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; nothing has changed.
+    ///
+    /// ```
+    /// use countersign::Args;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let first = ledger.park(Ask::new("run-1", "root/c1", "rm").with_args(Args::new().with("path", "a"))).await?;
+    /// let again = ledger.park(Ask::new("run-1", "root/c1", "rm").with_args(Args::new().with("path", "b"))).await?;
+    /// assert_eq!(again, first, "the ask that is there counts; compare the fingerprints to see that the call differs");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
         log::refuse_name(ask.run(), &id)?;
@@ -71,6 +98,24 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// The caller vouches for the name: take it from a session or a certificate, never from what was posted.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// let no = || Answer::Deny { message: "keep it".into() };
+    /// let stale = ledger.decide(ask.ask.id(), "what the page showed yesterday", "ann", no()).await?;
+    /// assert!(matches!(stale, Decided::Mismatch { .. }));
+    /// assert_eq!(ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no()).await?, Decided::Won { again: false });
+    /// assert_eq!(ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no()).await?, Decided::Won { again: true });
+    /// assert_eq!(ledger.decide("no such ask", &ask.fingerprint, "ann", no()).await?, Decided::UnknownAsk);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn decide(
         &self,
         id: &str,
@@ -139,6 +184,17 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Cancelled, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// assert_eq!(ledger.cancel(ask.ask.id(), "ann").await?, Cancelled::Cancelled { again: false });
+    /// assert_eq!(ledger.cancel(ask.ask.id(), "bob").await?, Cancelled::Cancelled { again: true });
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
         let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
         let event = |result: &Cancelled| {
@@ -176,6 +232,26 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Claimed, Ledger, MemoryStore, Settled};
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let (ledger, lease) = (Ledger::new(MemoryStore::new()), Duration::from_secs(30));
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// let id = ask.ask.id();
+    /// assert_eq!(ledger.claim(id, "worker-1", lease).await?, Claimed::NotDecided);
+    ///
+    /// ledger.decide(id, &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    /// let Claimed::Claimed { token } = ledger.claim(id, "worker-1", lease).await? else { panic!() };
+    /// assert!(matches!(ledger.claim(id, "worker-2", lease).await?, Claimed::Held { by, .. } if by == "worker-1"));
+    /// assert!(matches!(ledger.settle(id, token + 1, json!("?")).await?, Settled::StaleToken));
+    /// assert!(matches!(ledger.settle(id, token, json!("deleted")).await?, Settled::Settled { again: false, .. }));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn claim(
         &self,
         id: &str,
@@ -291,6 +367,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
+    ///
+    /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and rows that
+    /// are refused would otherwise fill every read, so that the asks behind them would never expire.
     pub async fn expire(&self) -> Result<Expired, LedgerError> {
         let mut expired = Expired::default();
         // Asks that stay due, as their rows are refused, come first in each read: the reads grow so that others follow
@@ -372,6 +451,17 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`list`](Self::list).
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// ledger.park(Ask::new("run-2", "root/c1", "rm")).await?;
+    /// assert_eq!(ledger.list_run("run-1", 50).await?.records.len(), 1);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
         let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
         let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
@@ -402,6 +492,23 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the run is unchanged.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore, Saved, Taken};
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    /// ledger.save_run("run-1", json!({"step": 9}), None).await?; // created once: this changes nothing
+    ///
+    /// let Taken::Taken { token, state } = ledger.take_run("run-1", "worker-1", Duration::from_secs(30)).await? else { panic!() };
+    /// assert_eq!(state["step"], 1);
+    /// assert_eq!(ledger.save_run("run-1", json!({"step": 2}), Some(token)).await?, Saved::Saved);
+    /// assert_eq!(ledger.save_run("run-1", json!({"step": 3}), Some(token + 1)).await?, Saved::StaleToken);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn save_run(
         &self,
         run: &str,
@@ -622,6 +729,20 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read; `entry` may have been called with some of the entries before.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// ledger.cancel(ask.ask.id(), "ann").await?;
+    /// let mut lines = Vec::new();
+    /// let count = ledger.export(|entry| lines.push(serde_json::to_string(&entry).unwrap())).await?;
+    /// assert_eq!((count, lines.len()), (2, 2));
+    /// assert!(lines[1].contains("cancelled"));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn export(&self, entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
         audit::export(self, entry).await
     }

@@ -1,4 +1,7 @@
 //! The results of the ledger's operations: of a decision, a claim, a renewal, a settlement, and a cancellation.
+//!
+//! Each is an enum and not an error, as losing is an ordinary result that a surface has to show: who decided, what, and when.
+//! They are serialised with a `result` tag, for APIs over a ledger.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +28,15 @@ impl Winner {
 }
 
 /// The result of deciding an ask.
+///
+/// ```
+/// use countersign::ledger::Decided;
+/// use serde_json::json;
+///
+/// let recorded = Decided::Recorded { approvals: 1, needed: 2, again: false };
+/// let stored = serde_json::to_value(&recorded).unwrap();
+/// assert_eq!(stored, json!({"result": "recorded", "approvals": 1, "needed": 2, "again": false}));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]

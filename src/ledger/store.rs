@@ -15,6 +15,18 @@ use super::record::AskState;
 use crate::error::BoxError;
 
 /// One row: an ask, a run or a grant as a JSON document, with the columns that lists filter and sort by.
+///
+/// ```
+/// use countersign::ledger::{Ask, Filter, Ledger, MemoryStore, RowKind, Store as _};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let store = MemoryStore::new();
+/// let ask = Ledger::new(store.clone()).park(Ask::new("run-1", "root/c1", "rm")).await?;
+/// let found = store.list(&Filter { kind: Some(RowKind::Ask), ..Filter::default() }).await?.remove(0);
+/// assert_eq!((found.row.id.as_str(), found.row.state.as_str()), (ask.ask.id(), "pending"));
+/// assert!(found.entry.unwrap().contains("parked"));
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     /// The unique key of the row.
@@ -48,6 +60,14 @@ pub struct Found {
 }
 
 /// The result of looking an id up, read in one snapshot.
+///
+/// ```
+/// use countersign::ledger::{Lookup, MemoryStore, Store as _};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// assert_eq!(MemoryStore::new().get("no such row").await?, Lookup::Nothing);
+/// # Ok::<(), countersign::ledger::StoreError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// There is a row with this id.
@@ -74,6 +94,12 @@ impl Lookup {
 }
 
 /// Whether a row is an ask, a run or a grant.
+///
+/// ```
+/// use countersign::ledger::RowKind;
+/// assert_eq!(RowKind::parse(RowKind::Grant.as_str()), Some(RowKind::Grant));
+/// assert_eq!(RowKind::parse("chat"), None, "a chat is a run");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// The row is an ask.
@@ -132,6 +158,9 @@ pub struct Entry {
 }
 
 /// The writes of one transaction.
+///
+/// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one run are
+/// linked in the order of the list, each to the one before it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
     /// Rows to insert, or to replace by their ids.
@@ -180,6 +209,19 @@ pub struct Filter {
 /// Transactions over the same row are serialized: the later one reads what the earlier one wrote. Transactions are
 /// atomic, and their writes are durable when the process is killed. Logs have no gaps: entry `n + 1` of a run is
 /// written after entry `n`, linked to it by [`Linker`].
+///
+/// # What an implementation has to get right
+///
+/// - **Serialisation.** Two transactions over one id must not both read the old row. Ids that do not exist yet count: parking
+///   the same ask twice at the same time must make one row, which a lock on rows alone does not give.
+/// - **The clock.** `now` is the store's clock, read within the transaction, so that all processes compare deadlines with one
+///   clock (rule L4).
+/// - **The last entry.** [`Found::entry`] is read in the same snapshot as the row. Read a moment later, it may be newer, and a
+///   row that was not changed would be refused as changed.
+/// - **Removed rows.** An id without a row and with an entry is [`Lookup::Removed`], never [`Lookup::Nothing`].
+/// - **Bytes.** [`Row::doc`] comes back byte for byte. A column type that reorders keys would change its digest.
+///
+/// With the feature `testing`, `testing::ledger_contract` checks an implementation; every store of this crate passes it.
 pub trait Store: Send + Sync + 'static {
     /// Looks these ids up, calls `work`, and makes the writes that it returns, in one transaction.
     fn transact<'a>(
@@ -337,6 +379,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 }
 
 /// The error of a store that could not be reached, read or written.
+///
+/// ```
+/// use countersign::ledger::{LedgerError, StoreError};
+/// use std::error::Error;
+///
+/// let error = StoreError::new("be reached", "connection refused");
+/// assert_eq!(error.to_string(), "the store could not be reached");
+/// assert_eq!(error.source().unwrap().to_string(), "connection refused");
+/// assert!(matches!(LedgerError::from(error), LedgerError::Store(_)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the store could not {what}")]
 pub struct StoreError {
@@ -353,6 +405,19 @@ impl StoreError {
 }
 
 /// Links the entries of a log by SHA-256, or by HMAC-SHA256 where there is a key.
+///
+/// ```
+/// use countersign::ledger::{Draft, Linker};
+/// use serde_json::json;
+///
+/// let linker = Linker::with_key(b"secret");
+/// let draft = |event: &str| Draft { run: "run-1".into(), row: None, body: json!({"event": event}) };
+/// let first = linker.link(None, &draft("parked"));
+/// let second = linker.link(Some((first.seq, &first.hash)), &draft("decided"));
+/// assert_eq!((second.seq, &second.prev), (2, &first.hash));
+/// assert_eq!(second.hash, linker.hash("run-1", 2, &first.hash, &second.body));
+/// assert_ne!(second.hash, Linker::default().hash("run-1", 2, &first.hash, &second.body), "another key, another hash");
+/// ```
 #[derive(Clone, Default)]
 pub struct Linker {
     key: Option<Arc<[u8]>>,

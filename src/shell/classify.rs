@@ -25,6 +25,9 @@ use super::table::Programs;
 ///     "ask: reads `../../.ssh/id_ed25519`, which may hold secrets",
 /// );
 /// ```
+///
+/// A classifier judges by what is true now: the search path, the links, the files that a pattern matches. Judge again when the
+/// call is approved, as a layer does, and bind the question to what was judged ([`Judgement::digest`]).
 #[derive(Debug, Clone)]
 pub struct Classifier {
     settings: Settings,
@@ -32,6 +35,15 @@ pub struct Classifier {
 
 impl Classifier {
     /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
+    /// assert!(reader.judge("grep -n main src/lib.rs", Dialect::Bash).verdict().is_allow());
+    /// let build = reader.judge("cargo test", Dialect::Bash);
+    /// assert_eq!(build.to_string(), "ask: `cargo` runs code of the workspace");
+    /// ```
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
         let settings = Settings {
@@ -59,6 +71,15 @@ impl Classifier {
 
     /// Parses a text and judges its commands. A text that is refused gets at least ASK. The commands before the refused
     /// place are judged nevertheless, as one of them may be denied.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let judgement = classifier.judge("rm -rf / ; for x in *; do echo; done", Dialect::Bash);
+    /// assert_eq!(judgement.verdict(), Verdict::Deny, "what was read before the refused place counts");
+    /// assert!(judgement.refused().unwrap().contains("`for` begins a compound command"));
+    /// ```
     #[must_use]
     pub fn judge(&self, text: &str, dialect: Dialect) -> Judgement {
         match Commands::parse(text, dialect) {

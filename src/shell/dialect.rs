@@ -1,4 +1,8 @@
 //! The shells that a command may be written for.
+//!
+//! The dialect says which shell will run the text, and restricts the syntax to what all shells of that name read alike: a `sh`
+//! may be `dash`, BusyBox or Bash, so that `<<<` is refused for it. The three POSIX dialects differ here in very little, on
+//! purpose, as a tool seldom knows which shell its operating system starts.
 
 /// The shell that a text is written for.
 ///

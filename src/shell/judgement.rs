@@ -1,4 +1,8 @@
 //! The result of judging commands: effects, reasons and verdicts.
+//!
+//! A judgement is a list of facts with a verdict: what each command does as far as that is known, and every reason against
+//! running it unattended. Layers read the verdict; rules and people read the facts. A part without a reason is allowed, so that
+//! everything the judging code does not understand has to add one: silence is the one thing that must not happen.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,6 +14,11 @@ use super::commands::Word;
 use super::commands::{Assignment, Redirection};
 
 /// Whether commands may run. Ordered from the least to the most strict.
+///
+/// ```
+/// use countersign::shell::Verdict;
+/// assert_eq!([Verdict::Ask, Verdict::Allow, Verdict::Deny].into_iter().max(), Some(Verdict::Deny));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The commands may run unattended.
@@ -39,6 +48,16 @@ impl fmt::Display for Verdict {
 }
 
 /// One effect of a command.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let effects = |text: &str| classifier.judge(text, Dialect::Bash).parts()[0].effects().to_vec();
+/// assert_eq!(effects("cat src/lib.rs"), [Effect::Reads("/w/src/lib.rs".into())]);
+/// assert_eq!(effects("ls src"), [Effect::Lists("/w/src".into())]);
+/// assert!(matches!(&effects("curl https://example.org/x")[..], [Effect::Sends(url)] if url.contains("example.org")));
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -103,6 +122,16 @@ impl Effect {
 }
 
 /// Why a part needs an approval or is denied.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let judgement = classifier.judge("echo x > .git/config", Dialect::Bash);
+/// let reason = judgement.reasons()[0];
+/// assert_eq!((reason.verdict(), reason.is_every_time()), (Verdict::Ask, true));
+/// assert!(reason.text().contains("decides what runs or what is allowed"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     pub(super) verdict: Verdict,

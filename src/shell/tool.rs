@@ -41,6 +41,35 @@ pub struct ShellArgs {
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
+///
+/// Behind a classifier, what was judged is what runs:
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, ShellTool, Workspace};
+/// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn};
+/// use serde_json::json;
+///
+/// struct Harmless(Classifier);
+///
+/// impl ToolMiddleware for Harmless {
+///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+///         let judgement = self.0.judge(call.args().str("command").unwrap_or_default(), Dialect::Bash);
+///         match judgement.verdict().is_allow() {
+///             true => Decision::allow(),
+///             false => Decision::ask(judgement.to_string()).with_key("shell"),
+///         }
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
+/// let tools = FunctionToolset::new()
+///     .tool(ShellTool::new(".").into_tool("shell"))
+///     .layered(Harmless(classifier).into_layer());
+/// let report = Turn::new(tools).run(vec![ToolCall::new("c1", "shell", json!({"command": "rm notes.md"}))]).await?;
+/// assert!(report.calls()[0].outcome().is_deferred(), "a person is asked before it runs");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct ShellTool {
     directory: PathBuf,
