@@ -2,7 +2,7 @@
 //! bare updates of one row, the inbox beside a million settled asks, and the time until a run that waits in another
 //! process goes on.
 
-#[path = "../tests/it/postgres/server.rs"]
+#[path = "../tests/it/support/postgres.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod server;
 

@@ -276,6 +276,35 @@ fn no_test_is_forgotten() {
     }
 }
 
+/// Test modules about more than one module of `src`. The table in `tests/it/main.rs` says what each is for.
+const ACROSS_MODULES: [&str; 11] = [
+    "assistant",
+    "compile_fail",
+    "conformance",
+    "corpus",
+    "examples",
+    "main",
+    "program",
+    "properties",
+    "pydantic",
+    "secrecy",
+    "seeds",
+];
+
+#[test]
+fn integration_tests_mirror_the_modules_of_src() {
+    for entry in fs::read_dir(root().join("tests/it")).unwrap() {
+        let name = entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
+        let module = ["src/NAME", "src/NAME.rs"]
+            .iter()
+            .any(|path| root().join(path.replace("NAME", &name)).exists());
+        assert!(
+            module || name == "support" || ACROSS_MODULES.contains(&name.as_str()),
+            "tests/it/{name} is named after no module of src"
+        );
+    }
+}
+
 /// All texts of the project except the tests, which have to name what they forbid.
 fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();

@@ -11,7 +11,7 @@ mod clients;
 mod http;
 mod inbox;
 mod player;
-#[path = "../it/postgres/server.rs"]
+#[path = "../it/support/postgres.rs"]
 #[allow(
     dead_code,
     reason = "the same server as in `tests/it`, of which not everything is needed here"

@@ -1,60 +1,60 @@
 //! The integration tests: one binary, through the public API. `tests/house.rs` fails when a file is missing here.
+//!
+//! Where a test for a change goes:
+//!
+//! | change | tests |
+//! |---|---|
+//! | a module of `src` | the module of the same name here |
+//! | a rule that says "never" | [`properties`], over random stacks, answers and clients |
+//! | the inbox, the chat page, several servers | `tests/browser`, in a real browser |
+//! | the shell's tables and rule files | [`shell`], [`rules`], and the commands in `tests/data` |
+//! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
+//! | a stored form | [`corpus`], and the files in `tests/corpus` |
+//! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
+//! | what two modules have to agree on: logs, examples, sentences of the design | [`secrecy`], [`examples`], [`assistant`], [`seeds`] |
+//! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
+//! | what must not compile | [`compile_fail`], and the files in `tests/ui` |
+//! | names, floors, lengths, documents | `tests/house.rs` |
+//!
+//! Helpers that several modules use are in [`support`].
 
 mod support;
 
 mod agent;
 #[cfg(feature = "ai-sdk")]
 mod ai_sdk;
-mod answers;
-mod approving;
-mod arguments;
-mod asking;
+mod args;
 mod assistant;
-mod basics;
-mod cancelling;
+mod call;
 mod compile_fail;
 mod conformance;
 mod corpus;
-mod deciding;
-mod deferring;
+mod decision;
+mod deferred;
 mod examples;
-mod functions;
 #[cfg(feature = "genai")]
 mod genai;
-mod grants;
-mod histories;
 #[cfg(feature = "cli")]
 mod hook;
+mod layer;
 mod ledger;
-mod levels;
-mod limits;
 #[cfg(feature = "mcp")]
 mod mcp;
-mod model_layers;
-mod names;
-mod nesting;
-mod outputs;
+mod middleware;
+mod model;
+mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod previews;
 mod program;
 mod properties;
 mod pydantic;
-mod rate_limit;
-mod retries;
 mod rules;
 mod seal;
 mod secrecy;
 mod seeds;
 mod shell;
-mod sub_agents;
 mod terminal;
-mod terminal_list;
 mod testing;
-mod tool_errors;
-mod tower_errors;
-mod tower_layers;
+mod tools;
+mod toolset;
 mod turn;
-mod variants;
-mod with_ledger;
-mod wrappers;

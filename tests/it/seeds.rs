@@ -13,7 +13,7 @@ use countersign::{
 };
 use serde_json::{Map, json};
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, content, words};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

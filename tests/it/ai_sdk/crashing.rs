@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::client::{Client, chunks};
 use super::world::World;
-use crate::ledger::failing::{Failing, How};
+use crate::support::failing_store::{Failing, How};
 
 /// What a client does while its server dies.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::stack::{agent, asked, bank, one, resuming};
 use super::{keeps, keys};
-use crate::agent::Scripted;
+use crate::support::Scripted;
 
 const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 const RUN: &str = "asks";

@@ -7,7 +7,7 @@ use countersign::postgres::PostgresStore;
 
 use super::read;
 use super::stores::{goes_on, load};
-use crate::postgres::server::Server;
+use crate::support::postgres::Server;
 
 /// The schema, as the file calls it.
 const SCHEMA: &str = "of_the_corpus.";

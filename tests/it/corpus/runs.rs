@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::stack::{agent, bank, every_way, ran, resuming, two};
 use super::{read, write};
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, results};
 
 /// What there is of each run, as `{run}.{part}.json`.

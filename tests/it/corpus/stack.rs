@@ -17,7 +17,7 @@ use countersign::{
 use serde_json::{Value, json};
 use tower::timeout::TimeoutLayer;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call};
 
 struct Rules;

@@ -8,7 +8,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
 
 use super::closing::{Fate, World};
-use crate::agent::Scripted;
+use crate::support::Scripted;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);

@@ -16,8 +16,8 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
-use super::failing::{Failing, How};
-use crate::agent::Scripted;
+use crate::support::Scripted;
+use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
 /// What becomes of a call before its run is taken up.

@@ -34,7 +34,7 @@ async fn in_an_sqlite_file() {
 async fn in_postgresql() {
     use countersign::postgres::PostgresStore;
 
-    use crate::postgres::server::Server;
+    use crate::support::postgres::Server;
 
     ledger_contract::check(async || {
         let url = Server::shared().url().await;

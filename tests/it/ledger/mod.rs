@@ -19,7 +19,7 @@ mod audit;
 mod checkpoints;
 mod closing;
 mod contract;
-pub(crate) mod failing;
+mod grants;
 mod kills;
 mod people;
 mod properties;
@@ -31,6 +31,7 @@ mod session;
 mod shell;
 mod storm;
 mod taking_up;
+mod turns;
 mod vanished;
 
 use std::io::Write as _;
@@ -88,12 +89,12 @@ impl Shell {
     /// Tables of its own in PostgreSQL.
     #[cfg(feature = "postgres")]
     fn postgres() -> Self {
-        Self::on(crate::postgres::server::Server::shared())
+        Self::on(crate::support::postgres::Server::shared())
     }
 
     /// Tables of its own on this server.
     #[cfg(feature = "postgres")]
-    pub(crate) fn on(server: &crate::postgres::server::Server) -> Self {
+    pub(crate) fn on(server: &crate::support::postgres::Server) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         Self { url: runtime.block_on(server.url()), place: TempDir::new().unwrap() }
     }

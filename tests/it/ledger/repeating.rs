@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::closing::{Fate, World};
-use super::failing::{Failing, How};
-use crate::agent::Scripted;
+use crate::support::Scripted;
+use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
 /// Where its worker dies.

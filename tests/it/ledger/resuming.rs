@@ -9,7 +9,7 @@ use countersign::model::ModelResponse;
 use countersign::{Agent, DeferredToolResults, SuspendedRun, ToolsExt};
 use serde_json::json;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, stored};
 
 fn agent(ledger: &Ledger, tools: &Recorder, says: Vec<ModelResponse>, worker: &str) -> Agent {

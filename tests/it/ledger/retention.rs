@@ -95,7 +95,7 @@ async fn in_an_sqlite_file() {
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn in_postgresql() {
-    let store = crate::postgres::server::Server::shared().store().await;
+    let store = crate::support::postgres::Server::shared().store().await;
     finished_runs_are_dropped_and_stay_over(Arc::new(store)).await;
 }
 

@@ -168,7 +168,7 @@ fn park(url: &str, count: usize) -> Vec<Parked> {
 fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
     use super::session::Session;
 
-    let server = crate::postgres::server::Server::start();
+    let server = crate::support::postgres::Server::start();
     let shell = Shell::on(&server);
     let all = park(&shell.url, 1_000);
     let (history, kills) = (Mutex::new(History::default()), Mutex::new(0));

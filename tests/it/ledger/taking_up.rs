@@ -17,8 +17,8 @@ use futures::FutureExt as _;
 use serde_json::json;
 
 use super::closing::{Fate, World};
-use super::failing::{Failing, How};
-use crate::agent::Scripted;
+use crate::support::Scripted;
+use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
 #[tokio::test]

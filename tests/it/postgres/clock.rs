@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-use super::server::Server;
+use crate::support::postgres::Server;
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -6,7 +6,7 @@ use countersign::ledger::{Ask, Ledger};
 use countersign::postgres::PostgresStore;
 use futures::future::join_all;
 
-use super::server::Server;
+use crate::support::postgres::Server;
 
 /// What an error says, with its causes.
 fn text(error: &dyn Error) -> String {

@@ -11,7 +11,7 @@ use countersign::postgres::PostgresStore;
 use futures::future::join_all;
 use serde_json::json;
 
-use super::server::Server;
+use crate::support::postgres::Server;
 
 const LEASE: Duration = Duration::from_secs(60);
 

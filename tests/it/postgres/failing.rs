@@ -13,7 +13,7 @@ use countersign::postgres::PostgresStore;
 use serde_json::json;
 
 use super::proxy::{Cut, Proxy};
-use super::server::Server;
+use crate::support::postgres::Server;
 
 const LEASE: Duration = Duration::from_secs(600);
 

@@ -5,7 +5,6 @@ mod connecting;
 mod deciding;
 mod failing;
 mod proxy;
-pub(crate) mod server;
 mod shell;
 mod storing;
 mod waiting;

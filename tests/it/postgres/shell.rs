@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::server::Server;
 use crate::ledger::Shell;
+use crate::support::postgres::Server;
 
 #[test]
 fn a_server_that_is_away_is_told_on_one_line_and_changes_nothing() {

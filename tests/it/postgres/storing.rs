@@ -7,7 +7,7 @@ use countersign::ledger::{
 };
 use serde_json::json;
 
-use super::server::Server;
+use crate::support::postgres::Server;
 
 const ODD: &[&str] = &[
     "'; DROP TABLE countersign_rows; --",

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::server::Server;
+use crate::support::postgres::Server;
 
 /// Far below how often a waiting run looks by itself.
 const SOON: Duration = Duration::from_secs(20);

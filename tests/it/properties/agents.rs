@@ -14,7 +14,7 @@ use countersign::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call};
 
 /// What the layers around an agent's tools say about each tool.

@@ -3,8 +3,7 @@
 mod agents;
 mod answers;
 mod asking;
-pub(crate) mod foreign;
-mod helpers;
+pub(crate) mod helpers;
 mod model;
 mod never;
 mod storing;

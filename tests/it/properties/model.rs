@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::foreign::{Foreign, Mischief, Reach};
 use crate::support::Recorder;
+use crate::support::foreign::{Foreign, Mischief, Reach};
 
 /// What a middleware says about a call whose argument `n` is this.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,8 +9,8 @@ use countersign::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::agent::Scripted;
 use crate::support::Recorder;
+use crate::support::Scripted;
 
 /// A value of this many levels.
 fn nested(levels: usize) -> Value {

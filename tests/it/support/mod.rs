@@ -2,9 +2,13 @@
 
 mod built;
 pub(crate) mod commands;
+pub(crate) mod failing_store;
+pub(crate) mod foreign;
 mod kinds;
 mod layers;
 mod logs;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod program;
 mod script;
 #[cfg(unix)]
@@ -27,7 +31,7 @@ pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use program::program;
-pub(crate) use script::{Script, results};
+pub(crate) use script::{Script, Scripted, results};
 
 /// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {

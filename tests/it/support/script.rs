@@ -60,3 +60,38 @@ pub(crate) fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
     };
     parts.into_iter().flatten().filter_map(result).collect()
 }
+
+/// A model with a script, which may end with an error. A request beyond its end is answered "done".
+#[derive(Clone, Default)]
+pub(crate) struct Scripted {
+    responses: Arc<Mutex<VecDeque<Result<ModelResponse, String>>>>,
+    seen: Arc<Mutex<Vec<Vec<Message>>>>,
+}
+
+impl Scripted {
+    pub(crate) fn new(responses: impl IntoIterator<Item = ModelResponse>) -> Self {
+        let responses = responses.into_iter().map(Ok).collect();
+        Self { responses: Arc::new(Mutex::new(responses)), ..Self::default() }
+    }
+
+    pub(crate) fn then_fails(self) -> Self {
+        self.responses.lock().unwrap().push_back(Err("the line is dead".into()));
+        self
+    }
+
+    pub(crate) fn last_seen(&self) -> Vec<Message> {
+        self.seen.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+impl Model for Scripted {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        self.seen.lock().unwrap().push(request.messages().to_vec());
+        let next = self.responses.lock().unwrap().pop_front();
+        next.unwrap_or_else(|| Ok(ModelResponse::text("done"))).map_err(Into::into)
+    }
+}

@@ -1,56 +1,20 @@
 //! The agent loop: handlers of a run and of the agent, suspended runs, errors that lose nothing.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use countersign::agent::{RunError, text};
 use countersign::handler::{DenyAll, danger_approve_all};
 use countersign::message::{RequestPart, ReturnKind};
-use countersign::model::{ModelRequest, ModelResponse};
+use countersign::model::ModelResponse;
 use countersign::outcome::ToolReturn;
 use countersign::turn::RunEvent;
 use countersign::{
-    Agent, AnswerError, BoxError, DeferredToolResults, Error, Message, Model, SuspendedRun,
-    ToolError, ToolsExt, UserError,
+    Agent, AnswerError, BoxError, DeferredToolResults, Error, Message, SuspendedRun, ToolError,
+    ToolsExt, UserError,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, call};
-
-/// A model that says what it is told to, and records what it saw.
-#[derive(Clone, Default)]
-pub(crate) struct Scripted {
-    responses: Arc<Mutex<VecDeque<Result<ModelResponse, String>>>>,
-    seen: Arc<Mutex<Vec<Vec<Message>>>>,
-}
-
-impl Scripted {
-    pub(crate) fn new(responses: impl IntoIterator<Item = ModelResponse>) -> Self {
-        let responses = responses.into_iter().map(Ok).collect();
-        Self { responses: Arc::new(Mutex::new(responses)), ..Self::default() }
-    }
-
-    pub(crate) fn then_fails(self) -> Self {
-        self.responses.lock().unwrap().push_back(Err("the line is dead".into()));
-        self
-    }
-
-    fn last_seen(&self) -> Vec<Message> {
-        self.seen.lock().unwrap().last().cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn requests(&self) -> usize {
-        self.seen.lock().unwrap().len()
-    }
-}
-
-impl Model for Scripted {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.seen.lock().unwrap().push(request.messages().to_vec());
-        let next = self.responses.lock().unwrap().pop_front();
-        next.unwrap_or_else(|| Ok(ModelResponse::text("done"))).map_err(Into::into)
-    }
-}
+use crate::support::{Recorder, Scripted, call};
 
 fn two() -> ModelResponse {
     ModelResponse::calls([

@@ -38,7 +38,7 @@ impl Server {
             command
         };
         let mut child = command
-            .arg(include_str!("server.sh"))
+            .arg(include_str!("postgres.sh"))
             .env("PG_OPTIONS", options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

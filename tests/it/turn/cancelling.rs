@@ -8,7 +8,7 @@ use countersign::handler::danger_approve_all;
 use countersign::{Decision, ToolCall, ToolsExt, Turn, decide_fn, from_fn};
 use serde_json::json;
 
-use crate::properties::foreign::{Foreign, Mischief};
+use crate::support::foreign::{Foreign, Mischief};
 use crate::support::{Recorder, call};
 
 /// T6: Dropping the turn … closes its pass: late or detached attempts get no permit. And whatever was started when the

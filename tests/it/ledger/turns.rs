@@ -18,7 +18,7 @@ use countersign::{
 };
 use serde_json::json;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, results, stored};
 
 fn ledger() -> Ledger {

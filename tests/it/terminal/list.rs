@@ -9,8 +9,8 @@ use pty_process::Size;
 use pty_process::blocking::Command;
 use serde_json::json;
 
+use super::lines::{SCREEN, Session, arguments};
 use crate::support::surface_contract;
-use crate::terminal::{SCREEN, Session, arguments};
 
 const CONTRACT: [(&str, &str); 10] = [
     ("arming", "keys_from_before_the_screen_decide_nothing"),
@@ -27,7 +27,7 @@ const CONTRACT: [(&str, &str); 10] = [
 
 #[test]
 fn the_terminal_keeps_the_contract_of_surfaces() {
-    surface_contract::holds("the terminal", include_str!("terminal_list.rs"), &CONTRACT);
+    surface_contract::holds("the terminal", include_str!("list.rs"), &CONTRACT);
 }
 
 fn size(cells: u16) -> NonZero<u16> {

@@ -10,7 +10,7 @@ use countersign::{
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, content, stored, words};
 
 /// A list in a list in a list.

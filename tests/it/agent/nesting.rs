@@ -10,7 +10,7 @@ use countersign::{
 };
 use serde_json::json;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, stored};
 
 /// The limit unless it is set.

@@ -17,7 +17,7 @@ use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt};
 use serde_json::json;
 use tower::ServiceBuilder;
 
-use crate::agent::Scripted;
+use crate::support::Scripted;
 use crate::support::{Recorder, call, content, stored};
 
 /// A model that makes these calls, and is done.

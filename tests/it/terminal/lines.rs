@@ -197,7 +197,7 @@ pub(crate) struct Session {
 }
 
 pub(crate) fn arguments() -> [&'static str; 3] {
-    ["--exact", "terminal::the_program_at_the_terminal", "--nocapture"]
+    ["--exact", "terminal::lines::the_program_at_the_terminal", "--nocapture"]
 }
 
 impl Session {

@@ -1,0 +1,5 @@
+//! Middlewares: their decisions, their names, and the rate limit.
+
+mod deciding;
+mod names;
+mod rate_limit;

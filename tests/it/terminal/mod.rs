@@ -1,0 +1,4 @@
+//! The terminal handler in a real pseudo-terminal.
+
+mod lines;
+mod list;

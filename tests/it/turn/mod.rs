@@ -1,0 +1,5 @@
+//! One response of a model: its calls run, are denied, are answered, are dropped.
+
+mod basics;
+mod cancelling;
+mod responses;
