@@ -1,4 +1,8 @@
 //! The keys of the terminal, and its raw mode.
+//!
+//! A blocking read of a key cannot be cancelled from another thread, so the keys are polled: every tick asks whether the answer
+//! is still needed and whether stdin is still a terminal. A run that was dropped thereby frees the terminal within a tick, and
+//! the next batch can be asked about.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -12,6 +16,8 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode, is_raw_mode_enabled
 use super::screen::Gone;
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
+///
+/// Below what a person notices, and rare enough that a waiting question costs no measurable processor time.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// The shortest time to wait for a key: crossterm reads nothing when the time is zero.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -32,6 +38,9 @@ impl Input {
     }
 
     /// Waits for the next event; `None` when there is none within the time.
+    ///
+    /// Without a time it waits until there is an event or a reason to stop. A hang-up gives no event on every system; that stdin has
+    /// ceased to be a terminal is what all of them have in common.
     pub(super) fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
         let start = Instant::now();
         loop {
@@ -62,6 +71,10 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 }
 
 /// Raw mode with bracketed paste, until this value is dropped.
+///
+/// Raw mode is a state of the terminal and not of the process, so a program that had it on before (a full-screen program that
+/// embeds an agent) keeps it. Bracketed paste marks pasted text as such, without which a paste would be a row of keys that
+/// decide.
 pub(super) struct Raw {
     /// Whether raw mode was on before: it stays on then.
     before: bool,
