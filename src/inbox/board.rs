@@ -1,4 +1,7 @@
 //! The pending asks, as this process has read them last.
+//!
+//! A board is a value that does not change. A reader has the board of one moment, however long it takes; changes make another one,
+//! which shares the items that are the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,6 +13,8 @@ use crate::ledger::{Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
 /// When an ask without a deadline counts as due: so long after it was made.
+///
+/// Without it, asks without a deadline would stand behind all others for ever.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 
 /// All pending asks, newest first.
@@ -26,6 +31,9 @@ pub(super) struct Item {
     /// several people have to agree, each call has a key of its own, as each has its own votes.
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
+    ///
+    /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint: the key saves
+    /// reading, and no check.
     pub(super) key: String,
     /// When it expires, or should be decided.
     pub(super) due: Millis,
@@ -40,6 +48,9 @@ impl Board {
     }
 
     /// The board with these asks as they are now, and without those of them that are not pending any more.
+    ///
+    /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a decision in an
+    /// inbox of ten thousand asks does not read them all again.
     pub(super) fn with(
         &self,
         ledger: &Ledger,

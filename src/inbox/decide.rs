@@ -1,4 +1,17 @@
 //! Decisions: one, or many that are each bound to their own fingerprint.
+//!
+//! What stands between a click and a decision, in order:
+//!
+//! | check | refused with | because |
+//! |---|---|---|
+//! | the page's person is still logged in | `somebody_else` | a second login in another tab would sign the first person's click |
+//! | the ask is known and may be seen | `unknown_ask` | both look the same, so that ids tell nothing |
+//! | it is an approval, and not blocked | `not_an_approval`, `blocked` | rule A5 |
+//! | edited arguments are JSON, and the tool takes them | `bad_args` | a decision is final |
+//! | the person may decide it | `not_allowed` | |
+//! | the ledger: fingerprint, deadline, requester, first | `mismatch`, `expired`, `not_allowed`, `already_decided` | rules A2, L1, L4 |
+//!
+//! Only the last line counts for safety, as other surfaces do not come here; the others answer before something final is done.
 
 use std::sync::Arc;
 
@@ -22,6 +35,8 @@ const MOST: usize = 500;
 
 /// A decision about what was shown: the fingerprint says what that was. A page says whom it shows as deciding, as
 /// another person may have logged in beside it.
+///
+/// With arguments as JSON, a browser would read `9007199254740993` as a number and send back `9007199254740992`.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Decision {
@@ -95,6 +110,9 @@ pub(super) async fn decide(
 
 /// Takes many decisions, one after the other. Each has a result of its own: one that is refused keeps no other from being
 /// taken.
+///
+/// One after the other and not together, so that the order in the log is the order on the page, and a store that fails in the middle
+/// leaves results for what was decided.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -203,6 +221,8 @@ fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<
 }
 
 /// Tells the pages and the application what these asks are now.
+///
+/// What is told is read again and not what was sent: another person may have been first.
 async fn tell(app: &App, ids: &[String]) {
     let mut now = Vec::new();
     for id in ids {

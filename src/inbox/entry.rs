@@ -1,5 +1,20 @@
 //! The order in which pending asks are listed, a page at a time: no requester's asks hidden behind another's, and equal
 //! calls of one run as one entry (rule S6).
+//!
+//! # Fairness
+//!
+//! An agent that runs wild can make a thousand asks with the soonest deadline. Sorted by time alone, the one ask of another person
+//! would be on page 21, and expire there. So entries are dealt in rounds:
+//!
+//! ```text
+//! by deadline:   A1 A2 A3 … A1000 B1        (A has made 1000, B one)
+//! in rounds:     A1 … A10 B1 | A11 … A20 | A21 …
+//! ```
+//!
+//! # Pages
+//!
+//! A place says where an entry stands (round, time, id), and the next page begins behind it. A number of entries to skip would be
+//! wrong as soon as one of them was decided: the rest moves up, and one entry is never shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +27,8 @@ use super::board::Item;
 use crate::ledger::Millis;
 
 /// How many entries of one requester come before the rest of theirs comes behind everybody else's, and so on.
+///
+/// A fifth of a page: enough that a person who has a batch can decide it without turning pages.
 const SHARE: usize = 10;
 
 /// What comes first.
@@ -51,6 +68,7 @@ impl fmt::Display for Place {
     }
 }
 
+/// The run comes last, as it may contain dots; `splitn` leaves them in it.
 impl FromStr for Place {
     type Err = &'static str;
 
@@ -110,6 +128,7 @@ fn share(entries: &mut [Entry], by_run: bool) {
     }
 }
 
+/// The first of the order speaks for the group, so a group stands where its soonest deadline is.
 fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
     let (mut entries, mut known): (Vec<Entry>, HashMap<String, usize>) = Default::default();
     for item in items {

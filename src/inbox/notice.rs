@@ -1,4 +1,10 @@
 //! What webhooks are told: which asks are new, expire soon, or are settled (rule S10).
+//!
+//! Webhooks follow the store and not the decisions of this process, so that asks of other processes, and those that expire, are told
+//! too. The price is that an ask which was made and decided between two looks (a second) is not told at all, which is the right
+//! answer for a message whose purpose is to call somebody.
+//!
+//! After a restart all pending asks count as new: one message too many is better than one too few.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +36,8 @@ impl Notices {
     }
 
     /// Tells of what has changed since the look before. What is pending at the first look is new.
+    ///
+    /// An ask that has gone and cannot be read is passed over; it is no decision.
     pub(super) async fn look(&mut self, board: &Board) {
         if self.sending.is_empty() {
             return;

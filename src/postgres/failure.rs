@@ -47,7 +47,7 @@ impl Failure {
     /// The error that the caller of the store gets; `what` could not be done.
     ///
     /// The words of an unsure write differ from the others, because what the caller does differs: it repeats the operation of the
-    /// ledger, which finds its own earlier write (rule L2), in place of taking the call for undecided.
+    /// ledger, which finds its own earlier write (rule L3), in place of taking the call for undecided.
     pub(super) fn into_error(self, what: String) -> StoreError {
         match self {
             Self::Unreachable(why) | Self::Conflict(why) | Self::Refused(why) => {

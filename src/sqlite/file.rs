@@ -6,7 +6,7 @@
 //! runs twice. So each operation compares what is at the path with what was opened.
 //!
 //! The identity is the device and the inode. A file that is copied back over the same inode (`cp backup.db asks.db`) is not noticed
-//! here; SQLite's checksums in the log file catch most of it, and the log's hashes the rest (rule L6).
+//! here; SQLite's checksums in the log file catch most of it, and the digests of rows in the log the rest (rule L8).
 
 use std::io;
 use std::path::{Path, PathBuf};
