@@ -156,8 +156,8 @@ impl Frame {
 
 /// A row of a call's details. Its look follows from its first characters, which no text of a call can imitate.
 ///
-/// [`show`](crate::show) indents every text of a call by at least four columns and a mark, so the marks in the first columns
-/// are the crate's own. A diff line of a call that begins with `  ? ` is shown as `    |   ? …` and stays plain.
+/// The marks in the first columns are written by [`show`](crate::show) only: an argument begins with its name, a line of a text
+/// with `    |`, and a continued row with `:`. A line of a call that begins with `  ? ` is shown as `    |   ? …`, and stays plain.
 pub(super) fn detail(text: String, before: Look) -> ScreenRow {
     let look = match text.get(..5).unwrap_or(&text) {
         "    |" => match text.as_bytes().get(5) {
