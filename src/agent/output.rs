@@ -43,7 +43,7 @@ pub struct Output {
 ///
 /// ```
 /// use countersign::agent::text;
-/// assert_eq!(text().json_schema(), serde_json::json!({"type": "string"}));
+/// assert_eq!(text().json_schema(), serde_json::json!({"anyOf": [{"type": "string"}]}));
 /// ```
 pub fn text() -> Output {
     Output { text: true, structured: None, deferred: false }

@@ -177,6 +177,22 @@ impl ToolDefinition {
     }
 
     /// Sets the description that the model reads.
+    ///
+    /// ```
+    /// use countersign::ToolDefinition;
+    /// use serde_json::json;
+    ///
+    /// let definition = ToolDefinition::new("delete_file", json!({"type": "object"}))
+    ///     .with_description("Deletes a file")
+    ///     .with_sequential(true)
+    ///     .with_idempotent(true)
+    ///     .with_max_retries(2)
+    ///     .with_metadata("group", "files");
+    /// assert_eq!((definition.name(), definition.description()), ("delete_file", "Deletes a file"));
+    /// assert!(definition.is_sequential() && definition.is_idempotent());
+    /// assert_eq!(definition.max_retries(), Some(2));
+    /// assert_eq!(definition.metadata()["group"], "files");
+    /// ```
     #[must_use]
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
@@ -241,6 +257,15 @@ impl ToolDefinition {
 
     /// Sets the name of the MCP server that the tool comes from, as the user's configuration names it. Only the toolset
     /// can declare it; a wrapper that sets it has no effect.
+    ///
+    /// ```
+    /// use countersign::ToolDefinition;
+    /// use serde_json::json;
+    ///
+    /// let definition = ToolDefinition::new("read", json!({"type": "object"})).with_server("files");
+    /// let source = definition.source().unwrap();
+    /// assert_eq!((source.set(), source.tool(), source.is_server()), ("files", "read", true));
+    /// ```
     #[must_use]
     pub fn with_server(mut self, name: impl Into<Arc<str>>) -> Self {
         self.server = Some(name.into());

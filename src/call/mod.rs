@@ -114,6 +114,14 @@ impl ToolCall {
     /// A call as the model made it. `args` may be an object of at most 64 levels, the text of one, or nothing (`null`,
     /// empty text). Any other value is kept as it was sent (a value with more levels as text), and the turn tells the
     /// model to try again (rule T5).
+    ///
+    /// ```
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "delete_file", json!({"path": "a.log"}));
+    /// assert_eq!((call.id(), call.name(), call.args().str("path")), ("c1", "delete_file", Some("a.log")));
+    /// ```
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let sent = args.into();

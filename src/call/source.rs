@@ -48,6 +48,13 @@ impl ToolSource {
     }
 
     /// Whether the tool is one of an MCP server.
+    ///
+    /// ```
+    /// use countersign::call::ToolSource;
+    /// let (ours, theirs) = (ToolSource::toolset("files", "read"), ToolSource::server("files", "read"));
+    /// assert!(theirs.is_server() && !ours.is_server());
+    /// assert_ne!(ours, theirs, "a server cannot take the place of a toolset by its name");
+    /// ```
     #[must_use]
     pub fn is_server(&self) -> bool {
         self.server

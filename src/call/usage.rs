@@ -43,6 +43,12 @@ impl UsageLimits {
 
     /// Sets how many calls may be executed. A call counts when its tool is started. A call that is denied or pending,
     /// or whose tool defers it, does not count.
+    ///
+    /// ```
+    /// use countersign::call::UsageLimits;
+    /// let limits = UsageLimits::new().requests(20).tool_calls(100);
+    /// # let _ = limits;
+    /// ```
     pub fn tool_calls(mut self, max: u32) -> Self {
         self.tool_calls = Some(max);
         self

@@ -39,6 +39,11 @@ pub enum GrantState {
 
 impl GrantState {
     /// The name of the state in the log and in JSON.
+    ///
+    /// ```
+    /// use countersign::ledger::GrantState;
+    /// assert_eq!(GrantState::UsedUp.as_str(), "used_up");
+    /// ```
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -42,6 +42,16 @@ use super::{log, project, run_record};
 use crate::deferred::Answer;
 
 /// The result of revoking a grant.
+///
+/// ```
+/// use countersign::ledger::{Ledger, MemoryStore, RevokedGrant};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// assert_eq!(ledger.revoke_grant("no-such-grant", "ann").await?, RevokedGrant::UnknownGrant);
+/// assert!(ledger.grants(10).await?.records.is_empty() && ledger.expire_grants().await?.is_empty());
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RevokedGrant {

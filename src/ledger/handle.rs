@@ -173,6 +173,14 @@ impl Ledger {
     }
 
     /// The [lease](Self::lease) of claims, runs and chats.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_secs(90)).with_session("s1");
+    /// assert_eq!((ledger.lease_time(), ledger.session()), (Duration::from_secs(90), Some("s1")));
+    /// assert!(ledger.project().is_none());
+    /// ```
     #[must_use]
     pub fn lease_time(&self) -> Duration {
         self.lease

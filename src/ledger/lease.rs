@@ -140,6 +140,8 @@ impl<T> Lease<T> {
     }
 
     /// Sets the state that the lease carries, such as the stored one after it was deserialised. Nothing is stored.
+    ///
+    /// To read a state into a type of one's own, and keep the lease with it.
     pub fn with_state<U>(self, state: U) -> Lease<U> {
         Lease { keeper: self.keeper, state }
     }
@@ -206,6 +208,9 @@ impl Lease {
 impl LeaseKeeper {
     /// Whether the lease was found lost: another process has acquired it since, or the run has ended. It is found when
     /// the lease is renewed.
+    ///
+    /// Known only after a renewal has failed. A worker that was stopped for longer than the lease learns it with its next write, which is
+    /// refused.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
@@ -237,6 +242,8 @@ impl LeaseKeeper {
 
     /// Ends the lease at once without a change of the stored state, so that the next process need not wait until it
     /// expires. A failure is logged: the lease expires by itself.
+    ///
+    /// Dropping a lease does not release it, as that needs the store; the run can be taken again when its time is over.
     pub async fn release(&self) {
         if let Err(error) = self.extend(Duration::ZERO).await {
             tracing::warn!(run = %self.key, %error, "a lease could not be released");

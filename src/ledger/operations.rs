@@ -209,6 +209,19 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`].
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file");
+    /// assert_eq!(ledger.get(ask.id()).await?, None);
+    /// let parked = ledger.park(ask.clone()).await?;
+    /// // The id follows from the run and the path, so a program can find an ask that it has parked before.
+    /// assert_eq!(ledger.get(ask.id()).await?, Some(parked));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         let found = there(self.store.get(id).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Ask);
@@ -311,6 +324,33 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the outcome is not recorded.
+    ///
+    /// The order of a worker: claim, execute, settle. The token says which claim it is, so that a worker that comes late cannot write over
+    /// another one's outcome (rule L2).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Claimed, Ledger, MemoryStore, Renewed, Settled};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let (id, lease) = (parked.ask.id(), Duration::from_secs(30));
+    /// assert_eq!(ledger.claim(id, "w1", lease).await?, Claimed::NotDecided);
+    /// ledger.decide(id, &parked.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    ///
+    /// let Claimed::Claimed { token, .. } = ledger.claim(id, "w1", lease).await? else { panic!() };
+    /// assert!(matches!(ledger.claim(id, "w2", lease).await?, Claimed::Held { by, .. } if by == "w1"));
+    /// assert!(matches!(ledger.renew(id, token, lease).await?, Renewed::Renewed { .. }));
+    /// assert_eq!(ledger.settle(id, token + 1, json!("no")).await?, Settled::StaleToken);
+    /// let settled = ledger.settle(id, token, json!("gone")).await?;
+    /// assert_eq!(settled, Settled::Settled { outcome: json!("gone"), again: false });
+    /// // From now on every claim is told the outcome, and nothing runs again.
+    /// assert_eq!(ledger.claim(id, "w2", lease).await?, Claimed::Settled { outcome: json!("gone") });
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn settle(
         &self,
         id: &str,
@@ -325,6 +365,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the claim is unchanged.
+    ///
+    /// For a call that was claimed and deferred itself before it did anything: it is asked about anew, and this ask is over.
     pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
         self.settle_as(id, token, Value::Null, true).await
     }
@@ -370,6 +412,20 @@ impl Ledger {
     ///
     /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and rows that
     /// are refused would otherwise fill every read, so that the asks behind them would never expire.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file").with_expires_in(Duration::ZERO);
+    /// let parked = ledger.park(ask).await?;
+    /// assert_eq!(ledger.expire().await?.changed, [parked.ask.id()]);
+    /// assert_eq!(ledger.get(parked.ask.id()).await?.map(|record| record.state), Some(AskState::Expired));
+    /// assert!(ledger.expire().await?.changed.is_empty(), "each change is told once");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn expire(&self) -> Result<Expired, LedgerError> {
         let mut expired = Expired::default();
         // Asks that stay due, as their rows are refused, come first in each read: the reads grow so that others follow
@@ -538,6 +594,26 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the run is not taken.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ledger, MemoryStore, Saved, Taken};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let (ledger, lease) = (Ledger::new(MemoryStore::new()), Duration::from_secs(30));
+    /// assert_eq!(ledger.take_run("run-1", "w1", lease).await?, Taken::UnknownRun);
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    ///
+    /// let Taken::Taken { token, state } = ledger.take_run("run-1", "w1", lease).await? else { panic!() };
+    /// assert_eq!(state, json!({"step": 1}));
+    /// assert!(matches!(ledger.take_run("run-1", "w2", lease).await?, Taken::Held { .. }));
+    /// assert_eq!(ledger.renew_run("run-1", token, lease).await?, Saved::Saved);
+    /// assert_eq!(ledger.end_run("run-1", token, json!("done")).await?, Saved::Saved);
+    /// assert_eq!(ledger.take_run("run-1", "w2", lease).await?, Taken::Over { result: json!("done") });
+    /// assert!(ledger.load_run("run-1").await?.is_some_and(|run| run.over));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn take_run(
         &self,
         run: &str,
@@ -573,6 +649,22 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
+    ///
+    /// ```
+    /// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    /// let Acquired::Lease(lease) = ledger.acquire_run("run-1").await? else { panic!() };
+    /// assert_eq!(lease.state(), &json!({"step": 1}));
+    /// assert!(!lease.keeper().is_lost());
+    /// // The lease is renewed while this future runs.
+    /// let next = lease.keeper().keep(async { json!({"step": 2}) }).await;
+    /// assert_eq!(lease.save_and_release(next, &[]).await?, Saved::Saved);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
         let taken = runs::take_run(self, run, self.worker_name(), self.lease).await?;
         Ok(self.acquired(run, taken))
@@ -614,6 +706,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
+    ///
+    /// Chats and runs are kept apart: a chat's id is chosen by its client, and must not name a run.
     pub async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
         Ok(runs::get(self, &runs::chat_key(chat)).await?.map(|record| record.state))
     }
@@ -668,6 +762,18 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be reached.
+    ///
+    /// The clock that deadlines and leases are compared with (rule L4). A surface shows the time that is left by this clock, and not by its
+    /// own.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert!(ledger.now().await? > 1_700_000_000_000, "milliseconds since 1970");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn now(&self) -> Result<Millis, LedgerError> {
         transact(self, &[], |writing, _| Ok(writing.now)).await
     }
@@ -717,6 +823,21 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Broken`] with the first log or row that is wrong; the others when the store cannot be read.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert!(ledger.verify(&Default::default()).await?.is_empty());
+    /// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let first = ledger.verify(&Default::default()).await?;
+    /// assert_eq!(first.entries, 1);
+    /// // Later, the log has to go through the ends of before: one that was cut off and written anew does not.
+    /// ledger.park(Ask::new("run-1", "root/c2", "delete_file")).await?;
+    /// assert_eq!(ledger.verify(&first.heads).await?.entries, 2);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn verify(
         &self,
         earlier: &BTreeMap<String, (i64, String)>,

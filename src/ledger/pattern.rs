@@ -47,11 +47,25 @@ enum Shape {
 
 impl FieldPattern {
     /// One of these values.
+    ///
+    /// ```
+    /// use countersign::ledger::FieldPattern;
+    /// use serde_json::json;
+    /// let environments = FieldPattern::one_of(["staging", "test"]);
+    /// assert!(environments.fits(&json!("test")) && !environments.fits(&json!("production")));
+    /// ```
     pub fn one_of(values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
         Self(Shape::OneOf(values.into_iter().map(Into::into).collect()))
     }
 
     /// A number between these two, which are included. Numbers beyond 2^53 never fit.
+    ///
+    /// ```
+    /// use countersign::ledger::FieldPattern;
+    /// use serde_json::json;
+    /// let amounts = FieldPattern::between(0, 50);
+    /// assert!(amounts.fits(&json!(49.99)) && !amounts.fits(&json!(51)) && !amounts.fits(&json!("49")));
+    /// ```
     pub fn between(least: impl Into<f64>, most: impl Into<f64>) -> Self {
         Self(Shape::Between(least.into(), most.into()))
     }

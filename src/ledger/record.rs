@@ -50,6 +50,11 @@ pub enum AskState {
 
 impl AskState {
     /// The name of the state in rows, in the log and in JSON.
+    ///
+    /// ```
+    /// use countersign::ledger::AskState;
+    /// assert_eq!((AskState::Pending.as_str(), AskState::Executed.as_str()), ("pending", "executed"));
+    /// ```
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -293,6 +298,22 @@ impl Record {
     }
 
     /// The arguments that the call runs with: the edited ones of the approval, or else those that were parked.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use countersign::Args;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file").with_args(Args::new().with("path", "a.log"));
+    /// let parked = ledger.park(ask).await?;
+    /// let edited = Answer::Approve { args: Some(Args::new().with("path", "b.log")) };
+    /// ledger.decide(parked.ask.id(), &parked.fingerprint, "ann", edited).await?;
+    /// let record = ledger.get(parked.ask.id()).await?.unwrap();
+    /// assert_eq!((record.args_to_run().str("path"), record.ask.args().str("path")), (Some("b.log"), Some("a.log")));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn args_to_run(&self) -> &Args {
         match self.decision.as_ref().map(|decision| &decision.answer) {

@@ -11,6 +11,20 @@ use super::record::{AskState, LedgerDecision};
 use crate::deferred::Answer;
 
 /// The decision that was recorded first, and that a later answer lost against.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// let (id, shown) = (parked.ask.id(), &parked.fingerprint);
+/// ledger.decide(id, shown, "ann", Answer::Deny { message: "keep it".into() }).await?;
+/// let Decided::Lost(winner) = ledger.decide(id, shown, "bob", Answer::Approve { args: None }).await? else { panic!() };
+/// assert_eq!(winner.by, ["ann"]);
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Winner {
     /// The people who decided: one, or several where the quorum needs several.
@@ -77,6 +91,17 @@ pub enum Decided {
 }
 
 /// The result of claiming the execution of an ask.
+///
+/// What a worker does with each:
+///
+/// | result | the worker |
+/// |---|---|
+/// | `Claimed` | executes, and settles with the token |
+/// | `Settled` | takes the outcome for its own |
+/// | `NotDecided` | waits |
+/// | `Denied`, `Void`, `Aged` | tells the model; nothing runs |
+/// | `Held` | waits, or leaves it to the other worker |
+/// | `Unknown` | tells the model that it may have run |
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -163,6 +188,18 @@ pub enum Settled {
 }
 
 /// The result of cancelling an ask.
+///
+/// ```
+/// use countersign::ledger::{Ask, Cancelled, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// assert_eq!(ledger.cancel(parked.ask.id(), "ann").await?, Cancelled::Cancelled { again: false });
+/// assert_eq!(ledger.cancel(parked.ask.id(), "ann").await?, Cancelled::Cancelled { again: true });
+/// assert_eq!(ledger.cancel("no-such-ask", "ann").await?, Cancelled::UnknownAsk);
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -50,6 +50,9 @@ pub struct Row {
 }
 
 /// A row, with the last log entry about it.
+///
+/// The row and its last entry have to come from one snapshot: the digest in the entry is compared with the row, and two reads could see
+/// a change between them and take it for tampering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The row as it is stored.
@@ -125,6 +128,14 @@ impl RowKind {
     }
 
     /// Reads a name that [`as_str`](Self::as_str) gave; `None` for any other text.
+    ///
+    /// ```
+    /// use countersign::ledger::RowKind;
+    /// for kind in RowKind::ALL {
+    ///     assert_eq!(RowKind::parse(kind.as_str()), Some(kind));
+    /// }
+    /// assert_eq!(RowKind::parse("other"), None);
+    /// ```
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
@@ -161,6 +172,8 @@ pub struct Entry {
 ///
 /// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one run are
 /// linked in the order of the list, each to the one before it.
+///
+/// All of it or nothing, in one transaction. A store applies the parts in the order rows, log, removals.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
     /// Rows to insert, or to replace by their ids.
@@ -189,9 +202,18 @@ pub struct Dropped {
 /// The logic of a transaction: gets the store's time and a [`Lookup`] for each id of the transaction, in their
 /// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
 /// earlier call are then discarded.
+///
+/// It may be called several times for one transaction, with what is true each time, and only the writes of the last call count: it must
+/// not send, print or count anything.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
+///
+/// ```
+/// use countersign::ledger::{Filter, RowKind};
+/// let pending = Filter { kind: Some(RowKind::Ask), states: vec!["pending".into()], limit: Some(50), ..Filter::default() };
+/// assert_eq!(pending.run, None);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only rows of this kind; `None` means all.
@@ -432,6 +454,22 @@ impl Linker {
 
     /// The entry that a draft becomes behind the last entry of a log, given by its place and hash; `None` for an empty
     /// log.
+    ///
+    /// The hash of an entry covers its run, its place, the hash before it and its text, so an entry cannot be moved, removed or changed
+    /// without changing all that follow.
+    ///
+    /// ```
+    /// use countersign::ledger::{Draft, Linker};
+    /// use serde_json::json;
+    ///
+    /// let draft = |event: &str| Draft { run: "run-1".into(), row: None, body: json!({"event": event}) };
+    /// let linker = Linker::with_key(b"a key that the store does not have");
+    /// let first = linker.link(None, &draft("parked"));
+    /// let second = linker.link(Some((first.seq, &first.hash)), &draft("decided"));
+    /// assert_eq!((first.seq, second.seq), (1, 2));
+    /// assert_eq!(second.prev, first.hash);
+    /// assert_eq!(linker.hash("run-1", 2, &second.prev, &second.body), second.hash);
+    /// ```
     #[must_use]
     pub fn link(&self, last: Option<(i64, &str)>, draft: &Draft) -> Entry {
         let (seq, prev) = last.map_or((1, ""), |(seq, hash)| (seq + 1, hash));

@@ -128,6 +128,21 @@ pub enum Stage {
 /// assert_eq!(&text[command.span()], text);
 /// # Ok::<(), countersign::shell::Refused>(())
 /// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, RedirectionTarget};
+///
+/// let text = "LANG=C sort -r names.txt 2> /dev/null";
+/// let commands = Commands::parse(text, Dialect::Bash)?;
+/// let command = commands.simple_commands().next().unwrap();
+/// assert_eq!(command.argv(), Some(vec!["sort", "-r", "names.txt"]));
+/// assert_eq!((command.assignments()[0].name(), command.assignments()[0].value().text()), ("LANG", "C"));
+/// let redirection = &command.redirections()[0];
+/// assert_eq!(redirection.fd(), Some(2));
+/// assert!(matches!(redirection.target(), RedirectionTarget::Write(word) if word.text() == "/dev/null"));
+/// assert_eq!(text.get(command.span()), Some(text));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SimpleCommand {
     pub(super) assignments: Vec<Assignment>,
@@ -254,6 +269,15 @@ pub enum RedirectionTarget {
 /// assert_eq!((refused.line(), refused.column(), refused.at()), (2, 6, 8));
 /// assert_eq!(refused.why(), "a backtick is not analysed: write `$(…)`");
 /// assert_eq!(refused.read().simple_commands().count(), 1, "`ls` was read before");
+/// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let refused = Commands::parse("ls -l\nif true; then ls; fi", Dialect::Sh).unwrap_err();
+/// assert_eq!((refused.line(), refused.column()), (2, 1));
+/// // What was read before the place that is refused, for a surface that shows it.
+/// assert_eq!(refused.read().simple_commands().count(), 1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
@@ -403,6 +427,20 @@ pub enum WordKind {
 /// assert_eq!(words[2].parameters(), ["HOME"]);
 /// assert_eq!((words[3].text(), words[3].substitutions().len()), ("$(…)", 1));
 /// assert_eq!(words[4].literal(), Some("plain"));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, WordKind};
+///
+/// let commands = Commands::parse("cp 'a b' *.rs $HOME", Dialect::Bash)?;
+/// let words = commands.simple_commands().next().unwrap().words();
+/// let kinds: Vec<_> = words.iter().map(|word| word.kind()).collect();
+/// assert_eq!(kinds, [WordKind::Literal, WordKind::Literal, WordKind::Glob, WordKind::Expansion]);
+/// assert_eq!((words[1].literal(), words[1].is_quoted()), (Some("a b"), true));
+/// // What the value of `$HOME` is, only the shell knows; unquoted, it may become several words.
+/// assert_eq!((words[3].literal(), words[3].may_split()), (None, true));
+/// assert_eq!(words[3].parameters(), ["HOME"]);
 /// # Ok::<(), countersign::shell::Refused>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,8 @@
 ///
 /// For the three POSIX shells, only syntax that they interpret in the same way is accepted. Text for any other shell is
 /// refused, so that a person is asked.
+///
+/// The dialect is that of the shell that *runs* the text. Judging with another one could read a quote where that shell reads none.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {

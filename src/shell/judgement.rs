@@ -87,6 +87,13 @@ pub enum Effect {
 
 impl Effect {
     /// The path that is read, listed, written or changed to.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::shell::Effect;
+    /// assert_eq!(Effect::Writes("/w/a.txt".into()).path(), Some(Path::new("/w/a.txt")));
+    /// assert_eq!(Effect::RevealsEnvironment.path(), None);
+    /// ```
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -175,6 +182,18 @@ impl Reason {
 /// assert_eq!(sort.directory(), Path::new("/src/project/docs"));
 /// let paths: Vec<_> = judgement.parts().iter().flat_map(|part| part.effects()).filter_map(|effect| effect.path()).collect();
 /// assert_eq!(paths[1..], [Path::new("/src/project/docs/b.txt"), Path::new("/src/project/docs/a.txt")]);
+/// ```
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
+/// let judgement = reader.judge("timeout 5 head -n 3 a.txt | sort", Dialect::Bash);
+/// let [head, sort] = judgement.parts() else { panic!() };
+/// assert_eq!((head.program(), head.wrapped_by()), (Some("head"), Some("timeout")));
+/// assert_eq!((sort.program(), sort.argv()), (Some("sort"), &["sort".to_owned()][..]));
+/// assert_eq!(head.directory(), std::path::Path::new("/w"));
+/// assert!(judgement.refused().is_none() && judgement.reasons().is_empty());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {

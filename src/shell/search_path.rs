@@ -35,6 +35,15 @@ impl SearchPath {
     }
 
     /// The given directories, in this order.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// // A program that is in none of the folders is not the known one, and is asked about.
+    /// let nowhere = SearchPath::new(["/nonexistent"]);
+    /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(nowhere);
+    /// assert!(!reader.judge("ls", Dialect::Bash).verdict().is_allow());
+    /// ```
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { folders: Some(folders.into_iter().map(Into::into).collect()) }

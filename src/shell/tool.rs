@@ -92,6 +92,16 @@ impl ShellTool {
     }
 
     /// Sets how many bytes of output are returned, counted from the beginning; 64 KiB by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::FunctionToolset;
+    /// use countersign::shell::ShellTool;
+    ///
+    /// let shell = ShellTool::new(".").with_time_limit(Duration::from_secs(20)).with_output_limit(16 * 1024);
+    /// let tools = FunctionToolset::new().tool(shell.into_tool("shell"));
+    /// # let _ = tools;
+    /// ```
     #[must_use]
     pub fn with_output_limit(mut self, bytes: usize) -> Self {
         self.limits.output = bytes;

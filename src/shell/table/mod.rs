@@ -67,6 +67,13 @@ pub struct ProgramExample {
 
 impl Programs {
     /// The programs that this crate describes.
+    ///
+    /// ```
+    /// use countersign::shell::Programs;
+    /// let programs = Programs::built_in();
+    /// assert!(programs.names().any(|name| name == "grep"));
+    /// assert!(programs.examples().iter().any(|example| example.program == "grep" && example.safe));
+    /// ```
     #[must_use]
     pub fn built_in() -> Self {
         static BUILT: OnceLock<Programs> = OnceLock::new();
