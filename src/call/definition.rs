@@ -259,12 +259,15 @@ impl ToolDefinition {
     /// can declare it; a wrapper that sets it has no effect.
     ///
     /// ```
-    /// use countersign::ToolDefinition;
+    /// use countersign::call::ToolSource;
+    /// use countersign::{ExternalToolset, ToolDefinition, Turn};
     /// use serde_json::json;
     ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let definition = ToolDefinition::new("read", json!({"type": "object"})).with_server("files");
-    /// let source = definition.source().unwrap();
-    /// assert_eq!((source.set(), source.tool(), source.is_server()), ("files", "read", true));
+    /// let listed = Turn::new(ExternalToolset::new("mcp:files", [definition])).definitions().await?;
+    /// assert_eq!(listed[0].source(), Some(ToolSource::server("files", "read")));
+    /// # Ok::<(), countersign::Error>(()) }).unwrap();
     /// ```
     #[must_use]
     pub fn with_server(mut self, name: impl Into<Arc<str>>) -> Self {

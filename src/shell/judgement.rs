@@ -183,18 +183,6 @@ impl Reason {
 /// let paths: Vec<_> = judgement.parts().iter().flat_map(|part| part.effects()).filter_map(|effect| effect.path()).collect();
 /// assert_eq!(paths[1..], [Path::new("/src/project/docs/b.txt"), Path::new("/src/project/docs/a.txt")]);
 /// ```
-///
-/// ```
-/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
-///
-/// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
-/// let judgement = reader.judge("timeout 5 head -n 3 a.txt | sort", Dialect::Bash);
-/// let [head, sort] = judgement.parts() else { panic!() };
-/// assert_eq!((head.program(), head.wrapped_by()), (Some("head"), Some("timeout")));
-/// assert_eq!((sort.program(), sort.argv()), (Some("sort"), &["sort".to_owned()][..]));
-/// assert_eq!(head.directory(), std::path::Path::new("/w"));
-/// assert!(judgement.refused().is_none() && judgement.reasons().is_empty());
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub(super) span: Range<usize>,

@@ -39,10 +39,10 @@ impl SearchPath {
     /// ```
     /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
     ///
-    /// // A program that is in none of the folders is not the known one, and is asked about.
+    /// // Found in no folder: nothing would run, so the missing file raises no question.
     /// let nowhere = SearchPath::new(["/nonexistent"]);
     /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(nowhere);
-    /// assert!(!reader.judge("ls", Dialect::Bash).verdict().is_allow());
+    /// assert!(reader.judge("ls", Dialect::Bash).verdict().is_allow());
     /// ```
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
