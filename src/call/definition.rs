@@ -260,7 +260,8 @@ impl ToolDefinition {
     ///
     /// ```
     /// use countersign::call::ToolSource;
-    /// use countersign::{ExternalToolset, ToolDefinition, Turn};
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{ToolDefinition, Turn};
     /// use serde_json::json;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {

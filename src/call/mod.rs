@@ -90,7 +90,7 @@ pub use usage::{Usage, UsageLimits};
 /// | the progress through the levels | our layers | the gate (rule D9) |
 ///
 /// A call that a layer builds with [`new`](Self::new) has no record, and the gate refuses it with
-/// [`UserError::NoPass`](crate::UserError::NoPass). Change the call that you were given instead.
+/// [`UserError::NoPass`]. Change the call that you were given instead.
 #[derive(Clone)]
 pub struct ToolCall {
     head: Arc<Head>,

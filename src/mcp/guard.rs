@@ -76,7 +76,7 @@ impl Guard {
     /// use countersign::mcp::{Guard, Launch};
     ///
     /// let launch = Launch::command("mcp-server-git").args(["--token", "secret"]);
-    /// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).principal("ann").project("/home/ann/site");
+    /// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).principal("ann").project("/u/ann/site");
     /// assert!(!format!("{guard:?}").contains("secret"));
     /// ```
     pub fn new(name: impl Into<String>, launch: Launch, ledger: Ledger) -> Self {
@@ -96,7 +96,7 @@ impl Guard {
     /// Sets the layers around the server's tools.
     ///
     /// The function is called once, when the server is made. What the layers see is a call of a served tool, with the source of its
-    /// definition ([`ToolDefinition::source`](crate::tools::ToolDefinition::source)); what they change in the arguments is what runs
+    /// definition ([`ToolDefinition::source`](crate::ToolDefinition::source)); what they change in the arguments is what runs
     /// upstream, and what they change in the outcome is what the client is told.
     pub fn layers(mut self, layers: impl Fn(Tools) -> Tools + Send + Sync + 'static) -> Self {
         self.layers = Some(Arc::new(layers));

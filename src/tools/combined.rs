@@ -46,8 +46,9 @@ impl Tools {
     ///
     /// # Errors
     /// Nothing fails here, because the members are listed later. [`Tools::definitions`] fails with
-    /// [`UserError::ToolConflict`] where two members list the same name; [`prefixed`](ToolsExt::prefixed) or
-    /// [`renamed`](ToolsExt::renamed) on one of them resolves that, and [`filtered`](ToolsExt::filtered) drops one of the two.
+    /// [`UserError::ToolConflict`](crate::error::UserError::ToolConflict) where two members list the same name;
+    /// [`prefixed`](crate::ToolsExt::prefixed) or [`renamed`](crate::ToolsExt::renamed) on one of them resolves that, and
+    /// [`filtered`](crate::ToolsExt::filtered) drops one of the two.
     ///
     /// ```
     /// use countersign::{FunctionToolset, RunContext, ToolError, Tools, ToolsExt, schemars, tool_fn};

@@ -82,8 +82,8 @@ impl Installation {
     /// ```
     /// use std::path::Path;
     /// use countersign::hook::{Client, Installation};
-    /// let gemini = Installation::of_user(Client::Gemini, Path::new("/home/ann"));
-    /// assert_eq!(gemini.path(), Path::new("/home/ann/.gemini/settings.json"));
+    /// let gemini = Installation::of_user(Client::Gemini, Path::new("/u/ann"));
+    /// assert_eq!(gemini.path(), Path::new("/u/ann/.gemini/settings.json"));
     /// ```
     #[must_use]
     pub fn of_user(client: Client, home: &Path) -> Self {
