@@ -32,8 +32,8 @@
 //! | 9 | a second execution | the recorded outcome |
 //! | 10 | a call that the journal knows | its recorded outcome, or "may have run" (rule L2) |
 //!
-//! Step 7 comes before step 8, so that an external call is asked about like any other before it leaves the process. Step 9
-//! comes before step 10, as the journal is a transaction and the cell is not.
+//! Step 7 comes before step 8, so that an external call is asked about like any other before it leaves the process.
+//! Step 9 comes before step 10, as the journal is a transaction and the cell is not.
 
 use std::fmt;
 use std::future::Future;
@@ -91,8 +91,8 @@ impl<T: Toolset> Gate<T> {
         Ok(definitions.into_iter().map(|definition| self.tie(definition)).collect())
     }
 
-    /// The name and the toolset are captured in the check of arguments: the turn validates a call before it passes the stack, by
-    /// the definition alone, which may have another name by then.
+    /// The name and the toolset are captured in the check of arguments: the turn validates a call before it passes the
+    /// stack, by the definition alone, which may have another name by then.
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
         let validate = (definition.kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
@@ -200,9 +200,9 @@ impl<T: Toolset> Gate<T> {
 
     /// All questions of the pass, with that of the tool's previews, if it makes any (rule S7).
     ///
-    /// A preview that fails is shown as a failed one, without a pin, and the question stays open: not being able to show the
-    /// content is no reason to run the call, and none to deny it either. The approver decides, and sees that the tool had nothing
-    /// to show.
+    /// A preview that fails is shown as a failed one, without a pin, and the question stays open: not being able to
+    /// show the content is no reason to run the call, and none to deny it either. The approver decides, and sees that
+    /// the tool had nothing to show.
     async fn with_previews(&self, record: &CallRecord, tool: &str, args: &Args) -> Vec<Question> {
         let made = catch_panic(|| self.toolset.preview(record.context(), tool, args)).await;
         let failed = match made {
@@ -242,8 +242,9 @@ impl<T: Toolset> Gate<T> {
     }
 
     /// The order is: cell, usage, journal, body. A limit that is reached gives the cell back, as nothing was started,
-    /// and the record must not say that the tool may have run. A journal that refuses gives the count of the usage back, as nothing was executed. A
-    /// body that defers itself is not counted either, although it was started: it is counted when it runs after its answer.
+    /// and the record must not say that the tool may have run. A journal that refuses gives the count of the usage
+    /// back, as nothing was executed. A body that defers itself is not counted either, although it was started: it is
+    /// counted when it runs after its answer.
     async fn execute(
         &self,
         record: &Arc<CallRecord>,
@@ -362,8 +363,8 @@ async fn written_down(
 
 /// How the call differs from what was approved; `None` if the approval covers it.
 ///
-/// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the strongest
-/// reason, and one is enough.
+/// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the
+/// strongest reason, and one is enough.
 pub(crate) fn not_covered(
     approval: &Approval,
     leaf: &Leaf,

@@ -121,8 +121,9 @@ pub enum ReturnKind {
 
 /// One part of a message from the model.
 ///
-/// Reasoning is kept word for word with its signature, as a provider that has signed it refuses a history in which it is
-/// missing or changed. A part of another kind is an error when a history is read: what is not understood cannot be sent on.
+/// Reasoning is kept word for word with its signature, as a provider that has signed it refuses a history in which it
+/// is missing or changed. A part of another kind is an error when a history is read: what is not understood cannot be
+/// sent on.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ResponsePart {
@@ -198,8 +199,8 @@ impl RequestPart {
 
     /// The result of a call, and the content that its tool added for the model; `None` while the call is deferred.
     ///
-    /// The two are apart because providers want every result directly after the calls: what the tools added is appended behind the
-    /// last result of the response, as text of the user.
+    /// The two are apart because providers want every result directly after the calls: what the tools added is appended
+    /// behind the last result of the response, as text of the user.
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let result = Self::result(call, outcome)?;
         let beside = match outcome {

@@ -140,8 +140,8 @@ impl Agent {
 
     /// Adds a dependency for every run. Hooks, predicates, handlers and tool bodies find it by its type.
     ///
-    /// One value for each type; a second one of the same type takes its place. Values of a program's own type (`struct Db(Pool)`) cannot
-    /// collide with those of a library.
+    /// One value for each type; a second one of the same type takes its place. Values of a program's own type (`struct
+    /// Db(Pool)`) cannot collide with those of a library.
     ///
     /// ```
     /// use countersign::testing::ScriptedModel;
@@ -303,7 +303,8 @@ impl Agent {
 
     /// Adds a watcher of every run, called with each event as it happens. [`Run::watch`] adds one to a single run.
     ///
-    /// Called on the task of the run, which waits for it: send the event somewhere else, and do not block. A watcher decides nothing.
+    /// Called on the task of the run, which waits for it: send the event somewhere else, and do not block. A watcher
+    /// decides nothing.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};

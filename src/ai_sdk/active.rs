@@ -1,9 +1,9 @@
 //! Streams in flight: every event of a response is kept until the response is complete, so that a client that comes
 //! later reads it from the beginning.
 //!
-//! A response is a task of its own with a list of events; the connection of the client that posted is one reader of that list. So a
-//! connection that breaks costs nothing, a page that is loaded again reads from the beginning, and a request that the client's
-//! library repeats after an error joins what is under way:
+//! A response is a task of its own with a list of events; the connection of the client that posted is one reader of
+//! that list. So a connection that breaks costs nothing, a page that is loaded again reads from the beginning, and a
+//! request that the client's library repeats after an error joins what is under way:
 //!
 //! | a request comes while a response is made | gets |
 //! |---|---|
@@ -92,8 +92,8 @@ pub(super) struct ActiveStream {
 
 /// One event in its two forms. A form is `None` where its clients do not get the event.
 ///
-/// The client that posted shows its own answers already, and one that resumes has nothing; where a chunk would be wrong for one of
-/// them, the two forms differ.
+/// The client that posted shows its own answers already, and one that resumes has nothing; where a chunk would be wrong
+/// for one of them, the two forms differ.
 #[derive(Clone)]
 struct StreamEvent {
     /// For the client that has posted the request, and so has the message up to where the response begins.

@@ -1,8 +1,9 @@
 //! The stored form of a chat: its messages, its history or suspended run, and its asks.
 //!
-//! A chat has two memories of one conversation, for two readers: the messages are what the client shows, the history is what the
-//! model has read. They are not derived from each other, as a client shows previews and asks that no model reads, and a model reads
-//! results that no client shows. `before` ties them together: where a message is dropped, the history is cut at that length.
+//! A chat has two memories of one conversation, for two readers: the messages are what the client shows, the history is
+//! what the model has read. They are not derived from each other, as a client shows previews and asks that no model
+//! reads, and a model reads results that no client shows. `before` ties them together: where a message is dropped, the
+//! history is cut at that length.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -36,8 +37,8 @@ pub(super) struct Chat {
     pub(super) run: Option<SuspendedRun>,
     /// Every ask, including closed ones, so that a late answer can be told from an answer to an ask that never was.
     ///
-    /// Kept also when closed: an answer to a closed ask is late and gets the outcome; an answer to an ask that never was is forged, and
-    /// the whole request is refused.
+    /// Kept also when closed: an answer to a closed ask is late and gets the outcome; an answer to an ask that never
+    /// was is forged, and the whole request is refused.
     pub(super) asks: Vec<ShownAsk>,
 }
 
@@ -169,7 +170,8 @@ impl UiMessage {
     /// Removes approvals that clients refuse: the schema of a call with a result or an error accepts an approval only
     /// with `approved: true`. With one part that breaks the schema, a client cannot load the whole message.
     ///
-    /// Clients check each message against a schema when a page is loaded, and one part that does not fit makes all of the chat fail.
+    /// Clients check each message against a schema when a page is loaded, and one part that does not fit makes all of
+    /// the chat fail.
     fn mend(&mut self) {
         let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
         for tool in self.tools_mut().filter(over) {
@@ -181,7 +183,8 @@ impl UiMessage {
 /// The reason why a message cannot be a prompt, if there is one. Files are rejected rather than dropped, as
 /// the prompt of a run is text only.
 ///
-/// A file that is dropped silently is worse than a refusal: the model would answer about something that it has not seen.
+/// A file that is dropped silently is worse than a refusal: the model would answer about something that it has not
+/// seen.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
         return Some("the last message is neither the user's nor one that goes on".to_owned());

@@ -331,8 +331,9 @@ impl Chats {
         }
     }
 
-    /// The order at the end matters. The chat is saved, then the stream leaves the list of those in flight, then the last chunks are sent.
-    /// A client answers as soon as it has the last chunk; were the chat still busy then, its answer would be refused.
+    /// The order at the end matters. The chat is saved, then the stream leaves the list of those in flight, then the
+    /// last chunks are sent. A client answers as soon as it has the last chunk; were the chat still busy then, its
+    /// answer would be refused.
     async fn respond(self, principal: Principal, request: ChatRequest, stream: Arc<ActiveStream>) {
         let id = request.id.clone();
         let guard =

@@ -1,7 +1,7 @@
 //! The intent of a request, found by comparing it with what the chat was really shown.
 //!
-//! A client posts its messages, and what it wants has to be found in them: nothing in a request says "this is an approval". The rules
-//! by which a part counts as an answer:
+//! A client posts its messages, and what it wants has to be found in them: nothing in a request says "this is an
+//! approval". The rules by which a part counts as an answer:
 //!
 //! | the part | counts when | otherwise |
 //! |---|---|---|
@@ -11,7 +11,8 @@
 //!
 //! Everything else in the message is not read. The text of a message of the assistant, for example, can say anything.
 //!
-//! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that nobody has made.
+//! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that nobody
+//! has made.
 
 use std::collections::BTreeMap;
 
@@ -96,8 +97,8 @@ impl Intent {
     }
 }
 
-/// A message with a known id is either the same one again, after a lost connection, or one that the user has edited; the second drops
-/// everything that followed.
+/// A message with a known id is either the same one again, after a lost connection, or one that the user has edited;
+/// the second drops everything that followed.
 fn submit(chat: &Chat, message: &UiMessage) -> Result<Intent, Rejection> {
     if let Some(problem) = prompt_problem(message) {
         return Err(Rejection::new(422, problem));
@@ -241,8 +242,8 @@ fn is_as_shown(chat: &Chat, asked: &ShownAsk, part: &ToolPart) -> bool {
 /// Whether two values are the same to a client. All numbers of JavaScript are floating-point ones, so that a client
 /// posts `1.0` back as `1`.
 ///
-/// `9007199254740993` comes back from a browser as `9007199254740992`. That the two count as equal is safe, since what runs is the
-/// server's own copy.
+/// `9007199254740993` comes back from a browser as `9007199254740992`. That the two count as equal is safe, since what
+/// runs is the server's own copy.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => {

@@ -79,7 +79,8 @@ where
         .with_state(RouterState { chats, authorize })
 }
 
-/// The person is known before the body is read, so somebody who is not logged in cannot make the server read four megabytes.
+/// The person is known before the body is read, so somebody who is not logged in cannot make the server read four
+/// megabytes.
 async fn submit(
     State(server): State<RouterState>,
     request: Request,

@@ -1,7 +1,7 @@
 //! The writer: turns the events of a run into chunks.
 //!
-//! Clients accept chunks in certain orders only, and end the stream at the first one that does not fit. The rules, as far as they can
-//! be seen from outside:
+//! Clients accept chunks in certain orders only, and end the stream at the first one that does not fit. The rules, as
+//! far as they can be seen from outside:
 //!
 //! | rule | kept by |
 //! |---|---|
@@ -92,7 +92,8 @@ impl ChunkWriter {
 
     /// Creates a writer that continues a message, given the client's copy of it.
     ///
-    /// The copy has to be the client's: a call that the client has, and the copy does not, would be announced a second time.
+    /// The copy has to be the client's: a call that the client has, and the copy does not, would be announced a second
+    /// time.
     #[must_use]
     pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
@@ -238,7 +239,8 @@ impl ChunkWriter {
 
     /// Ends the stream, because the user has stopped the response.
     ///
-    /// Calls without an outcome stay without one in the stream: clients show calls of a stream that was stopped in their own way.
+    /// Calls without an outcome stay without one in the stream: clients show calls of a stream that was stopped in
+    /// their own way.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);

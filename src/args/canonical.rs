@@ -2,9 +2,9 @@
 //!
 //! # Why not RFC 8785 to the letter
 //!
-//! The RFC knows only doubles: `9007199254740993` and `9007199254740992` have one canonical text there. An approval is bound to
-//! that text, so a model could get one account approved and use another. Here an integer keeps every digit, and only numbers
-//! with a point or an exponent are written as the RFC says.
+//! The RFC knows only doubles: `9007199254740993` and `9007199254740992` have one canonical text there. An approval is
+//! bound to that text, so a model could get one account approved and use another. Here an integer keeps every digit,
+//! and only numbers with a point or an exponent are written as the RFC says.
 //!
 //! | value | text |
 //! |---|---|

@@ -211,8 +211,8 @@ impl Args {
 
     /// Whether both are the same object in memory: a fast positive test. Equal arguments may be different objects.
     ///
-    /// It saves the canonical text in the common case that no layer changes anything: the arguments of a call are one object, from
-    /// the model's response to the tool's body.
+    /// It saves the canonical text in the common case that no layer changes anything: the arguments of a call are one
+    /// object, from the model's response to the tool's body.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -10,14 +10,15 @@
 //! | `{"x": 1e-400}` | the number | zero |
 //! | `{"$serde_json::private::Number": "5"}` | an object | the number 5 |
 //!
-//! The approver, the layers, the tool and a service behind the tool may each use another reader. If they disagree about one
-//! value, what was approved is not what runs.
+//! The approver, the layers, the tool and a service behind the tool may each use another reader. If they disagree about
+//! one value, what was approved is not what runs.
 //!
 //! # How the digits are seen
 //!
-//! serde_json gives a visitor a number, not its text, so that lost digits cannot be found there. In the exact mode every value
-//! is taken as a [`RawValue`] first: a number is compared with its own text before it is read, and an object or array is
-//! read from its text by the same visitor, one level deeper. So a text of n levels is scanned n times, at most 64.
+//! serde_json gives a visitor a number, not its text, so that lost digits cannot be found there. In the exact mode
+//! every value is taken as a [`RawValue`] first: a number is compared with its own text before it is read, and an
+//! object or array is read from its text by the same visitor, one level deeper. So a text of n levels is scanned n
+//! times, at most 64.
 
 use std::fmt;
 
@@ -182,7 +183,8 @@ fn check_number(token: &str) -> Result<(), String> {
 
 /// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
 ///
-/// The digits of the text before the decimal point, shifted by the exponent, have to be those of the value that was read:
+/// The digits of the text before the decimal point, shifted by the exponent, have to be those of the value that was
+/// read:
 ///
 /// | text | digits, point at | before the point | read as | result |
 /// |---|---|---|---|---|

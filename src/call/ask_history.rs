@@ -1,8 +1,9 @@
 //! The history of a run's questions to people: the calls they have denied, and the number of pending calls (rule D11).
 //!
 //! A model that is told no often tries the same call again, and an approver who has to say no ten times says yes at the
-//! eleventh. So a denial is remembered for the run, by tool and arguments, and after `max_repeats` the call is denied without
-//! asking. One varied byte in the arguments defeats this, which is why the number of pending calls is limited, too.
+//! eleventh. So a denial is remembered for the run, by tool and arguments, and after `max_repeats` the call is denied
+//! without asking. One varied byte in the arguments defeats this, which is why the number of pending calls is limited,
+//! too.
 //!
 //! | event | effect on the entry of the call |
 //! |---|---|
@@ -131,8 +132,9 @@ impl AskHistory {
 
     /// Adds stored denials. An entry that is already there wins over the stored one.
     ///
-    /// An entry in memory is newer than the stored one: the same history is shared by the agent and its sub-agents, and a
-    /// sub-agent's stored state is read again when it continues, with the counts of the time at which it was suspended.
+    /// An entry in memory is newer than the stored one: the same history is shared by the agent and its sub-agents, and
+    /// a sub-agent's stored state is read again when it continues, with the counts of the time at which it was
+    /// suspended.
     pub(crate) fn extend(&self, stored: &Denied) {
         let mut state = self.lock();
         for (key, before) in stored {
@@ -181,7 +183,8 @@ impl AskHistory {
 
     /// Adds one pending call and returns `true`, unless `max` calls are pending already.
     ///
-    /// Counting and comparing are one step under the lock, as the calls of a response are deferred by concurrent passes.
+    /// Counting and comparing are one step under the lock, as the calls of a response are deferred by concurrent
+    /// passes.
     pub(crate) fn ask(&self, max: u32) -> bool {
         let mut state = self.lock();
         let may = state.pending < max as usize;

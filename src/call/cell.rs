@@ -15,8 +15,8 @@
 //!                            Running ◄──────────────┴────────────┘
 //! ```
 //!
-//! `closed` is a flag beside the state: a body that has begun before the close still ends, and its end is recorded, while no
-//! further attempt gets the right to execute.
+//! `closed` is a flag beside the state: a body that has begun before the close still ends, and its end is recorded,
+//! while no further attempt gets the right to execute.
 //!
 //! # What each attempt is told
 //!
@@ -30,15 +30,15 @@
 //! | `Unknown`, otherwise | is told that it may have run | is told that it may have run |
 //! | closed | is refused | is refused |
 //!
-//! The column on the right is what makes `hedge` safe. A hedging layer sends a second attempt while the first one runs; the
-//! second waits here and gets the result of the first, also if that is a failure which a retry would repeat: it was not sent
-//! because of that failure.
+//! The column on the right is what makes `hedge` safe. A hedging layer sends a second attempt while the first one runs;
+//! the second waits here and gets the result of the first, also if that is a failure which a retry would repeat: it was
+//! not sent because of that failure.
 //!
 //! # Why there are two counters beside the state
 //!
-//! `started` can be read without the lock, by layers that ask for each outcome. `bodies` counts running bodies, which may be
-//! more than zero in every state: blocking code goes on after its future was dropped. A sequential tool waits for `bodies` to
-//! fall to zero (rule T1), not for the state.
+//! `started` can be read without the lock, by layers that ask for each outcome. `bodies` counts running bodies, which
+//! may be more than zero in every state: blocking code goes on after its future was dropped. A sequential tool waits
+//! for `bodies` to fall to zero (rule T1), not for the state.
 
 use std::future::poll_fn;
 use std::sync::PoisonError;
@@ -230,8 +230,8 @@ impl<T: Clone, E> ExecutionCell<T, E> {
 impl<T, E> Inner<T, E> {
     /// Registers a task for the next change. The waker of a task that was dropped stays until then.
     ///
-    /// A task may be polled again without having been woken, so the same waker is not stored twice. A waker of a dropped task is
-    /// woken once for nothing, which is cheaper than a registration that is removed on drop.
+    /// A task may be polled again without having been woken, so the same waker is not stored twice. A waker of a
+    /// dropped task is woken once for nothing, which is cheaper than a registration that is removed on drop.
     fn wait(&mut self, cx: &Context<'_>) {
         if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.waiting.push(cx.waker().clone());
@@ -247,8 +247,8 @@ impl<O: HasCell> ExecutionGuard<O> {
 
     /// Gives the right back without having started the body, so that another attempt may claim it.
     ///
-    /// For a claim that is not used after all: a limit is reached, or the journal refuses. Dropping the guard instead would record
-    /// that the tool may have run, which is not so.
+    /// For a claim that is not used after all: a limit is reached, or the journal refuses. Dropping the guard instead
+    /// would record that the tool may have run, which is not so.
     pub(crate) fn give_up(mut self) {
         self.ended = true;
         self.owner.cell().started.store(false, Ordering::Release);

@@ -283,8 +283,8 @@ impl RunContext {
     /// How often the call has reached the gate in this pass, including the current attempt: 0 before the gate, and more
     /// than 1 only inside of a layer that sends calls again.
     ///
-    /// A body may use it to choose a longer time for a second attempt. It says nothing about executions in other passes or
-    /// processes.
+    /// A body may use it to choose a longer time for a second attempt. It says nothing about executions in other passes
+    /// or processes.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.as_ref().map_or(0, |call| call.attempts.load(Ordering::Relaxed))
@@ -354,9 +354,9 @@ impl RunContext {
     /// A key that is the same for every execution of this call, for an idempotent tool to pass to the service it calls.
     /// `None` outside a call.
     ///
-    /// It is made of the run, the response, the agent's path and the call's id, as one JSON text, so that no two of them are mixed
-    /// up by a separator in an id. It does not depend on the arguments: edited arguments are another execution of the same call,
-    /// and a service that has seen the key refuses them, which is what at-most-once means.
+    /// It is made of the run, the response, the agent's path and the call's id, as one JSON text, so that no two of
+    /// them are mixed up by a separator in an id. It does not depend on the arguments: edited arguments are another
+    /// execution of the same call, and a service that has seen the key refuses them, which is what at-most-once means.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<String> {
         let call = self.call.as_ref()?;

@@ -12,9 +12,9 @@
 //!
 //! # Where a decision goes
 //!
-//! A decision is a value that a middleware returns. The layer that runs the middleware fills in its name, records the decision
-//! in the call record, and forgets it. From then on the *record* counts: no layer can take a question or a denial back, and an
-//! ALLOW has no effect on the decisions of others (rule D1).
+//! A decision is a value that a middleware returns. The layer that runs the middleware fills in its name, records the
+//! decision in the call record, and forgets it. From then on the *record* counts: no layer can take a question or a
+//! denial back, and an ALLOW has no effect on the decisions of others (rule D1).
 //!
 //! | decision | with arguments | the call |
 //! |---|---|---|
@@ -24,9 +24,9 @@
 //!
 //! # Questions
 //!
-//! An ASK has one question, and an ASK of a composite has one for each member that asks. A question is *the same* as another
-//! one if layer, key and pins are equal; an approval covers exactly the questions that were shown. So the parts have different
-//! tasks:
+//! An ASK has one question, and an ASK of a composite has one for each member that asks. A question is *the same* as
+//! another one if layer, key and pins are equal; an approval covers exactly the questions that were shown. So the parts
+//! have different tasks:
 //!
 //! | part | for | changes between passes |
 //! |---|---|---|
@@ -159,8 +159,8 @@ impl Decision {
 
     /// ASK: the call needs an approval. The approver sees `reason`, the final arguments and the name of the layer.
     ///
-    /// A reason says what the layer knows and the call does not show: not "calls delete_file", but "the folder is shared with the
-    /// team". An empty reason is allowed; then the approver sees the call alone.
+    /// A reason says what the layer knows and the call does not show: not "calls delete_file", but "the folder is
+    /// shared with the team". An empty reason is allowed; then the approver sees the call alone.
     ///
     /// ```
     /// use countersign::decision::ToolDecision;
@@ -176,8 +176,8 @@ impl Decision {
 
     /// DENY: the call is not executed, and the model gets `reason` verbatim. An empty reason means the default text.
     ///
-    /// The model reads the reason and acts on it, so say what it may do instead, and nothing that it must not know: the text goes
-    /// into the conversation.
+    /// The model reads the reason and acts on it, so say what it may do instead, and nothing that it must not know: the
+    /// text goes into the conversation.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::denial(reason.into(), None)
     }
@@ -215,8 +215,9 @@ impl Decision {
     /// Sets a stable key for the question of an ASK, so that an approval still covers the question when the text of the
     /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
     ///
-    /// The key is stored with pending calls, so it should be short and stay the same across versions: `"pay"`, `"new-recipient"`.
-    /// Two questions of one layer with one key are one question, whatever their reasons say. It has no effect on ALLOW and DENY.
+    /// The key is stored with pending calls, so it should be short and stay the same across versions: `"pay"`,
+    /// `"new-recipient"`. Two questions of one layer with one key are one question, whatever their reasons say. It has
+    /// no effect on ALLOW and DENY.
     ///
     /// ```
     /// use countersign::Decision;

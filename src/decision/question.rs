@@ -100,8 +100,8 @@ impl Question {
 
     /// Adds a preview, and its digest as a pin. Where the name of the pin is taken, it gets a number.
     ///
-    /// Two previews with one title have two pins (`preview of a.txt`, `preview of a.txt (2)`): if the second replaced the first, a
-    /// change of the first file would not be noticed.
+    /// Two previews with one title have two pins (`preview of a.txt`, `preview of a.txt (2)`): if the second replaced
+    /// the first, a change of the first file would not be noticed.
     pub(crate) fn attach(&mut self, preview: Preview) {
         if let Some(digest) = preview.digest() {
             let title = format!("preview of {}", preview.title());

@@ -1,8 +1,8 @@
 //! The answer to one pending call.
 //!
-//! One type serves every way in which an answer arrives: from a handler, from the JSON of another service, from the ledger,
-//! where it was recorded by another process. An answer that was *recorded* is final, so it is never refused when it does not
-//! fit; it becomes the strict reading of itself:
+//! One type serves every way in which an answer arrives: from a handler, from the JSON of another service, from the
+//! ledger, where it was recorded by another process. An answer that was *recorded* is final, so it is never refused
+//! when it does not fit; it becomes the strict reading of itself:
 //!
 //! | recorded answer | the call needs an approval | the call needs a result |
 //! |---|---|---|

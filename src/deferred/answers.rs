@@ -1,8 +1,9 @@
 //! Building the answers to one batch.
 //!
-//! The builder takes answers in any order and checks them once, at the end, so that a surface can build them from clicks. It
-//! is made from the requests and not from ids alone, which is how the answers get the batch id and the fingerprints of what was
-//! *shown*: an answer that a person gave to an earlier state of a call does not fit a later one (rule A6).
+//! The builder takes answers in any order and checks them once, at the end, so that a surface can build them from
+//! clicks. It is made from the requests and not from ids alone, which is how the answers get the batch id and the
+//! fingerprints of what was *shown*: an answer that a person gave to an earlier state of a call does not fit a later
+//! one (rule A6).
 
 use serde_json::{Map, Value};
 
@@ -59,8 +60,8 @@ impl<'a> Answers<'a> {
 
     /// Approves a call with these arguments in place of the ones that were shown.
     ///
-    /// The edited arguments replace all of the shown ones; to change one, begin with `call.args().clone().with(…)`. They pass the
-    /// whole stack before the call runs, and are asked about again if a layer changes them (rule A2).
+    /// The edited arguments replace all of the shown ones; to change one, begin with `call.args().clone().with(…)`.
+    /// They pass the whole stack before the call runs, and are asked about again if a layer changes them (rule A2).
     ///
     /// ```
     /// use countersign::deferred::ToolApproval;
@@ -103,8 +104,8 @@ impl<'a> Answers<'a> {
 
     /// Leaves a call to the next handler or to the caller.
     ///
-    /// Leaving is an answer to the question "what shall become of this call now?", which is why forgetting a call is an error and
-    /// leaving it is not (rule A4).
+    /// Leaving is an answer to the question "what shall become of this call now?", which is why forgetting a call is an
+    /// error and leaving it is not (rule A4).
     pub fn leave(mut self, id: impl Into<String>) -> Self {
         self.results = self.results.leave(id);
         self
@@ -164,9 +165,10 @@ impl<'a> Answers<'a> {
 
     /// Sets who answered, for every call that has an answer by now and no name with it.
     ///
-    /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2", "no").answered_by("bob")`.
-    /// With a ledger the name is what quorum and "not the requester" are checked against, so take it from a session and never from
-    /// the request. A name that begins with `policy` marks the answer of a rule, which does not count as a person's no (rule D11).
+    /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2",
+    /// "no").answered_by("bob")`. With a ledger the name is what quorum and "not the requester" are checked against, so
+    /// take it from a session and never from the request. A name that begins with `policy` marks the answer of a rule,
+    /// which does not count as a person's no (rule D11).
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());
         for id in ids {

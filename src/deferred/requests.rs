@@ -195,8 +195,8 @@ impl DeferredToolRequests {
     /// The tool of a call as people should see it: the name, prefixed with the path of the agent if the call is a
     /// sub-agent's (`root/cleaner/delete_file`).
     ///
-    /// Surfaces show the path and not the name, because a sub-agent may have a tool of the same name as the run's own agent, and
-    /// the two may do different things.
+    /// Surfaces show the path and not the name, because a sub-agent may have a tool of the same name as the run's own
+    /// agent, and the two may do different things.
     #[must_use]
     pub fn path(&self, id: &str) -> Option<String> {
         let name = self.get(id)?.name();
@@ -211,8 +211,8 @@ impl DeferredToolRequests {
 
     /// The id of this batch; `None` for one that no turn has made.
     ///
-    /// It changes with every call that is asked about again, so that a surface can tell by it whether what it shows is the current
-    /// state.
+    /// It changes with every call that is asked about again, so that a surface can tell by it whether what it shows is
+    /// the current state.
     #[must_use]
     pub fn batch(&self) -> Option<&str> {
         self.bound.as_ref().map(|bound| bound.batch.as_str())

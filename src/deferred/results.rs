@@ -173,9 +173,9 @@ impl DeferredToolResults {
 
     /// Whether the answers carry the id of the batch that they were made for (rule A6).
     ///
-    /// Bound answers are refused where anything was shown differently, so prefer them wherever the requests are at hand. Answers
-    /// that travel without the requests, as PydanticAI's do, are unbound; a turn that serves strangers refuses them
-    /// ([`Turn::require_bound_answers`](crate::Turn::require_bound_answers)).
+    /// Bound answers are refused where anything was shown differently, so prefer them wherever the requests are at
+    /// hand. Answers that travel without the requests, as PydanticAI's do, are unbound; a turn that serves strangers
+    /// refuses them ([`Turn::require_bound_answers`](crate::Turn::require_bound_answers)).
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.extra.batch.is_some()
@@ -209,8 +209,8 @@ impl DeferredToolResults {
     /// | `call_1/call_3`: – | `call_3`: left |
     /// | `call_4`: deny | stays with the parent |
     ///
-    /// The agent's answers are bound to its own batch here, because the parent's were checked against the parent's batch, of which
-    /// the agent's calls are a part.
+    /// The agent's answers are bound to its own batch here, because the parent's were checked against the parent's
+    /// batch, of which the agent's calls are a part.
     pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
         let mut own = Self::default();
         own.bind(requests);
@@ -359,8 +359,9 @@ impl DeferredToolResults {
     /// Removes the leaves and persons of the calls that the other set answers, and metadata that the other set
     /// replaces.
     ///
-    /// Both directions are given way in before the maps are joined, so that the result does not depend on the order of the sets:
-    /// a name beside a left call is dropped if the other set answers that call, as the name would claim that answer.
+    /// Both directions are given way in before the maps are joined, so that the result does not depend on the order of
+    /// the sets: a name beside a left call is dropped if the other set answers that call, as the name would claim that
+    /// answer.
     fn give_way_to(&mut self, other: &Self) {
         self.extra.left.retain(|id| !other.answers(id));
         self.answered_by.retain(|id, _| !other.answers(id));

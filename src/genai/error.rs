@@ -1,8 +1,9 @@
 //! Errors of a request to a provider: how the client's errors are classified, and how they are shown.
 //!
-//! The client's errors quote what they were about: the request with the conversation, the response, the address with a key in it. So the
-//! texts that are shown are written here, from a closed list of problems, and what is taken from the provider is a status and a code
-//! of letters and underscores. The rest is in [`GenaiError::detail`], for a person who asks for it (rule S2).
+//! The client's errors quote what they were about: the request with the conversation, the response, the address with a
+//! key in it. So the texts that are shown are written here, from a closed list of problems, and what is taken from the
+//! provider is a status and a code of letters and underscores. The rest is in [`GenaiError::detail`], for a person who
+//! asks for it (rule S2).
 //!
 //! | problem | example | is worth a retry |
 //! |---|---|---|
@@ -301,7 +302,8 @@ impl GenaiError {
 /// Downcasts to the error type that a variant of `webc::Error` wraps. The type is inferred from the variant's
 /// constructor, since it comes from a crate that is no dependency of this one.
 ///
-/// `webc::Error::Reqwest` holds an error of another version of `reqwest` than this crate may have, so its type has no name here.
+/// `webc::Error::Reqwest` holds an error of another version of `reqwest` than this crate may have, so its type has no
+/// name here.
 fn as_inside<'a, T: Error + 'static>(
     _: impl Fn(T) -> webc::Error,
     error: &'a (dyn Error + Send + Sync + 'static),

@@ -1,8 +1,8 @@
 //! Handlers made from closures.
 //!
-//! There are two forms over the batch, and not one that takes both: a sync closure borrows the requests, and a future cannot
-//! borrow from a closure's arguments without a type that the caller would have to name. So the async form gets clones, which
-//! share their arguments.
+//! There are two forms over the batch, and not one that takes both: a sync closure borrows the requests, and a future
+//! cannot borrow from a closure's arguments without a type that the caller would have to name. So the async form gets
+//! clones, which share their arguments.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,8 +27,8 @@ use crate::error::BoxError;
 /// ```
 ///
 /// # Errors
-/// An error ends the run; none of the calls has been executed, and the error carries the state to resume from (rules A4, T9).
-/// To deny instead, wrap the handler in [`FailClosed`](super::FailClosed).
+/// An error ends the run; none of the calls has been executed, and the error carries the state to resume from (rules
+/// A4, T9). To deny instead, wrap the handler in [`FailClosed`](super::FailClosed).
 pub fn handler_fn<F, Fut, E>(handle: F) -> HandlerFn<F>
 where
     F: Fn(RunContext, DeferredToolRequests) -> Fut + Send + Sync + 'static,

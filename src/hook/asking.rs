@@ -68,8 +68,8 @@ impl Asking<'_> {
     /// Asks until the call may run, and gives the arguments in the client's names if they have changed. The error is
     /// the reason of a denial.
     ///
-    /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may have edited. An
-    /// edit that raises another question ends this approval and begins another ask.
+    /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may
+    /// have edited. An edit that raises another question ends this approval and begins another ask.
     pub(super) async fn answered(
         &self,
         mut pending: SuspendedTurn,
@@ -130,8 +130,8 @@ impl Asking<'_> {
 
     /// Where the call comes from, as a question of the hook itself, which carries the client's payload.
     ///
-    /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint, and is not sent to
-    /// the tool.
+    /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
+    /// and is not sent to the tool.
     fn origin(&self) -> Option<Question> {
         let call = self.stack.call;
         let directory = call.directory.display();
@@ -156,7 +156,8 @@ impl Asking<'_> {
 
     /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
     ///
-    /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of reads.
+    /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of
+    /// reads.
     async fn current(&self, key: &Key, ask: &Ask) -> Result<Record, String> {
         let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
         let mut last = None;
@@ -253,7 +254,8 @@ impl Asking<'_> {
 
     /// The time is over without an answer.
     ///
-    /// Without a session the same text of a call may come from another conversation, so nothing is left behind that could let it run.
+    /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
+    /// could let it run.
     async fn too_late(&self, record: &Record) -> Result<Answered, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();

@@ -1,7 +1,7 @@
 //! The coding agents that call a hook, and what differs between them.
 //!
-//! Everything that depends on a client and can be written as data is here and in [`tools`](super::tools); what is left are the
-//! answers, in [`reply`](super::reply). A client that is added has to be added in these three places.
+//! Everything that depends on a client and can be written as data is here and in [`tools`](super::tools); what is left
+//! are the answers, in [`reply`](super::reply). A client that is added has to be added in these three places.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,8 +58,8 @@ impl Client {
 
     /// The oldest version of the client that was tested with this version of the hook.
     ///
-    /// Payloads and answers are not specified by most clients, and change between versions. A newer version probably works; an older one
-    /// may run a tool that was denied.
+    /// Payloads and answers are not specified by most clients, and change between versions. A newer version probably
+    /// works; an older one may run a tool that was denied.
     ///
     /// ```
     /// use countersign::hook::Client;
@@ -79,7 +79,8 @@ impl Client {
     /// How long the client waits for a hook whose configuration has no time limit. All of them run the tool when a hook
     /// takes longer, except opencode, which has no limit of its own.
     ///
-    /// So the hook has to answer before the limit, with a denial if nobody has: an answer that comes too late is an allow.
+    /// So the hook has to answer before the limit, with a denial if nobody has: an answer that comes too late is an
+    /// allow.
     ///
     /// ```
     /// use std::time::Duration;

@@ -35,8 +35,8 @@ fn short(digest: &str) -> &str {
 
 /// A call as it is asked about.
 ///
-/// The questions are a part of it, with their pins: a rule that was changed since, or a file that has another content, makes another
-/// ask, which an earlier approval does not answer (rule A2).
+/// The questions are a part of it, with their pins: a rule that was changed since, or a file that has another content,
+/// makes another ask, which an earlier approval does not answer (rule A2).
 pub(super) struct Key {
     pub(super) run: String,
     agent: String,

@@ -94,7 +94,8 @@ impl Hook {
 
     /// Sets the person that the agent works for, who is the requester of its asks.
     ///
-    /// The ledger can refuse that this person approves the call ([`Ask::with_quorum`](crate::ledger::Ask::with_quorum)).
+    /// The ledger can refuse that this person approves the call
+    /// ([`Ask::with_quorum`](crate::ledger::Ask::with_quorum)).
     #[must_use]
     pub fn with_principal(mut self, name: impl Into<String>) -> Self {
         self.principal = Some(name.into());

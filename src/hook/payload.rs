@@ -1,10 +1,10 @@
 //! The payload that a client writes to the hook's stdin.
 //!
-//! Reading is strict, since a payload is what the client believes to run. Two readers that differ (of a key that is there twice, a
-//! number with more digits than a float has, a NUL in a path) could approve one call and run another.
+//! Reading is strict, since a payload is what the client believes to run. Two readers that differ (of a key that is
+//! there twice, a number with more digits than a float has, a NUL in a path) could approve one call and run another.
 //!
-//! What is missing is refused where it matters: a call without `cwd` would be judged by another directory than it runs in. A session
-//! may be missing; then an approval cannot wait for a later call.
+//! What is missing is refused where it matters: a call without `cwd` would be judged by another directory than it runs
+//! in. A session may be missing; then an approval cannot wait for a later call.
 
 use std::path::PathBuf;
 

@@ -68,8 +68,8 @@ impl HookReply {
     /// Lets the call run. `explicit` says that the client's own rules need not be asked any more; Codex has no such
     /// answer. `args` replaces the arguments of the call.
     ///
-    /// Silence with status 0 is "no opinion" in all clients with command hooks, so it is what an allowed call gets unless more has to be
-    /// said: other arguments, or that the client's own rules need not be asked.
+    /// Silence with status 0 is "no opinion" in all clients with command hooks, so it is what an allowed call gets
+    /// unless more has to be said: other arguments, or that the client's own rules need not be asked.
     pub(super) fn allow(client: Client, args: Option<Map<String, Value>>, explicit: bool) -> Self {
         let reason = "allowed by countersign";
         let answer = match (client, args) {

@@ -1,8 +1,8 @@
 //! The decision about a call: a turn over one tool that records with which arguments it may run.
 //!
-//! The layers run as in any turn, around a tool that does nothing but record the arguments it was given. So everything that holds for
-//! layers (their order, edits, questions and their coverage) holds here without being written again. The innermost layer asks about
-//! what the hook is not certain of, behind all others, where no rule can allow it away.
+//! The layers run as in any turn, around a tool that does nothing but record the arguments it was given. So everything
+//! that holds for layers (their order, edits, questions and their coverage) holds here without being written again. The
+//! innermost layer asks about what the hook is not certain of, behind all others, where no rule can allow it away.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -33,7 +33,8 @@ use crate::ledger::Millis;
 
 /// How often an event stream says that it is still there.
 ///
-/// Proxies close a connection that is silent for half a minute or so, and the page would take that for a server that is gone.
+/// Proxies close a connection that is silent for half a minute or so, and the page would take that for a server that is
+/// gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// About how many asks a client may want to know.
@@ -97,9 +98,9 @@ async fn me(
 /// A page of the pending asks, with how many there are; and the rows that cannot be decided, as they were changed outside
 /// of the ledger.
 ///
-/// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more. Rows that
-/// were changed outside of the ledger have no readable owner, so everybody is told that there are some, and nothing of what they
-/// say (rule L8).
+/// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more.
+/// Rows that were changed outside of the ledger have no readable owner, so everybody is told that there are some, and
+/// nothing of what they say (rule L8).
 async fn pending(
     State(app): State<Arc<App>>,
     who: Principal,
@@ -143,8 +144,8 @@ struct Known {
 
 /// Those of some asks that are not as the client knows them.
 ///
-/// The page sends what it shows, and gets what has changed. A list that was asked for anew would move under the hand of a person who
-/// is about to press a button.
+/// The page sends what it shows, and gets what has changed. A list that was asked for anew would move under the hand of
+/// a person who is about to press a button.
 async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
@@ -179,8 +180,8 @@ async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams)
 
 /// Says that something has changed, as server-sent events, as long as the client listens.
 ///
-/// An event carries nothing: the page looks again, with the rights of its person. So a person who may not see an ask learns only
-/// that something happened.
+/// An event carries nothing: the page looks again, with the rights of its person. So a person who may not see an ask
+/// learns only that something happened.
 async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());

@@ -1,7 +1,7 @@
 //! What every handler of the inbox needs.
 //!
-//! [`Principal`] is an extractor, so a handler that needs a person cannot be written without one: a route without it is visible in
-//! its signature.
+//! [`Principal`] is an extractor, so a handler that needs a person cannot be written without one: a route without it is
+//! visible in its signature.
 
 use std::sync::Arc;
 

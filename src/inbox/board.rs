@@ -1,7 +1,7 @@
 //! The pending asks, as this process has read them last.
 //!
-//! A board is a value that does not change. A reader has the board of one moment, however long it takes; changes make another one,
-//! which shares the items that are the same.
+//! A board is a value that does not change. A reader has the board of one moment, however long it takes; changes make
+//! another one, which shares the items that are the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub(super) struct Item {
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
     ///
-    /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint: the key saves
-    /// reading, and no check.
+    /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint:
+    /// the key saves reading, and no check.
     pub(super) key: String,
     /// When it expires, or should be decided.
     pub(super) due: Millis,
@@ -49,8 +49,8 @@ impl Board {
 
     /// The board with these asks as they are now, and without those of them that are not pending any more.
     ///
-    /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a decision in an
-    /// inbox of ten thousand asks does not read them all again.
+    /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a
+    /// decision in an inbox of ten thousand asks does not read them all again.
     pub(super) fn with(
         &self,
         ledger: &Ledger,

@@ -23,8 +23,8 @@ use crate::ledger::{Ledger, Record};
 /// Any number of inboxes, in any number of processes, can be over one store: of their decisions about one ask, the first
 /// counts (rule L1), and each shows the decisions of the others within a second.
 ///
-/// A whole round, without a server: a call is parked, the page's API lists it, and a decision is bound to the fingerprint that was
-/// listed.
+/// A whole round, without a server: a call is parked, the page's API lists it, and a decision is bound to the
+/// fingerprint that was listed.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};
@@ -188,8 +188,8 @@ impl Inbox {
     /// Sets a function that is called after each decision that was made through this inbox, with the ask as it is then.
     /// Use it to wake the workers of this process; those of other processes look at the store.
     ///
-    /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a channel and do
-    /// not work here. Votes of which others are still needed do not call it.
+    /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a
+    /// channel and do not work here. Votes of which others are still needed do not call it.
     pub fn with_on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.settings.told = Arc::new(told);
         self
@@ -212,8 +212,8 @@ impl Inbox {
     /// The router, to be served or nested at any path. Inside of a Tokio runtime it begins at once to watch the store,
     /// for pages and webhooks; otherwise with the first request. Watching ends when the router is dropped.
     ///
-    /// The watching expires asks whose deadline is over, once a second (rule L4), so a process that serves an inbox needs no other task
-    /// for that.
+    /// The watching expires asks whose deadline is over, once a second (rule L4), so a process that serves an inbox
+    /// needs no other task for that.
     pub fn into_router(self) -> Router {
         let Self { ledger, webhooks, stop, settings } = self;
         let hub = Hub::new(ledger.clone(), webhooks, Stop::new(stop));

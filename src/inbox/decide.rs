@@ -11,7 +11,8 @@
 //! | the person may decide it | `not_allowed` | |
 //! | the ledger: fingerprint, deadline, requester, first | `mismatch`, `expired`, `not_allowed`, `already_decided` | rules A2, L1, L4 |
 //!
-//! Only the last line counts for safety, as other surfaces do not come here; the others answer before something final is done.
+//! Only the last line counts for safety, as other surfaces do not come here; the others answer before something final
+//! is done.
 
 use std::sync::Arc;
 
@@ -111,8 +112,8 @@ pub(super) async fn decide(
 /// Takes many decisions, one after the other. Each has a result of its own: one that is refused keeps no other from being
 /// taken.
 ///
-/// One after the other and not together, so that the order in the log is the order on the page, and a store that fails in the middle
-/// leaves results for what was decided.
+/// One after the other and not together, so that the order in the log is the order on the page, and a store that fails
+/// in the middle leaves results for what was decided.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
     who: Principal,

@@ -3,8 +3,8 @@
 //!
 //! # Fairness
 //!
-//! An agent that runs wild can make a thousand asks with the soonest deadline. Sorted by time alone, the one ask of another person
-//! would be on page 21, and expire there. So entries are dealt in rounds:
+//! An agent that runs wild can make a thousand asks with the soonest deadline. Sorted by time alone, the one ask of
+//! another person would be on page 21, and expire there. So entries are dealt in rounds:
 //!
 //! ```text
 //! by deadline:   A1 A2 A3 … A1000 B1        (A has made 1000, B one)
@@ -13,8 +13,8 @@
 //!
 //! # Pages
 //!
-//! A place says where an entry stands (round, time, id), and the next page begins behind it. A number of entries to skip would be
-//! wrong as soon as one of them was decided: the rest moves up, and one entry is never shown.
+//! A place says where an entry stands (round, time, id), and the next page begins behind it. A number of entries to
+//! skip would be wrong as soon as one of them was decided: the rest moves up, and one entry is never shown.
 
 use std::collections::HashMap;
 use std::fmt;

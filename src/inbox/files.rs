@@ -1,7 +1,7 @@
 //! The files of the page, which are part of the program.
 //!
-//! Compiled in, so that an inbox has no folder to be configured, moved or written to. Every file has the version in its address and
-//! may be kept for a year; the page itself may not be kept and names the version.
+//! Compiled in, so that an inbox has no folder to be configured, moved or written to. Every file has the version in its
+//! address and may be kept for a year; the page itself may not be kept and names the version.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,7 +1,7 @@
 //! What was decided, by whom and why, and what came of it (rule S9).
 //!
-//! The history is read from the rows and not from the log, so it shows what the state is, with the newest ten thousand asks at most.
-//! What has to be proved is in the export of the log, which [`log`](super::log) verifies.
+//! The history is read from the rows and not from the log, so it shows what the state is, with the newest ten thousand
+//! asks at most. What has to be proved is in the export of the log, which [`log`](super::log) verifies.
 
 use std::sync::Arc;
 

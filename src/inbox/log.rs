@@ -1,7 +1,7 @@
 //! The log of the ledger: verified, and exported.
 //!
-//! A whole export is one that ends with `{"end": true, …}`: a connection that breaks leaves a file without a last line, which is
-//! otherwise hard to tell from a short log.
+//! A whole export is one that ends with `{"end": true, …}`: a connection that breaks leaves a file without a last line,
+//! which is otherwise hard to tell from a short log.
 
 use std::convert::Infallible;
 use std::sync::Arc;

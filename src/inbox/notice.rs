@@ -1,8 +1,8 @@
 //! What webhooks are told: which asks are new, expire soon, or are settled (rule S10).
 //!
-//! Webhooks follow the store and not the decisions of this process, so that asks of other processes, and those that expire, are told
-//! too. The price is that an ask which was made and decided between two looks (a second) is not told at all, which is the right
-//! answer for a message whose purpose is to call somebody.
+//! Webhooks follow the store and not the decisions of this process, so that asks of other processes, and those that
+//! expire, are told too. The price is that an ask which was made and decided between two looks (a second) is not told
+//! at all, which is the right answer for a message whose purpose is to call somebody.
 //!
 //! After a restart all pending asks count as new: one message too many is better than one too few.
 

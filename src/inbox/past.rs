@@ -1,8 +1,8 @@
 //! The asks that are settled, as this process has read them last.
 //!
-//! The two locks have two purposes. `reading` is held for the whole reading, so that ten requests at once read the store once;
-//! `read` is held for a moment and never over an `await`. After the first lock the cache is looked at again, as the one before may
-//! have filled it.
+//! The two locks have two purposes. `reading` is held for the whole reading, so that ten requests at once read the
+//! store once; `read` is held for a moment and never over an `await`. After the first lock the cache is looked at
+//! again, as the one before may have filled it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use crate::ledger::{AskState, Ledger, LedgerError, Record};
 pub(super) const LOOK_THROUGH: u32 = 10_000;
 /// What was read is used for so many times as long as the reading took, and at most for [`OLDEST`].
 ///
-/// A store that needs a second for the history is read at most a fifth of the time, and a quick one is read nearly each time.
+/// A store that needs a second for the history is read at most a fifth of the time, and a quick one is read nearly each
+/// time.
 const WORTH: u32 = 4;
 const OLDEST: Duration = Duration::from_secs(5);
 

@@ -45,8 +45,8 @@ impl Principal {
     /// lists, in the history and by their ids. As the log is of all asks, this also takes away the right to audit:
     /// [`with_audit`](Self::with_audit) gives it back.
     ///
-    /// The function is called for each ask of each request, also for ten thousand in a list: it has to be quick, and to decide from the
-    /// record alone.
+    /// The function is called for each ask of each request, also for ten thousand in a list: it has to be quick, and to
+    /// decide from the record alone.
     ///
     /// ```
     /// use axum::body::Body;

@@ -1,7 +1,7 @@
 //! The conversation around a call: what a run has said and heard before it asked (rule S9).
 //!
-//! A person who sees only some asks of a run gets no conversation: what the model has read and said mentions the calls of the
-//! others. Masking parts of a text by who may see which call is not possible.
+//! A person who sees only some asks of a run gets no conversation: what the model has read and said mentions the calls
+//! of the others. Masking parts of a text by who may see which call is not possible.
 
 use std::sync::Arc;
 

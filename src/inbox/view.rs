@@ -1,8 +1,8 @@
 //! Asks as the API gives them. What people read is made by [`show`], so that it is safe to print as it is (rule S1).
 //!
-//! Two shapes of one ask go to the page. The *view* is text to be read: escaped, masked, cut, with a mark where something is left
-//! out. The *arguments*, only with one ask and on request, are text to be edited: whole, and unmasked. Mixing them would mean that
-//! an edit sends back `•••` in place of a password.
+//! Two shapes of one ask go to the page. The *view* is text to be read: escaped, masked, cut, with a mark where
+//! something is left out. The *arguments*, only with one ask and on request, are text to be edited: whole, and
+//! unmasked. Mixing them would mean that an edit sends back `•••` in place of a password.
 
 use std::collections::BTreeMap;
 
@@ -117,8 +117,8 @@ impl<'a> Looker<'a> {
 
     /// What several have said so far, by what would run: an edit is a proposal of its own. Only what counts (rule A8).
     ///
-    /// Two people who approve different edits approve two different calls, so they are shown as two proposals, each with its own count,
-    /// and neither has a quorum until one is approved twice (rule A8).
+    /// Two people who approve different edits approve two different calls, so they are shown as two proposals, each
+    /// with its own count, and neither has a quorum until one is approved twice (rule A8).
     fn proposals(&self, record: &Record, limits: Limits) -> Vec<Value> {
         let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
         for vote in record.counting_votes(self.now) {

@@ -11,9 +11,9 @@
 //!
 //! # A reading that is older than a change
 //!
-//! Reading ten thousand asks takes a while, and a decision may be made meanwhile. The reading would bring the decided ask back,
-//! and the page would show it again for a second. So each change has a number (the epoch), a reading remembers the number at its
-//! beginning, and the changes behind it are applied to what was read.
+//! Reading ten thousand asks takes a while, and a decision may be made meanwhile. The reading would bring the decided
+//! ask back, and the page would show it again for a second. So each change has a number (the epoch), a reading
+//! remembers the number at its beginning, and the changes behind it are applied to what was read.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,8 +166,8 @@ impl Inner {
         kept.read.is_some_and(|(_, took)| took > QUICK)
     }
 
-    /// A request that came while another was reading may use that result only if the reading had *begun* after it came: otherwise a
-    /// client that has just decided elsewhere, and then asks, could be shown the state of before.
+    /// A request that came while another was reading may use that result only if the reading had *begun* after it came:
+    /// otherwise a client that has just decided elsewhere, and then asks, could be shown the state of before.
     async fn read(&self) -> Result<Arc<Board>, LedgerError> {
         let asked = Instant::now();
         let _one = self.reading.lock().await;

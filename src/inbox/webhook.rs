@@ -2,12 +2,12 @@
 //!
 //! Three properties are from experience with targets that fail:
 //!
-//! - **A queue that does not grow.** It holds counts, and at most twenty names of each kind. A target that is away for a day gets
-//!   one message with "and 480 more", not five hundred messages.
-//! - **The latest event about an ask counts.** An ask that was announced as new and decided before the message is sent appears as
-//!   decided only.
-//! - **The signature covers the time.** A recorded message cannot be sent again after five minutes; a message that is sent again by
-//!   this crate has a new time and the old id of the delivery, by which the target can recognize it.
+//! - **A queue that does not grow.** It holds counts, and at most twenty names of each kind. A target that is away for
+//!   a day gets one message with "and 480 more", not five hundred messages.
+//! - **The latest event about an ask counts.** An ask that was announced as new and decided before the message is sent
+//!   appears as decided only.
+//! - **The signature covers the time.** A recorded message cannot be sent again after five minutes; a message that is
+//!   sent again by this crate has a new time and the old id of the delivery, by which the target can recognize it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -137,7 +137,8 @@ impl Webhook {
 
     /// Sets how long before its deadline an ask is announced as expiring; ten minutes by default.
     ///
-    /// Once for each ask. An ask that is valid for a shorter time than this is announced as new and as expiring in one message.
+    /// Once for each ask. An ask that is valid for a shorter time than this is announced as new and as expiring in one
+    /// message.
     #[must_use]
     pub fn with_expiring_before(mut self, lead: Duration) -> Self {
         self.lead = lead;
@@ -153,7 +154,8 @@ impl Webhook {
     /// assert!(!Webhook::verify(b"a secret of 16 bytes", "t=1700000000,v1=00", b"{}", 1_700_000_000));
     /// ```
     ///
-    /// A whole check, as a target does it. The hexadecimal part is HMAC-SHA256 over `1700000000.{}`, and is compared in constant time:
+    /// A whole check, as a target does it. The hexadecimal part is HMAC-SHA256 over `1700000000.{}`, and is compared in
+    /// constant time:
     ///
     /// ```
     /// use countersign::inbox::Webhook;

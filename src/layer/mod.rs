@@ -105,8 +105,9 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// Limits the time for the decision; after that time the call is denied, naming this layer (rule D4). Unlike the
     /// time of a timeout layer, it does not include the tool.
     ///
-    /// Give a limit to every middleware that asks another service. Without one, a server that does not answer holds the call, and
-    /// with it the response, for as long as the server likes; a timeout layer around it would cut off tool bodies too.
+    /// Give a limit to every middleware that asks another service. Without one, a server that does not answer holds the
+    /// call, and with it the response, for as long as the server likes; a timeout layer around it would cut off tool
+    /// bodies too.
     ///
     /// ```
     /// use countersign::{

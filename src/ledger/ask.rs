@@ -1,9 +1,9 @@
 //! One ask: a pending call as it is parked in the ledger, and what its answers are bound to.
 //!
-//! The id of an ask is a digest of the run, the response, the path of the call and the number of its deferral, so that any
-//! process that has the suspended run finds the ask without having stored its id. It does not contain the arguments: a call
-//! that looks different than when it was parked has the same id and another fingerprint, and that difference is what a worker
-//! finds after a crash (the call is parked under the next number then).
+//! The id of an ask is a digest of the run, the response, the path of the call and the number of its deferral, so that
+//! any process that has the suspended run finds the ask without having stored its id. It does not contain the
+//! arguments: a call that looks different than when it was parked has the same id and another fingerprint, and that
+//! difference is what a worker finds after a crash (the call is parked under the next number then).
 
 use std::fmt;
 
@@ -237,8 +237,9 @@ impl Ask {
     /// Sets how long an approval is valid, from its oldest vote to the claim; `None` means for ever. The default is the
     /// ledger's [`approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
     ///
-    /// A short time suits calls whose reason may pass, such as a deployment in a window; for ever suits a call whose arguments say
-    /// everything. Whatever is set, expiry never un-runs a call: an approval that was claimed in time runs to its end.
+    /// A short time suits calls whose reason may pass, such as a deployment in a window; for ever suits a call whose
+    /// arguments say everything. Whatever is set, expiry never un-runs a call: an approval that was claimed in time
+    /// runs to its end.
     #[must_use]
     pub fn with_valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());

@@ -80,8 +80,8 @@ impl Ledger {
 
     /// Sets the name of this process in claims, which people are shown; by default a random one for each ledger value.
     ///
-    /// Give each process a name of its own. Two processes of one name look like one in claims: "another worker executes this call"
-    /// becomes "this call is being executed already".
+    /// Give each process a name of its own. Two processes of one name look like one in claims: "another worker executes
+    /// this call" becomes "this call is being executed already".
     #[must_use]
     pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
         self.worker = name.into();
@@ -91,9 +91,9 @@ impl Ledger {
     /// Sets the lease of a turn's claims, which is how long a claim lasts after its worker has died; 30 seconds by
     /// default. While a tool body runs, its lease is renewed.
     ///
-    /// A short lease finds dead workers sooner and costs more renewals, one every third of its length for each running body and
-    /// run. It must be longer than the worst pause of a process (a stopped virtual machine, a full disk): a worker that wakes up
-    /// after its lease finds that its call is unknown, or was claimed by another one.
+    /// A short lease finds dead workers sooner and costs more renewals, one every third of its length for each running
+    /// body and run. It must be longer than the worst pause of a process (a stopped virtual machine, a full disk): a
+    /// worker that wakes up after its lease finds that its call is unknown, or was claimed by another one.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -193,8 +193,8 @@ impl Ledger {
     /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
     /// log that [verifies](Self::verify). All processes over one store need the same key.
     ///
-    /// Keep the key where the store's administrator cannot read it. A key that is lost makes the logs unverifiable, and one that is
-    /// changed makes every log that was written before look broken: export and prune before you change it.
+    /// Keep the key where the store's administrator cannot read it. A key that is lost makes the logs unverifiable, and
+    /// one that is changed makes every log that was written before look broken: export and prune before you change it.
     ///
     /// ```
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};

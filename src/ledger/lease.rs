@@ -2,9 +2,10 @@
 //!
 //! # What a lease promises, and what it does not
 //!
-//! A lease keeps two *living* processes from doing the same work. It cannot keep a process from acting after its lease is over,
-//! as no clock can; that is what the token is for. Each acquisition has a higher token, every write names its token, and a
-//! write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do is to work in vain.
+//! A lease keeps two *living* processes from doing the same work. It cannot keep a process from acting after its lease
+//! is over, as no clock can; that is what the token is for. Each acquisition has a higher token, every write names its
+//! token, and a write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do
+//! is to work in vain.
 //!
 //! | moment | with the lease | after another process has acquired it |
 //! |---|---|---|
@@ -13,8 +14,8 @@
 //! | [`release`](LeaseKeeper::release) | ends at once | nothing: the new lease is not touched |
 //! | tool calls | claimed by their own asks | refused by their own claims (rule L2) |
 //!
-//! A lease that is merely over, and that no other process has acquired, can still be renewed and saved with: the work was done,
-//! and nobody else has begun it.
+//! A lease that is merely over, and that no other process has acquired, can still be renewed and saved with: the work
+//! was done, and nobody else has begun it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -209,8 +210,8 @@ impl LeaseKeeper {
     /// Whether the lease was found lost: another process has acquired it since, or the run has ended. It is found when
     /// the lease is renewed.
     ///
-    /// Known only after a renewal has failed. A worker that was stopped for longer than the lease learns it with its next write, which is
-    /// refused.
+    /// Known only after a renewal has failed. A worker that was stopped for longer than the lease learns it with its
+    /// next write, which is refused.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)

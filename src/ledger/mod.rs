@@ -49,8 +49,8 @@
 //! # Through a turn or by hand
 //!
 //! [`Turn::ledger`](crate::Turn::ledger) and [`Agent::ledger`](crate::Agent::ledger) do all of the above drawing by
-//! themselves. The methods of [`Ledger`] are for surfaces, which list and decide, and for programs that are not agents and want
-//! a question answered once.
+//! themselves. The methods of [`Ledger`] are for surfaces, which list and decide, and for programs that are not agents
+//! and want a question answered once.
 
 mod ask;
 mod audit;

@@ -2,8 +2,8 @@
 //!
 //! # Repeating an operation
 //!
-//! A response may get lost between the store and its caller, and the caller asks again. Every operation is therefore safe to
-//! repeat, and says so:
+//! A response may get lost between the store and its caller, and the caller asks again. Every operation is therefore
+//! safe to repeat, and says so:
 //!
 //! | operation | a second time |
 //! |---|---|
@@ -325,8 +325,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the outcome is not recorded.
     ///
-    /// The order of a worker: claim, execute, settle. The token says which claim it is, so that a worker that comes late cannot write over
-    /// another one's outcome (rule L2).
+    /// The order of a worker: claim, execute, settle. The token says which claim it is, so that a worker that comes
+    /// late cannot write over another one's outcome (rule L2).
     ///
     /// ```
     /// use std::time::Duration;
@@ -366,7 +366,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the claim is unchanged.
     ///
-    /// For a call that was claimed and deferred itself before it did anything: it is asked about anew, and this ask is over.
+    /// For a call that was claimed and deferred itself before it did anything: it is asked about anew, and this ask is
+    /// over.
     pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
         self.settle_as(id, token, Value::Null, true).await
     }
@@ -410,8 +411,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
     ///
-    /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and rows that
-    /// are refused would otherwise fill every read, so that the asks behind them would never expire.
+    /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and
+    /// rows that are refused would otherwise fill every read, so that the asks behind them would never expire.
     ///
     /// ```
     /// use std::time::Duration;
@@ -763,8 +764,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when the store cannot be reached.
     ///
-    /// The clock that deadlines and leases are compared with (rule L4). A surface shows the time that is left by this clock, and not by its
-    /// own.
+    /// The clock that deadlines and leases are compared with (rule L4). A surface shows the time that is left by this
+    /// clock, and not by its own.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};

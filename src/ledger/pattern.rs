@@ -1,8 +1,8 @@
 //! Closed patterns over arguments: a field that is not named has to be as it was.
 //!
-//! The pattern is closed: what it does not name has to be as it was in the original call, and a field that was absent has to be
-//! absent. An open pattern ("these fields match, others are free") would be widened by the tool itself: a new optional argument
-//! `force` in its next version would be covered by every grant that was made before it existed.
+//! The pattern is closed: what it does not name has to be as it was in the original call, and a field that was absent
+//! has to be absent. An open pattern ("these fields match, others are free") would be widened by the tool itself: a new
+//! optional argument `force` in its next version would be covered by every grant that was made before it existed.
 //!
 //! | original | pattern | call | fits |
 //! |---|---|---|---|
@@ -11,7 +11,8 @@
 //! | | | `{"to": "bob", "lines": 7, "cc": "eve"}` | no: `cc` was absent |
 //! | | | `{"to": "bob"}` | no: `lines` is absent |
 //!
-//! Numbers beyond 2^53 fit no range, as a double cannot tell them from their neighbours, and the range is one of doubles.
+//! Numbers beyond 2^53 fit no range, as a double cannot tell them from their neighbours, and the range is one of
+//! doubles.
 
 use std::collections::BTreeMap;
 use std::fmt;

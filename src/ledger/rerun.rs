@@ -1,7 +1,7 @@
 //! Running a call again whose execution has an unknown end, after a person has approved that (rule L2).
 //!
-//! The question whether to run a call again names the ask under which it was started (as a pin), so that the approval is for
-//! this repetition and no other. Claiming it looks at the earlier asks in the same transaction:
+//! The question whether to run a call again names the ask under which it was started (as a pin), so that the approval
+//! is for this repetition and no other. Claiming it looks at the earlier asks in the same transaction:
 //!
 //! | the earlier ask is | the new claim |
 //! |---|---|

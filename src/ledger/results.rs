@@ -1,7 +1,7 @@
 //! The results of the ledger's operations: of a decision, a claim, a renewal, a settlement, and a cancellation.
 //!
-//! Each is an enum and not an error, as losing is an ordinary result that a surface has to show: who decided, what, and when.
-//! They are serialised with a `result` tag, for APIs over a ledger.
+//! Each is an enum and not an error, as losing is an ordinary result that a surface has to show: who decided, what, and
+//! when. They are serialised with a `result` tag, for APIs over a ledger.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -15,14 +15,14 @@
 //! | decided by several, not claimed | a denial | decided anew: a veto |
 //! | expired, cancelled, closed | any | expired, or cancelled |
 //!
-//! Votes count together if they propose the *same*: the same arguments, or the same result. Each person has one vote, and a
-//! second one for another proposal replaces the first. Votes that are too old for a claim are removed when the next one comes
-//! (rule A8).
+//! Votes count together if they propose the *same*: the same arguments, or the same result. Each person has one vote,
+//! and a second one for another proposal replaces the first. Votes that are too old for a claim are removed when the
+//! next one comes (rule A8).
 //!
 //! # Tokens
 //!
-//! A token is raised by each claim and by each supersession, and never falls. 0 is no token: an ask that was never claimed
-//! cannot be settled.
+//! A token is raised by each claim and by each supersession, and never falls. 0 is no token: an ask that was never
+//! claimed cannot be settled.
 
 use serde_json::{Value, json};
 
@@ -221,8 +221,9 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
 /// Renews the lease of the latest claim, also after the lease was over. The flag says whether the ask was unknown
 /// before and is claimed again.
 ///
-/// A lease that is over can be renewed as long as no other claim was made: the worker was slow, and nothing else has happened.
-/// The state goes back from unknown to claimed, and that is logged, since people may have been shown the call as unknown.
+/// A lease that is over can be renewed as long as no other claim was made: the worker was slow, and nothing else has
+/// happened. The state goes back from unknown to claimed, and that is logged, since people may have been shown the call
+/// as unknown.
 pub(super) fn renew(
     record: &mut Record,
     token: u64,
@@ -248,8 +249,9 @@ pub(super) fn renew(
 
 /// Settles the latest claim, also after its lease was over; only a superseded claim is stale (rule L2).
 ///
-/// A result that comes after the lease is still the truth about what ran, so the latest claim may settle at any time. Only a
-/// claim that another one has superseded is refused: two workers may have run the call by then, and the record can hold one.
+/// A result that comes after the lease is still the truth about what ran, so the latest claim may settle at any time.
+/// Only a claim that another one has superseded is refused: two workers may have run the call by then, and the record
+/// can hold one.
 pub(super) fn settle(
     record: &mut Record,
     token: u64,

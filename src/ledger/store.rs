@@ -51,8 +51,8 @@ pub struct Row {
 
 /// A row, with the last log entry about it.
 ///
-/// The row and its last entry have to come from one snapshot: the digest in the entry is compared with the row, and two reads could see
-/// a change between them and take it for tampering.
+/// The row and its last entry have to come from one snapshot: the digest in the entry is compared with the row, and two
+/// reads could see a change between them and take it for tampering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The row as it is stored.
@@ -170,8 +170,8 @@ pub struct Entry {
 
 /// The writes of one transaction.
 ///
-/// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one run are
-/// linked in the order of the list, each to the one before it.
+/// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one
+/// run are linked in the order of the list, each to the one before it.
 ///
 /// All of it or nothing, in one transaction. A store applies the parts in the order rows, log, removals.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -203,8 +203,8 @@ pub struct Dropped {
 /// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
 /// earlier call are then discarded.
 ///
-/// It may be called several times for one transaction, with what is true each time, and only the writes of the last call count: it must
-/// not send, print or count anything.
+/// It may be called several times for one transaction, with what is true each time, and only the writes of the last
+/// call count: it must not send, print or count anything.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
@@ -234,16 +234,17 @@ pub struct Filter {
 ///
 /// # What an implementation has to get right
 ///
-/// - **Serialisation.** Two transactions over one id must not both read the old row. Ids that do not exist yet count: parking
-///   the same ask twice at the same time must make one row, which a lock on rows alone does not give.
-/// - **The clock.** `now` is the store's clock, read within the transaction, so that all processes compare deadlines with one
-///   clock (rule L4).
-/// - **The last entry.** [`Found::entry`] is read in the same snapshot as the row. Read a moment later, it may be newer, and a
-///   row that was not changed would be refused as changed.
+/// - **Serialisation.** Two transactions over one id must not both read the old row. Ids that do not exist yet count:
+///   parking the same ask twice at the same time must make one row, which a lock on rows alone does not give.
+/// - **The clock.** `now` is the store's clock, read within the transaction, so that all processes compare deadlines
+///   with one clock (rule L4).
+/// - **The last entry.** [`Found::entry`] is read in the same snapshot as the row. Read a moment later, it may be
+///   newer, and a row that was not changed would be refused as changed.
 /// - **Removed rows.** An id without a row and with an entry is [`Lookup::Removed`], never [`Lookup::Nothing`].
 /// - **Bytes.** [`Row::doc`] comes back byte for byte. A column type that reorders keys would change its digest.
 ///
-/// With the feature `testing`, `testing::ledger_contract` checks an implementation; every store of this crate passes it.
+/// With the feature `testing`, `testing::ledger_contract` checks an implementation; every store of this crate passes
+/// it.
 pub trait Store: Send + Sync + 'static {
     /// Looks these ids up, calls `work`, and makes the writes that it returns, in one transaction.
     fn transact<'a>(
@@ -455,8 +456,8 @@ impl Linker {
     /// The entry that a draft becomes behind the last entry of a log, given by its place and hash; `None` for an empty
     /// log.
     ///
-    /// The hash of an entry covers its run, its place, the hash before it and its text, so an entry cannot be moved, removed or changed
-    /// without changing all that follow.
+    /// The hash of an entry covers its run, its place, the hash before it and its text, so an entry cannot be moved,
+    /// removed or changed without changing all that follow.
     ///
     /// ```
     /// use countersign::ledger::{Draft, Linker};

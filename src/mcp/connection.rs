@@ -37,8 +37,8 @@ use super::site::{Routes, Site};
 
 /// The longest pause between two attempts to start a server.
 ///
-/// The pauses are 1, 2, 4 … seconds, and at most half of this, counted from the last failure. A call in between fails at once, so
-/// that a model which calls in a loop does not start a broken server in a loop.
+/// The pauses are 1, 2, 4 … seconds, and at most half of this, counted from the last failure. A call in between fails
+/// at once, so that a model which calls in a loop does not start a broken server in a loop.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The connection to one server. It outlives the server's process: the next call starts it again.
@@ -237,8 +237,8 @@ impl Connection {
     /// Sends one request, with its progress and questions routed to the served call. A dropped future cancels the
     /// request at the server.
     ///
-    /// The time limit begins anew with each progress. A request that is given up is cancelled at the server, which may go on all the
-    /// same, so its outcome is unknown and not failed.
+    /// The time limit begins anew with each progress. A request that is given up is cancelled at the server, which may
+    /// go on all the same, so its outcome is unknown and not failed.
     pub(super) async fn request(
         self: &Arc<Self>,
         request: ClientRequest,

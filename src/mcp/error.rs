@@ -2,8 +2,8 @@
 
 /// An error of a connection to an MCP server, or of serving tools. Its text is one line that says what to do.
 ///
-/// Texts of a server are cut to 300 characters and escaped. A call that fails is no `McpError` but an outcome, which the model is
-/// told; this error is for the program that connects or serves.
+/// Texts of a server are cut to 300 characters and escaped. A call that fails is no `McpError` but an outcome, which
+/// the model is told; this error is for the program that connects or serves.
 ///
 /// ```
 /// use countersign::mcp::{Launch, McpError, McpToolset};

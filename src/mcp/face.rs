@@ -1,7 +1,7 @@
 //! The server's side of the protocol: which requests are answered, and for whom.
 //!
-//! The face translates between the protocol and the served calls, and holds no state of calls: that is in [`Shared`], since a
-//! client may come back on another connection.
+//! The face translates between the protocol and the served calls, and holds no state of calls: that is in [`Shared`],
+//! since a client may come back on another connection.
 //!
 //! Who a request acts for:
 //!
@@ -11,8 +11,8 @@
 //! | HTTP | not set | `anonymous`, with a number of the connection | nobody else |
 //! | stdio | | [`Server::principal`](super::Server::principal) | all clients of that name |
 //!
-//! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would run the
-//! call of somebody else (rule M3).
+//! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would
+//! run the call of somebody else (rule M3).
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -43,7 +43,8 @@ pub(super) enum Way {
 impl Launch {
     /// A server that is started as a child process and speaks MCP on its stdin and stdout. Its stderr is inherited.
     ///
-    /// Nothing is read by a shell, so an argument may hold spaces and quotes as they are. The process ends with the connection.
+    /// Nothing is read by a shell, so an argument may hold spaces and quotes as they are. The process ends with the
+    /// connection.
     #[must_use]
     pub fn command(program: impl Into<OsString>) -> Self {
         let (args, env, directory) = (Vec::new(), BTreeMap::new(), None);
@@ -52,7 +53,8 @@ impl Launch {
 
     /// A server that is reached by streamable HTTP at this URL.
     ///
-    /// Read when the server is first used, where another scheme than `http` or `https` is an [`McpError::Config`](super::McpError).
+    /// Read when the server is first used, where another scheme than `http` or `https` is an
+    /// [`McpError::Config`](super::McpError).
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::of(Way::Url { url: url.into(), headers: BTreeMap::new() })
@@ -83,7 +85,8 @@ impl Launch {
 
     /// Sets an environment variable of the command, beside the inherited ones; no effect on a URL.
     ///
-    /// For secrets: variables are in no digest, no error and no `Debug`, and, unlike arguments, not in the list of processes.
+    /// For secrets: variables are in no digest, no error and no `Debug`, and, unlike arguments, not in the list of
+    /// processes.
     ///
     /// ```
     /// use countersign::mcp::Launch;
@@ -149,8 +152,8 @@ impl Launch {
     /// Declares that running a call of this tool twice has the same effect as running it once. A server's own
     /// `idempotentHint` is never believed.
     ///
-    /// What it changes: after an unknown outcome, an equal call may run without being asked about as one that may have run already
-    /// (rule L2). The tool is named as the server names it.
+    /// What it changes: after an unknown outcome, an equal call may run without being asked about as one that may have
+    /// run already (rule L2). The tool is named as the server names it.
     #[must_use]
     pub fn idempotent(mut self, tool: impl Into<String>) -> Self {
         self.idempotent.push(tool.into());
@@ -160,8 +163,8 @@ impl Launch {
     /// The digest of the program with its arguments and directory, or of the URL: who a server is, as far as its own
     /// claims are not needed for it. Environment and headers are left out, because they hold secrets that rotate.
     ///
-    /// SHA-256 in hexadecimal, over JSON with sorted keys, so it is the same in every build. Pins and the keys of asks contain it:
-    /// another program under the same name has to be accepted and approved anew.
+    /// SHA-256 in hexadecimal, over JSON with sorted keys, so it is the same in every build. Pins and the keys of asks
+    /// contain it: another program under the same name has to be accepted and approved anew.
     #[must_use]
     pub fn digest(&self) -> String {
         let text = |os: &OsString| os.to_string_lossy().into_owned();

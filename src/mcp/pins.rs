@@ -3,8 +3,8 @@
 //! A set of tools is accepted as an ask of the ledger: it is shown and decided where other asks are, once, by a person
 //! who is named, and the audit log has it. Nothing runs when it is approved.
 //!
-//! The accepted set is not stored anywhere: it is what results when the approved proposals are applied in their order. So the audit
-//! log and the pins cannot differ, and several guards on one store agree:
+//! The accepted set is not stored anywhere: it is what results when the approved proposals are applied in their order.
+//! So the audit log and the pins cannot differ, and several guards on one store agree:
 //!
 //! ```text
 //! proposal 0: added read, write     approved     accepted: read, write
@@ -12,11 +12,12 @@
 //! proposal 2: changed write, +move  approved     accepted: read, write', move
 //! ```
 //!
-//! A proposal is about one set of tools. When the server offers another set before it was decided, it is cancelled, and the next
-//! one shows the difference to what is accepted, not to what was proposed: a person never has to add up two differences.
+//! A proposal is about one set of tools. When the server offers another set before it was decided, it is cancelled, and
+//! the next one shows the difference to what is accepted, not to what was proposed: a person never has to add up two
+//! differences.
 //!
-//! What is compared is the whole definition but `_meta`: name, title, description, schemas and annotations. The description is the
-//! part that matters most, as it is what steers the model.
+//! What is compared is the whole definition but `_meta`: name, title, description, schemas and annotations. The
+//! description is the part that matters most, as it is what steers the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,8 +103,8 @@ impl Pins {
     /// How a tool of the server stands now; `None` where the server does not offer it. What differs is proposed in an
     /// ask, once.
     ///
-    /// The usual call compares a pointer: the listing is the one that was found equal before. Only another listing is compared, and only
-    /// a difference reads the ledger.
+    /// The usual call compares a pointer: the listing is the one that was found equal before. Only another listing is
+    /// compared, and only a difference reads the ledger.
     async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
         let listing = self.toolset.list(false).await?;
         let mut state = self.state.lock().await;
@@ -130,8 +131,8 @@ impl Pins {
 
     /// Folds the decided proposals into the accepted set.
     ///
-    /// Stops at a pending proposal, so what is behind it counts only once it is decided. A proposal that was denied, has expired or was
-    /// cancelled changes nothing and is passed.
+    /// Stops at a pending proposal, so what is behind it counts only once it is decided. A proposal that was denied,
+    /// has expired or was cancelled changes nothing and is passed.
     async fn read(&self, state: &mut State) -> Result<(), LedgerError> {
         while state.read < MAX_PROPOSALS {
             let Some(record) = self.ledger.get(self.ask(state.read).id()).await? else {
@@ -193,8 +194,8 @@ impl Pins {
 
     /// The definition of each tool as it is listed: as it was accepted, or as it is now where it never was.
     ///
-    /// A client sees the accepted text also for a tool that has changed: the new text is what was not accepted, and listing it would
-    /// already have told it to the model.
+    /// A client sees the accepted text also for a tool that has changed: the new text is what was not accepted, and
+    /// listing it would already have told it to the model.
     pub(super) async fn listed(&self, name: &str, now: Value) -> Value {
         let state = self.state.lock().await;
         let accepted = state.accepted.as_ref().and_then(|accepted| accepted.get(name));
@@ -325,8 +326,8 @@ impl Proposal {
     /// # Errors
     /// [`LedgerError`]; nothing was accepted.
     ///
-    /// Approves with the fingerprint of what this value holds, so a set that has changed since it was listed is not accepted. A second
-    /// person who accepts is told that it was decided before (rule L1).
+    /// Approves with the fingerprint of what this value holds, so a set that has changed since it was listed is not
+    /// accepted. A second person who accepts is told that it was decided before (rule L1).
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -368,8 +369,8 @@ impl Proposal {
 
     /// The changed tools, each with what was and what is now.
     ///
-    /// Each value is `{"difference": {"description": {"was": …, "now": …}}, "now": …}`, with the parts that differ, and the whole
-    /// definition as it would be accepted.
+    /// Each value is `{"difference": {"description": {"was": …, "now": …}}, "now": …}`, with the parts that differ, and
+    /// the whole definition as it would be accepted.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.part("changed").map(|(name, it)| (name, it.get("difference").unwrap_or(it)))
     }

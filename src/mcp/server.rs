@@ -91,8 +91,8 @@ impl Server {
 
     /// Sets the ledger in which asks are parked. By default it is in memory and ends with the process.
     ///
-    /// Several servers on one store share their asks, where their names, projects and principals are equal: a client that reconnects to
-    /// another process finds its decision (rule M3).
+    /// Several servers on one store share their asks, where their names, projects and principals are equal: a client
+    /// that reconnects to another process finds its decision (rule M3).
     pub fn ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = Some(ledger);
         self
@@ -101,8 +101,8 @@ impl Server {
     /// Sets the keys that seal the request states of clients. By default they are random and end with the process, so
     /// that a client that was asked by another process is asked again.
     ///
-    /// Give all processes behind one address the same keys, and keep the old key among them for a day when it is rotated, as a request
-    /// state is valid as long as that.
+    /// Give all processes behind one address the same keys, and keep the old key among them for a day when it is
+    /// rotated, as a request state is valid as long as that.
     pub fn seal_keys(mut self, keys: SealKeys) -> Self {
         self.keys = Some(keys);
         self
@@ -119,8 +119,8 @@ impl Server {
 
     /// Sets the address of the inbox, for clients that can open one. The link decides nothing.
     ///
-    /// `?ask=<id>` is appended, or `&ask=<id>` where the URL has a query. The page has to ask who the person is: whoever has the link
-    /// can open it, and nothing more.
+    /// `?ask=<id>` is appended, or `&ask=<id>` where the URL has a query. The page has to ask who the person is:
+    /// whoever has the link can open it, and nothing more.
     pub fn inbox(mut self, url: impl Into<String>) -> Self {
         self.inbox = Some(url.into());
         self
@@ -141,8 +141,9 @@ impl Server {
 
     /// Sets a function that is called with each ask before it is parked, to set its deadline and quorum.
     ///
-    /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to approve, and who.
-    /// What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is found by it.
+    /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
+    /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
+    /// found by it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -159,8 +160,8 @@ impl Server {
 
     /// Sets the hosts under which the router answers, against DNS rebinding; the loopback names by default.
     ///
-    /// A page of the web can point its own name at this machine, and its requests then have the page's name as host. Name the host under
-    /// which a proxy reaches the router.
+    /// A page of the web can point its own name at this machine, and its requests then have the page's name as host.
+    /// Name the host under which a proxy reaches the router.
     pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
@@ -293,8 +294,8 @@ impl Server {
     /// # Errors
     /// [`McpError::Config`] when no keys can be made.
     ///
-    /// It needs a server of its own, such as `axum::serve`, and TLS where it leaves the machine. Nest it under a path; other paths are
-    /// not touched.
+    /// It needs a server of its own, such as `axum::serve`, and TLS where it leaves the machine. Nest it under a path;
+    /// other paths are not touched.
     pub fn router(mut self) -> Result<axum::Router, McpError> {
         let shared = self.shared()?;
         Ok(super::http::router(

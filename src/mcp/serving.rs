@@ -8,9 +8,9 @@
 //!                      landed: settle the claims, make the reply, record the delivery
 //! ```
 //!
-//! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply is made, and
-//! the delivery is recorded only where the client is still there. A client that has gone and asks again finds an outcome that was
-//! not delivered, and gets it, in place of a second run (rule M3).
+//! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
+//! is made, and the delivery is recorded only where the client is still there. A client that has gone and asks again
+//! finds an outcome that was not delivered, and gets it, in place of a second run (rule M3).
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -43,8 +43,8 @@ use crate::turn::{Turn, TurnError, TurnReport};
 
 /// How long a claimed call may go on after its client has given up, so that its outcome is known.
 ///
-/// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end within this
-/// time. A call that was not claimed has not begun, and ends at once.
+/// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
+/// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long a call is kept whose server has asked back.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -119,8 +119,9 @@ impl Shared {
 
     /// Records what the client's person has said about an ask. It counts as the requester's answer.
     ///
-    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was used: the second
-    /// request gets the outcome if nobody else did, and otherwise an error. It never runs the call again.
+    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
+    /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
+    /// again.
     async fn decide(&self, ask: &str, said: Option<&Value>, client: &Client) -> Result<(), Reply> {
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
         let Some(record) = record else {
@@ -202,8 +203,8 @@ impl Shared {
 
     /// Drives a call until it ends, or the client has to do something.
     ///
-    /// `biased`, with the end of the call first: a call that has ended and a client that has gone at the same moment is a call with an
-    /// outcome.
+    /// `biased`, with the end of the call first: a call that has ended and a client that has gone at the same moment is
+    /// a call with an outcome.
     async fn fly(
         &self,
         flight: &mut Flight,
@@ -355,8 +356,8 @@ impl Shared {
 
     /// Keeps a call whose server has asked back, until the client comes with the answer.
     ///
-    /// Kept in memory, so the answer has to come to this process within a quarter of an hour; afterwards the call is given up, with its
-    /// claims as unknown.
+    /// Kept in memory, so the answer has to come to this process within a quarter of an hour; afterwards the call is
+    /// given up, with its claims as unknown.
     fn keep(
         self: &Arc<Self>,
         flight: Flight,
@@ -390,7 +391,8 @@ impl Shared {
 
     /// Takes a kept call, once, and gives its server the client's answer.
     ///
-    /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds nothing.
+    /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds
+    /// nothing.
     fn resume(&self, kept: &str, said: Option<&Value>) -> Option<Flight> {
         let mut flight = lock(&self.kept).remove(kept)?;
         let answer = said.and_then(|said| serde_json::from_value(said.clone()).ok());

@@ -1,9 +1,9 @@
 //! What a served call gives to the server behind it: where progress goes, who answers its questions, and a place for the
 //! result as it came.
 //!
-//! The served call and the call upstream are two protocols with a stack between them, which carries arguments and outcomes and
-//! nothing else. A site is a dependency of the turn, so a call finds its own, also when many run at the same time over one
-//! connection.
+//! The served call and the call upstream are two protocols with a stack between them, which carries arguments and
+//! outcomes and nothing else. A site is a dependency of the turn, so a call finds its own, also when many run at the
+//! same time over one connection.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -92,8 +92,8 @@ impl Routes {
 
     /// The client to ask, if it is certain which one: that of the only call in flight.
     ///
-    /// Before the newest revision a server's question does not say which call it belongs to. With two calls in flight it could be shown
-    /// to the wrong person, so then nobody is asked.
+    /// Before the newest revision a server's question does not say which call it belongs to. With two calls in flight
+    /// it could be shown to the wrong person, so then nobody is asked.
     pub(super) fn only_asker(&self) -> Option<Elicit> {
         let asking = lock(&self.asking);
         let mut askers = asking.values();

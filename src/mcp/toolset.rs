@@ -1,6 +1,7 @@
 //! The tools of an MCP server as a toolset: a leaf under every layer, rule and grant.
 //!
-//! A list is taken as far as it can be used. One bad tool is left out, with a warning in the log, and the others are offered:
+//! A list is taken as far as it can be used. One bad tool is left out, with a warning in the log, and the others are
+//! offered:
 //!
 //! | a tool is left out when | reason |
 //! |---|---|
@@ -96,7 +97,8 @@ impl McpToolset {
     /// # Errors
     /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
     ///
-    /// The server is started here and its tools are listed once, so a wrong command is an error at the start of the program.
+    /// The server is started here and its tools are listed once, so a wrong command is an error at the start of the
+    /// program.
     ///
     /// ```no_run
     /// use countersign::mcp::{Launch, McpToolset};
@@ -144,8 +146,8 @@ impl McpToolset {
 
     /// The tools as the server lists them now, or has within the last seconds.
     ///
-    /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a change that comes
-    /// right after is found by the next call.
+    /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a
+    /// change that comes right after is found by the next call.
     pub(super) async fn list(&self, anew: bool) -> Result<Arc<Listing>, McpError> {
         let changes = *self.connection.changes().borrow();
         let known = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -295,8 +297,8 @@ impl McpToolset {
         [named(READ_RESOURCE, "uri"), named(GET_PROMPT, "name")]
     }
 
-    /// The idempotency key goes along in `_meta`, so that a server which knows it can recognize a repeated call by itself. It is the id
-    /// of the ask where a person has approved, which is the same in every process.
+    /// The idempotency key goes along in `_meta`, so that a server which knows it can recognize a repeated call by
+    /// itself. It is the id of the ask where a person has approved, which is the same in every process.
     async fn call(&self, permit: &Permit) -> Result<ToolReturn, ToolError> {
         let cx = permit.context();
         let site = cx.deps::<Arc<Site>>().ok().cloned();

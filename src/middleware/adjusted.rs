@@ -1,11 +1,12 @@
 //! A middleware under another name, for some tools only, or with a time limit on its decision.
 //!
-//! The three adjustments are one type, so that `policy.named("a").for_tools(["b"]).deciding_within(limit)` is one wrapper per
-//! method and no combination has a meaning of its own. A call of another tool is *undecided*, which counts as ALLOW everywhere
-//! except in [`danger_first_decision_wins`](super::danger_first_decision_wins), where it lets the next member decide.
+//! The three adjustments are one type, so that `policy.named("a").for_tools(["b"]).deciding_within(limit)` is one
+//! wrapper per method and no combination has a meaning of its own. A call of another tool is *undecided*, which counts
+//! as ALLOW everywhere except in [`danger_first_decision_wins`](super::danger_first_decision_wins), where it lets the
+//! next member decide.
 //!
-//! The selection is by the name at this level of the stack, compared as a whole. It is looked up in the call, not in the
-//! definition, because a call has one name at each level, and the definition in the context has the model's.
+//! The selection is by the name at this level of the stack, compared as a whole. It is looked up in the call, not in
+//! the definition, because a call has one name at each level, and the definition in the context has the model's.
 
 use std::borrow::Cow;
 use std::time::Duration;

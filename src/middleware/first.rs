@@ -1,11 +1,12 @@
 //! A chain in which the first decision wins, also when it is an ALLOW.
 //!
-//! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain, so that one member
-//! that is too wide disables all members after it, silently. This is why the name begins with `danger_` (rule D5).
+//! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain, so that one
+//! member that is too wide disables all members after it, silently. This is why the name begins with `danger_` (rule
+//! D5).
 //!
-//! It exists because permission files of other programs are read that way (the first matching rule wins), and such a list
-//! cannot be translated rule by rule into one where the strictest wins. The chain is one layer of the stack: what it allows,
-//! another layer may still deny.
+//! It exists because permission files of other programs are read that way (the first matching rule wins), and such a
+//! list cannot be translated rule by rule into one where the strictest wins. The chain is one layer of the stack: what
+//! it allows, another layer may still deny.
 
 use std::borrow::Cow;
 use std::fmt;

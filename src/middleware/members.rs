@@ -76,7 +76,8 @@ impl Members {
     /// | 2 | `on_tool_error(error)` | an outcome | the outcome |
     /// | 3 | `after_tool_call(outcome)`, if the tool was started | an outcome | the outcome |
     ///
-    /// If the tool was not started, the third member sees nothing, because `after_tool_call` is about executions only (rule D8).
+    /// If the tool was not started, the third member sees nothing, because `after_tool_call` is about executions only
+    /// (rule D8).
     pub(super) async fn on_error(
         &self,
         cx: &RunContext,

@@ -29,17 +29,18 @@
 //!
 //! # Which one to choose
 //!
-//! Begin with a closure. Implement the trait where the policy has state, a name that tests refer to, or needs a hook after the
-//! call. Put several policies into one [`Chain`] where they belong together: a chain costs one layer, and its members need no
-//! boxed future each. Use separate layers where a tower layer stands between two policies.
+//! Begin with a closure. Implement the trait where the policy has state, a name that tests refer to, or needs a hook
+//! after the call. Put several policies into one [`Chain`] where they belong together: a chain costs one layer, and its
+//! members need no boxed future each. Use separate layers where a tower layer stands between two policies.
 //!
 //! # Rules of thumb
 //!
-//! - **Decide from the call and its context only.** A middleware runs again on the approved pass, perhaps in another process:
-//!   what it has remembered in memory may be gone.
-//! - **Give an ASK a stable key** when its reason quotes something that changes (`"balance is 102.3"`): the key is what an
-//!   approval is bound to, and the reason is the default key (rule A1).
-//! - **Change arguments deterministically.** A change that differs each time makes the pass repeat, and then denies (rule D3).
+//! - **Decide from the call and its context only.** A middleware runs again on the approved pass, perhaps in another
+//!   process: what it has remembered in memory may be gone.
+//! - **Give an ASK a stable key** when its reason quotes something that changes (`"balance is 102.3"`): the key is what
+//!   an approval is bound to, and the reason is the default key (rule A1).
+//! - **Change arguments deterministically.** A change that differs each time makes the pass repeat, and then denies
+//!   (rule D3).
 //! - **Leave side effects to `after_tool_call`.** A call that you allowed may still be denied by a layer inside.
 
 mod adjusted;
@@ -211,8 +212,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 /// An error of a layer or a tool, with the gate's record of the execution.
 ///
 /// A hook decides by [`execution`](Self::execution) what it may tell the model: "did not run" is true only for
-/// [`NotStarted`](crate::call::Execution::NotStarted). An error with the outcome `Finished` means that the tool ran and a layer
-/// inside failed on its result.
+/// [`NotStarted`](crate::call::Execution::NotStarted). An error with the outcome `Finished` means that the tool ran and
+/// a layer inside failed on its result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToolCallError {
@@ -241,8 +242,8 @@ pub(crate) fn told(outcome: Outcome) -> Outcome {
 /// | `shop::policy::Cached<shop::policy::Limit>` | `Cached<Limit>` |
 /// | a closure in `shop::policy::layers` | `layers` |
 ///
-/// The name is what an approval is bound to, so it must not contain the path: moving a type to another module would otherwise
-/// ask about every pending call again. Two types of one name are found by the check of names (rule D10).
+/// The name is what an approval is bound to, so it must not contain the path: moving a type to another module would
+/// otherwise ask about every pending call again. Two types of one name are found by the check of names (rule D10).
 fn type_name<M: ?Sized>() -> Cow<'static, str> {
     let full = std::any::type_name::<M>();
     if !full.contains("::") {

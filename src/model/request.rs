@@ -10,8 +10,9 @@ use crate::message::Message;
 /// A request to a model. Cheap to clone, because retry layers clone it for each attempt. The streamed text of a later
 /// attempt replaces that of an earlier one.
 ///
-/// Cheap to clone, as all parts are shared. A clone of a streamed request counts as another attempt: when a layer retries, the text of
-/// the first attempt is withdrawn from the listeners ([`RunEvent::ResponseRestarted`](crate::turn::RunEvent::ResponseRestarted)).
+/// Cheap to clone, as all parts are shared. A clone of a streamed request counts as another attempt: when a layer
+/// retries, the text of the first attempt is withdrawn from the listeners
+/// ([`RunEvent::ResponseRestarted`](crate::turn::RunEvent::ResponseRestarted)).
 pub struct ModelRequest {
     instructions: Option<Arc<str>>,
     messages: Arc<Vec<Message>>,

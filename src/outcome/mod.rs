@@ -269,7 +269,8 @@ impl ToolFailed {
 
 /// The error of a tool, or an external result, that asks the model to try again.
 ///
-/// For an error that the model can correct. It costs a retry of the tool ([`Tool::max_retries`](crate::toolset::Tool::max_retries)):
+/// For an error that the model can correct. It costs a retry of the tool
+/// ([`Tool::max_retries`](crate::toolset::Tool::max_retries)):
 ///
 /// ```
 /// use countersign::outcome::ModelRetry;

@@ -68,8 +68,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
 ///
-/// Dropping it closes its connections, and a task that waits in [`Ledger::changed`](crate::ledger::Ledger::changed) on another
-/// store of the same database goes on. `Debug` and the errors name the database and the host, and never the password (rule S2).
+/// Dropping it closes its connections, and a task that waits in [`Ledger::changed`](crate::ledger::Ledger::changed) on
+/// another store of the same database goes on. `Debug` and the errors name the database and the host, and never the
+/// password (rule S2).
 ///
 /// ```
 /// use countersign::postgres::PostgresStore;
@@ -113,8 +114,8 @@ impl PostgresBuilder {
     /// needed. An operation that finds all of them in use waits for one, for as long as the
     /// [`patience`](Self::patience) lasts but at least five seconds, and then fails with an error that says so.
     ///
-    /// A pool larger than the server's `max_connections` gains nothing: a connection that is refused is tried again while the patience
-    /// lasts. Writes over one row share batches, so few connections carry many writers.
+    /// A pool larger than the server's `max_connections` gains nothing: a connection that is refused is tried again
+    /// while the patience lasts. Writes over one row share batches, so few connections carry many writers.
     ///
     /// ```
     /// use countersign::postgres::PostgresStore;
@@ -233,8 +234,8 @@ impl PostgresStore {
 
     /// Runs a transaction the short way, or, where another one was first, the long way with locks.
     ///
-    /// Each attempt runs the work anew on what is true then, so `work` may be called several times, and only its last writes are made:
-    /// it must decide from its arguments alone.
+    /// Each attempt runs the work anew on what is true then, so `work` may be called several times, and only its last
+    /// writes are made: it must decide from its arguments alone.
     async fn write(
         &self,
         ids: &[String],
@@ -264,8 +265,8 @@ impl PostgresStore {
         found.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
-    /// An error on the first read reaches the caller once the patience is over, since a wrong password would otherwise look like a run
-    /// in which nothing happens. After one successful read the wait outlasts any restart of the server.
+    /// An error on the first read reaches the caller once the patience is over, since a wrong password would otherwise
+    /// look like a run in which nothing happens. After one successful read the wait outlasts any restart of the server.
     async fn wait(&self, run: &str, after: i64) -> Result<i64, StoreError> {
         let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
         let mut attempts = self.server.attempts();

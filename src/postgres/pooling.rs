@@ -1,8 +1,8 @@
 //! Detecting a pooler in front of the server that shares one session between clients.
 //!
-//! A pooler by transaction works until it does not: a prepared statement is missing when the next transaction gets another
-//! connection, `SET` reaches another client, `LISTEN` hears nothing. The last fails silently, as a wait that never ends, so it is
-//! looked for when the store is opened.
+//! A pooler by transaction works until it does not: a prepared statement is missing when the next transaction gets
+//! another connection, `SET` reaches another client, `LISTEN` hears nothing. The last fails silently, as a wait that
+//! never ends, so it is looked for when the store is opened.
 //!
 //! | the second connection | means |
 //! |---|---|

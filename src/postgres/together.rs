@@ -1,16 +1,16 @@
 //! Batching: requests of many tasks at the same time go to the server in one statement.
 //!
-//! There is no timer and no minimum: the first request goes at once, alone. While it is under way, others gather, and go together
-//! when the lane is free. So a quiet store has the latency of one request, and a busy one sends few large statements; the size of
-//! the batches follows from the load.
+//! There is no timer and no minimum: the first request goes at once, alone. While it is under way, others gather, and
+//! go together when the lane is free. So a quiet store has the latency of one request, and a busy one sends few large
+//! statements; the size of the batches follows from the load.
 //!
 //! ```text
 //! lane    [1]----------->[2 3 4 5]----------->[6 7]------->
 //! asked    1   2  3 4  5       6     7
 //! ```
 //!
-//! The task is spawned and belongs to no caller: when the caller that started it is dropped, the requests of others in its batch
-//! are answered all the same. A request whose caller has gone before it was sent is not sent.
+//! The task is spawned and belongs to no caller: when the caller that started it is dropped, the requests of others in
+//! its batch are answered all the same. A request whose caller has gone before it was sent is not sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,11 +7,11 @@
 //! 3. the rows, by id;
 //! 4. the heads of logs that are appended to and whose run has no row among them, by run.
 //!
-//! A transaction finds out that it needs step 1 only when step 3 found a row missing. It then gives up its locks and begins anew
-//! with the reservation.
+//! A transaction finds out that it needs step 1 only when step 3 found a row missing. It then gives up its locks and
+//! begins anew with the reservation.
 //!
-//! Statements that do not depend on each other's answers are sent together, so the usual transaction is three round trips: lock and
-//! read, write, commit and notify with it.
+//! Statements that do not depend on each other's answers are sent together, so the usual transaction is three round
+//! trips: lock and read, write, commit and notify with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,9 +130,9 @@ pub(super) async fn write_once(
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
 ///
-/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run a call twice
-/// (two claims), "written" would lose a decision. The writer of each transaction has a random name that is stored with its log
-/// entries, so the question is whether the entry at that place has this name.
+/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
+/// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
+/// stored with its log entries, so the question is whether the entry at that place has this name.
 pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Result<(), Failure> {
     let mut attempts = server.attempts();
     loop {
@@ -161,8 +161,8 @@ pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Res
 /// | no entries were written, all rows are as before | rolled back |
 /// | no entries were written, anything else | unknown: somebody wrote afterwards |
 ///
-/// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the connection
-/// has gone.
+/// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the
+/// connection has gone.
 async fn was_committed(
     server: &Server,
     ids: &[String],
@@ -203,8 +203,8 @@ pub(super) struct Lost {
 /// Begins a transaction and locks the rows of these ids. Ids without a row are reserved, so that no other transaction
 /// creates these rows.
 ///
-/// `READ COMMITTED` and not a stricter level: each statement sees what was committed before it began, so after a wait for a lock
-/// the next statement reads the new state. `SERIALIZABLE` would fail after the wait, and repeat everything.
+/// `READ COMMITTED` and not a stricter level: each statement sees what was committed before it began, so after a wait
+/// for a lock the next statement reads the new state. `SERIALIZABLE` would fail after the wait, and repeat everything.
 async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let client = open.client()?;
     let encoded: Vec<_> = ids.iter().map(|id| encode(id)).collect();
@@ -292,8 +292,8 @@ fn link(writes: &Writes, heads: &mut Heads, linker: &Linker) -> Result<Vec<Entry
 /// Writes and commits, in one round trip. The inner error says that the connection was lost, so that it is unknown
 /// whether the transaction was committed.
 ///
-/// An answer that is refused and an answer that is missing are two results: after a refusal the server has rolled back, and the
-/// caller gets the error.
+/// An answer that is refused and an answer that is missing are two results: after a refusal the server has rolled back,
+/// and the caller gets the error.
 async fn commit(
     open: &Open,
     writes: &Writes,

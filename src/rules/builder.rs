@@ -1,11 +1,12 @@
 //! Builds rules from presets, files and texts.
 //!
-//! A builder collects and does nothing: files are read by [`load`](RulesBuilder::load), all of them or none, so that there is
-//! no moment at which half of the files are in force.
+//! A builder collects and does nothing: files are read by [`load`](RulesBuilder::load), all of them or none, so that
+//! there is no moment at which half of the files are in force.
 //!
-//! Two engines are made. One decides about calls, with the root, the home directory and the search path of this machine. The
-//! other runs the tests that are written in the files: it looks at no file and has a root that is the same everywhere
-//! (`/users/user/project`), so that a file that passes its tests on one machine passes them on every machine.
+//! Two engines are made. One decides about calls, with the root, the home directory and the search path of this
+//! machine. The other runs the tests that are written in the files: it looks at no file and has a root that is the same
+//! everywhere (`/users/user/project`), so that a file that passes its tests on one machine passes them on every
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,8 +81,8 @@ impl RulesBuilder {
 
     /// Adds a preset that comes with this crate.
     ///
-    /// A preset is a file like any other: a stricter rule of yours wins over it, and its rules have ids of their own in questions
-    /// and explanations.
+    /// A preset is a file like any other: a stricter rule of yours wins over it, and its rules have ids of their own in
+    /// questions and explanations.
     ///
     /// ```
     /// use countersign::decision::ToolDecision;
@@ -223,8 +224,8 @@ impl RulesBuilder {
     /// Adds a file or folder that a person has to be asked about every time a tool may write it, such as the store and
     /// its keys (rule R5). The loaded files themselves are protected without being named.
     ///
-    /// Protection is by place and not by name: a link to the store is the store. A folder protects everything below it, and a
-    /// path above it is protected too, as a tool that may replace the folder may replace the store.
+    /// Protection is by place and not by name: a link to the store is the store. A folder protects everything below it,
+    /// and a path above it is protected too, as a tool that may replace the folder may replace the store.
     pub fn protect(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -234,8 +235,8 @@ impl RulesBuilder {
 
     /// Sets where the calls of rules with `at_most` are counted; in memory by default.
     ///
-    /// In memory, a limit of ten calls an hour is a limit per process and is forgotten at a restart. Several workers need an
-    /// implementation over a store that they share.
+    /// In memory, a limit of ten calls an hour is a limit per process and is forgotten at a restart. Several workers
+    /// need an implementation over a store that they share.
     pub fn counts(mut self, counts: impl CallCounts) -> Self {
         self.settings.counts = Arc::new(counts);
         self
@@ -243,8 +244,8 @@ impl RulesBuilder {
 
     /// Sets for whom a call is made, which `at_most` counts separately; by default all calls count together.
     ///
-    /// Calls with an equal name count together, those with an empty one among themselves. Take the name from a session, as a
-    /// name that the model can choose is a limit that it can choose.
+    /// Calls with an equal name count together, those with an empty one among themselves. Take the name from a session,
+    /// as a name that the model can choose is a limit that it can choose.
     pub fn principal(
         mut self,
         principal: impl Fn(&RunContext) -> String + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! Classes of commands, by their effects.
 //!
-//! A file says `where.command.is = "read-only"`, and means the effects of each simple command, as the table of programs knows
-//! them:
+//! A file says `where.command.is = "read-only"`, and means the effects of each simple command, as the table of programs
+//! knows them:
 //!
 //! | class | effects |
 //! |---|---|

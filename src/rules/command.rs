@@ -2,17 +2,17 @@
 //!
 //! # Units
 //!
-//! `cd sub && timeout 9 cargo test 2>&1 | tee log` has the parts `cd`, `timeout`, `cargo` and `tee`. Two of them do nothing by
-//! themselves: `cd` changes the directory of the others, and `timeout` runs what follows it, which is a part of its own. So the
-//! units that rules have to allow are `cargo test` and `tee log`. Where a text has nothing else (`cd sub` alone), the
-//! transparent parts are the units.
+//! `cd sub && timeout 9 cargo test 2>&1 | tee log` has the parts `cd`, `timeout`, `cargo` and `tee`. Two of them do
+//! nothing by themselves: `cd` changes the directory of the others, and `timeout` runs what follows it, which is a part
+//! of its own. So the units that rules have to allow are `cargo test` and `tee log`. Where a text has nothing else (`cd
+//! sub` alone), the transparent parts are the units.
 //!
 //! # A directory beside the command
 //!
-//! Many tools take the directory as an argument of its own (`cwd`). It is judged by putting a `cd` in front of the text:
-//! `cd 'DIR' && (TEXT⏎)`. So paths are relative to that directory, a directory outside of the workspace is noticed by the
-//! same code as a `cd` in the text, and nothing of it has to be written twice. The text in explanations is the user's, without
-//! the prefix.
+//! Many tools take the directory as an argument of its own (`cwd`). It is judged by putting a `cd` in front of the
+//! text: `cd 'DIR' && (TEXT⏎)`. So paths are relative to that directory, a directory outside of the workspace is
+//! noticed by the same code as a `cd` in the text, and nothing of it has to be written twice. The text in explanations
+//! is the user's, without the prefix.
 //!
 //! # What `runs` means
 //!
@@ -26,8 +26,8 @@
 //! | `git push > out` | unknown: the redirection has to be allowed, too | yes |
 //! | `foo git push`, `foo` unknown | no | yes: `foo` may run it |
 //!
-//! A rule that allows says something about words, and these words only; assignments in front of them and redirections behind
-//! them are judged by themselves, with the harmless command `true` in place of the program.
+//! A rule that allows says something about words, and these words only; assignments in front of them and redirections
+//! behind them are judged by themselves, with the harmless command `true` in place of the program.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -98,7 +98,8 @@ impl CommandView {
     /// The commands that rules have to cover: without those that only run another one or change the directory, unless
     /// there is nothing else.
     ///
-    /// The number of a unit is the number of its part, so that conditions and explanations speak about the same command.
+    /// The number of a unit is the number of its part, so that conditions and explanations speak about the same
+    /// command.
     pub(super) fn units(&self) -> Vec<usize> {
         let all = 0..self.parts().len();
         let units: Vec<usize> =
@@ -119,8 +120,8 @@ impl CommandView {
 
     /// What the table of programs says about the commands, which questions are bound to.
     ///
-    /// An approval of a command is bound to this text: if a later version of the table says that a program has another effect, the
-    /// question is a new one, also if the words are the same.
+    /// An approval of a command is bound to this text: if a later version of the table says that a program has another
+    /// effect, the question is a new one, also if the words are the same.
     pub(super) fn judged(&self) -> String {
         let parts = self.parts().iter().map(|part| {
             let reasons: Vec<&str> = part.reasons().iter().map(|reason| reason.text()).collect();
@@ -293,9 +294,9 @@ impl CommandView {
 
     /// The words of a text that could not be analysed, read as generously as possible.
     ///
-    /// A text that is not analysed is asked about in any case. Its words are only used to find what is denied or protected: `cat
-    /// .env` inside of a construct that the lexer refuses is still about `.env`. So every character that a shell might split at
-    /// splits here, and a wrong word does no harm.
+    /// A text that is not analysed is asked about in any case. Its words are only used to find what is denied or
+    /// protected: `cat .env` inside of a construct that the lexer refuses is still about `.env`. So every character
+    /// that a shell might split at splits here, and a wrong word does no harm.
     pub(super) fn raw_words(&self) -> Vec<String> {
         if self.refused.is_none() {
             return Vec::new();

@@ -12,17 +12,18 @@
 //! | `where."/a.b" = 1` | one field with a point in its name | a value |
 //! | `where.any_path = "**/.env"` | every string, at any depth | a pattern over paths |
 //!
-//! A table whose keys include a test is that field's tests; a table without any is a deeper field. So a field that is called
-//! `matches` is written as a pointer (`"/matches"`).
+//! A table whose keys include a test is that field's tests; a table without any is a deeper field. So a field that is
+//! called `matches` is written as a pointer (`"/matches"`).
 //!
 //! # Why some patterns are refused
 //!
-//! A pattern over a whole command line (`where.command = "git *"`) would let through `git status; rm -rf .`. Where a match makes
-//! the outcome milder (a rule that allows, an exception of one that asks), it is refused when the file is loaded, with the
-//! advice to use `runs` or `is`, which look at each command. In a rule that asks or denies it can only make things stricter,
-//! and is allowed.
+//! A pattern over a whole command line (`where.command = "git *"`) would let through `git status; rm -rf .`. Where a
+//! match makes the outcome milder (a rule that allows, an exception of one that asks), it is refused when the file is
+//! loaded, with the advice to use `runs` or `is`, which look at each command. In a rule that asks or denies it can only
+//! make things stricter, and is allowed.
 //!
-//! A program that runs its arguments (`sudo`, `env`, `python`) cannot be allowed by its name alone, since that allows anything.
+//! A program that runs its arguments (`sudo`, `env`, `python`) cannot be allowed by its name alone, since that allows
+//! anything.
 
 use std::ops::Range as Span;
 

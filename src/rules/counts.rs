@@ -1,9 +1,9 @@
 //! Counts the calls of rules with `at_most`.
 //!
-//! A limit counts *calls*, not evaluations. One call is evaluated on the first pass, on the approved one, perhaps in another
-//! process, and by people who ask for an explanation; it is one call of the rule each time. So a count has the identity of the
-//! call, and the context says whether it has passed the rules before ([`Count::is_repeat`]): a repeat is let through even if
-//! its count was lost, as it had its place when it was asked about.
+//! A limit counts *calls*, not evaluations. One call is evaluated on the first pass, on the approved one, perhaps in
+//! another process, and by people who ask for an explanation; it is one call of the rule each time. So a count has the
+//! identity of the call, and the context says whether it has passed the rules before ([`Count::is_repeat`]): a repeat
+//! is let through even if its count was lost, as it had its place when it was asked about.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What rules are evaluated with: directories, the table of programs, and the tools that are shells.
 //!
-//! A tool is known as a shell by its name, as rules have to hold for programs that never heard of this crate. A name that is
-//! not in the list is no shell until the user says so, and its text is then compared as a text: conditions about commands are
-//! unknown, so that a rule that allows by commands is silent.
+//! A tool is known as a shell by its name, as rules have to hold for programs that never heard of this crate. A name
+//! that is not in the list is no shell until the user says so, and its text is then compared as a text: conditions
+//! about commands are unknown, so that a rule that allows by commands is silent.
 
 use std::path::{Path, PathBuf};
 
@@ -63,9 +63,9 @@ impl Engine {
 
 /// Whether a program would be found in a place that tools may write to, or in the working directory.
 ///
-/// Allowing `ls` means the system's `ls`. If the first directory of the search path in which it is found can be written by
-/// tools (the workspace, a temporary directory, a relative entry), a tool could put its own `ls` there first, and be allowed
-/// to run it. A path with a slash is compared with the folders of the system.
+/// Allowing `ls` means the system's `ls`. If the first directory of the search path in which it is found can be written
+/// by tools (the workspace, a temporary directory, a relative entry), a tool could put its own `ls` there first, and be
+/// allowed to run it. A path with a slash is compared with the folders of the system.
 fn is_in_writable_place(program: &str, root: &Path) -> bool {
     if program.contains('/') {
         let place = lexically_normal(Path::new(program));

@@ -31,8 +31,8 @@ use crate::decision::ToolDecision;
 /// # Ok::<(), countersign::rules::RulesError>(())
 /// ```
 ///
-/// Each line can be used: the first says what decides and by which rule of which line, the others which rule nearly did and the
-/// first condition that failed. Edit that condition, and [`replay`](super::replay) shows what else it changes.
+/// Each line can be used: the first says what decides and by which rule of which line, the others which rule nearly did
+/// and the first condition that failed. Edit that condition, and [`replay`](super::replay) shows what else it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     #[serde(serialize_with = "lower")]

@@ -1,7 +1,7 @@
 //! Patterns over texts and paths. Matching takes time in proportion to pattern times text, whatever both are.
 //!
-//! A pattern comes from a user's file and a text from a model, so neither may make matching slow. A backtracking matcher takes
-//! exponential time for `*a*a*a*b`; the ones here keep the last `*` only, or a set of reached places:
+//! A pattern comes from a user's file and a text from a model, so neither may make matching slow. A backtracking
+//! matcher takes exponential time for `*a*a*a*b`; the ones here keep the last `*` only, or a set of reached places:
 //!
 //! | pattern | over | time |
 //! |---|---|---|
@@ -93,8 +93,8 @@ fn next_character(text: &[u8], at: usize) -> usize {
 
 /// Whether some text matches both patterns.
 ///
-/// Used for words that a shell expands: whether `rm .e*` may become `rm .env` is whether the two patterns have a text in
-/// common. The answer "maybe" makes the condition unknown.
+/// Used for words that a shell expands: whether `rm .e*` may become `rm .env` is whether the two patterns have a text
+/// in common. The answer "maybe" makes the condition unknown.
 fn overlap(one: &[u8], other: &[u8]) -> bool {
     // Reachable positions in `other`, for each position in `one`: a product of two small automata.
     let width = other.len() + 1;

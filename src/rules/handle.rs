@@ -2,8 +2,9 @@
 //!
 //! # Reloading without widening
 //!
-//! A reload happens because a file changed, and a file may have been changed by a tool. So new rules are added to those in
-//! force, and the *stricter* decision of all versions counts, until a person accepts the new ones by their digest (rule R3):
+//! A reload happens because a file changed, and a file may have been changed by a tool. So new rules are added to those
+//! in force, and the *stricter* decision of all versions counts, until a person accepts the new ones by their digest
+//! (rule R3):
 //!
 //! | moment | in force | a call that A denies and B allows |
 //! |---|---|---|
@@ -12,11 +13,11 @@
 //! | B is accepted | B | allowed |
 //! | the file is broken | B, and every ASK says so | allowed |
 //!
-//! At most sixteen versions wait for being accepted, and a reload beyond them is an error: a program that edits the file in
-//! a loop would otherwise make each decision slower.
+//! At most sixteen versions wait for being accepted, and a reload beyond them is an error: a program that edits the
+//! file in a loop would otherwise make each decision slower.
 //!
-//! Accepting names the digest that the person has seen, so that an edit between the look and the answer is not accepted along
-//! with it.
+//! Accepting names the digest that the person has seen, so that an edit between the look and the answer is not accepted
+//! along with it.
 
 use std::fmt;
 use std::path::Path;
@@ -81,8 +82,8 @@ pub(super) struct Settings {
 /// # Ok::<(), countersign::rules::RulesError>(())
 /// ```
 ///
-/// As a middleware it is called `rules`, asks one question for each rule that asks, with the rule's id as the key, and denies
-/// with the reasons of the rules that deny:
+/// As a middleware it is called `rules`, asks one question for each rule that asks, with the rule's id as the key, and
+/// denies with the reasons of the rules that deny:
 ///
 /// ```
 /// use countersign::rules::Rules;

@@ -10,8 +10,8 @@
 //! | `HTTPS://EXAMPLE.COM.` | `example.com` |
 //!
 //! A rule that allows takes only a plain web address on its default port, or the one that is written: user names, other
-//! schemes and characters that programs read differently are unknown. A strict rule also takes a text without a scheme for an
-//! address, since a tool may add one.
+//! schemes and characters that programs read differently are unknown. A strict rule also takes a text without a scheme
+//! for an address, since a tool may add one.
 
 use url::Url;
 

@@ -1,12 +1,12 @@
 //! The decision journal: every decision with its arguments, for `replay`.
 //!
-//! Without a record of real calls, "what would these rules have decided?" can only be guessed. The journal has every decision
-//! with the arguments, which makes it as private as the work itself: it is created for this user alone, refused if others could
-//! read it, and its entries are removed after 30 days unless set otherwise.
+//! Without a record of real calls, "what would these rules have decided?" can only be guessed. The journal has every
+//! decision with the arguments, which makes it as private as the work itself: it is created for this user alone,
+//! refused if others could read it, and its entries are removed after 30 days unless set otherwise.
 //!
-//! Lines are appended by one write each, so that the lines of several processes do not mix. A line that cannot be read is
-//! counted and left out: a journal is evidence for a comparison, and one broken line does not spoil the rest. Pruning writes a
-//! new file and renames it, so that a reader sees one or the other.
+//! Lines are appended by one write each, so that the lines of several processes do not mix. A line that cannot be read
+//! is counted and left out: a journal is evidence for a comparison, and one broken line does not spoil the rest.
+//! Pruning writes a new file and renames it, so that a reader sees one or the other.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

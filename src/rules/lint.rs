@@ -1,7 +1,7 @@
 //! Finds rules that do nothing, or more than they seem to.
 //!
-//! A file can be correct and not mean what its author thinks. Findings are about that gap, and none of them stops a file from
-//! loading:
+//! A file can be correct and not mean what its author thinks. Findings are about that gap, and none of them stops a
+//! file from loading:
 //!
 //! | kind | found |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `writable` | a file in the workspace, where tools may write |
 //! | `builds` | writes that are allowed beside builds that run what was written |
 //!
-//! Names of tools are only compared with definitions if these are complete ([`lint`]'s second argument). A rule about a tool
-//! that is not there is no error elsewhere, as one file serves several programs (rule R3).
+//! Names of tools are only compared with definitions if these are complete ([`lint`]'s second argument). A rule about a
+//! tool that is not there is no error elsewhere, as one file serves several programs (rule R3).
 
 use serde::Serialize;
 use serde_json::Value;

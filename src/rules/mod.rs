@@ -67,9 +67,9 @@
 //! # Which module does what
 //!
 //! `evaluation` decides, and everything else feeds it: files are read by `document`, `rule_file`, `rule` and
-//! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and `tool_pattern`;
-//! `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`], [`replay`], [`difference`] and
-//! [`Explanation`] are for the people who write rules.
+//! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
+//! `tool_pattern`; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
+//! [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
 
 mod answer;
 mod builder;

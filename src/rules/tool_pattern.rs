@@ -7,9 +7,9 @@
 //! | `mcp:docs/search` | – | – | matches |
 //! | `*` | matches | matches | only in a rule that asks or denies |
 //!
-//! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that name. One
-//! that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write conditions, is
-//! refused with a pointer to `where`.
+//! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
+//! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
+//! conditions, is refused with a pointer to `where`.
 
 use super::call::RuleCall;
 use super::glob::{Glob, MAX_PATTERN, is_pattern};

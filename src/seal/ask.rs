@@ -109,7 +109,8 @@ impl SealKeys {
     /// # Errors
     /// As [`seal_ask`](Self::seal_ask).
     ///
-    /// Without edits a token approves what its mail showed. With edits, whoever gets hold of the link can choose the arguments.
+    /// Without edits a token approves what its mail showed. With edits, whoever gets hold of the link can choose the
+    /// arguments.
     pub fn seal_ask_with_edits(
         &self,
         ask: &Record,
@@ -139,8 +140,8 @@ impl Ledger {
     /// # Errors
     /// [`SealError`] says why the token is refused, or that the ledger failed; nothing was decided then.
     ///
-    /// Who is logged in is not known here: compare [`AskClaims::by`] with the session, or take the possession of the link for the proof,
-    /// as a link in a mail does.
+    /// Who is logged in is not known here: compare [`AskClaims::by`] with the session, or take the possession of the
+    /// link for the proof, as a link in a mail does.
     pub async fn decide_sealed(
         &self,
         keys: &SealKeys,

@@ -98,8 +98,8 @@ impl SealKeys {
     /// # Errors
     /// [`SealError::UnusableKey`] as for [`new`](Self::new), or when another key has this name.
     ///
-    /// The way to rotate a key without a moment in which tokens are refused: first accept the new key everywhere, then seal with it
-    /// everywhere, then stop accepting the old one.
+    /// The way to rotate a key without a moment in which tokens are refused: first accept the new key everywhere, then
+    /// seal with it everywhere, then stop accepting the old one.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -222,7 +222,8 @@ impl SealKeys {
     /// The claims of a token and its expiry, unchecked: for a caller that learns the store's time only within a
     /// transaction.
     ///
-    /// Whoever calls it has to compare the expiry, by a clock that is read in the transaction of the decision (rule L4).
+    /// Whoever calls it has to compare the expiry, by a clock that is read in the transaction of the decision (rule
+    /// L4).
     pub(super) fn open_at_any_time<T: DeserializeOwned>(
         &self,
         purpose: &str,

@@ -26,8 +26,8 @@ use super::table::Programs;
 /// );
 /// ```
 ///
-/// A classifier judges by what is true now: the search path, the links, the files that a pattern matches. Judge again when the
-/// call is approved, as a layer does, and bind the question to what was judged ([`Judgement::digest`]).
+/// A classifier judges by what is true now: the search path, the links, the files that a pattern matches. Judge again
+/// when the call is approved, as a layer does, and bind the question to what was judged ([`Judgement::digest`]).
 #[derive(Debug, Clone)]
 pub struct Classifier {
     settings: Settings,

@@ -1,11 +1,11 @@
 //! The syntax tree of a text: lists of pipelines of simple commands.
 //!
-//! The tree has what a shell does, and not how a text looks: quotes are gone, operators are enums, and each word says what the
-//! shell will make of it. Nothing in it is evaluated. A word with `$HOME` has the text `$HOME` and the kind `Expansion`, and
-//! each reader decides what it can say about a value that is known only when the command runs.
+//! The tree has what a shell does, and not how a text looks: quotes are gone, operators are enums, and each word says
+//! what the shell will make of it. Nothing in it is evaluated. A word with `$HOME` has the text `$HOME` and the kind
+//! `Expansion`, and each reader decides what it can say about a value that is known only when the command runs.
 //!
-//! Spans are byte ranges of the original text, so that a surface can mark a command where it stands. A word that the analysis
-//! has made (a path in the place of `{}`) has an empty span.
+//! Spans are byte ranges of the original text, so that a surface can mark a command where it stands. A word that the
+//! analysis has made (a path in the place of `{}`) has an empty span.
 
 use std::fmt;
 use std::ops::Range;
@@ -185,8 +185,8 @@ impl SimpleCommand {
 
 /// An assignment before a command, `NAME=value`.
 ///
-/// An assignment in front of a program changes what the program does (`LD_PRELOAD`, `GIT_SSH_COMMAND`), so that only names which
-/// change how a program prints are harmless. An assignment without a program sets a variable of this shell.
+/// An assignment in front of a program changes what the program does (`LD_PRELOAD`, `GIT_SSH_COMMAND`), so that only
+/// names which change how a program prints are harmless. An assignment without a program sets a variable of this shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub(super) name: String,

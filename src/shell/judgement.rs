@@ -1,8 +1,9 @@
 //! The result of judging commands: effects, reasons and verdicts.
 //!
-//! A judgement is a list of facts with a verdict: what each command does as far as that is known, and every reason against
-//! running it unattended. Layers read the verdict; rules and people read the facts. A part without a reason is allowed, so that
-//! everything the judging code does not understand has to add one: silence is the one thing that must not happen.
+//! A judgement is a list of facts with a verdict: what each command does as far as that is known, and every reason
+//! against running it unattended. Layers read the verdict; rules and people read the facts. A part without a reason is
+//! allowed, so that everything the judging code does not understand has to add one: silence is the one thing that must
+//! not happen.
 
 use std::fmt;
 use std::ops::Range;

@@ -9,11 +9,11 @@
 //! | protected | `.git/config`, the configuration of agents | allowed | asked, every time |
 //! | outside | `~/x`, `/srv` | asked; listing is allowed | asked |
 //!
-//! Names are compared without regard to case, since some file systems ignore it. A name that ends in `.example` or the like is
-//! harmless: people keep templates of secrets beside them.
+//! Names are compared without regard to case, since some file systems ignore it. A name that ends in `.example` or the
+//! like is harmless: people keep templates of secrets beside them.
 //!
-//! A home directory that is not known stands for `/home`: `~/.ssh/id` is then below a place that is outside of every workspace,
-//! and a secret by its names.
+//! A home directory that is not known stands for `/home`: `~/.ssh/id` is then below a place that is outside of every
+//! workspace, and a secret by its names.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -206,8 +206,8 @@ const UNKNOWN_HOME: &str = "/home";
 
 /// Resolves the longest existing beginning of a path, and appends the rest.
 ///
-/// A file that will be created has a folder that exists; the folder is resolved and the name appended. A link that leads nowhere
-/// is unknown, as creating its target afterwards would make it lead there.
+/// A file that will be created has a folder that exists; the folder is resolved and the name appended. A link that
+/// leads nowhere is unknown, as creating its target afterwards would make it lead there.
 fn existing(path: &Path) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = path;

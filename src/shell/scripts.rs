@@ -11,8 +11,9 @@
 //! | SQL | every statement but one `SELECT`, and functions that open files | one plain `SELECT` |
 //! | `test`, `[` | an index of an array, which is evaluated | words without `[` |
 //!
-//! They are not parsers of those languages. Each looks for what could do harm, in a way that errs on the side of refusing: a
-//! `|` inside of a string of `awk` is refused too, as finding out that it is in a string needs the whole grammar.
+//! They are not parsers of those languages. Each looks for what could do harm, in a way that errs on the side of
+//! refusing: a `|` inside of a string of `awk` is refused too, as finding out that it is in a string needs the whole
+//! grammar.
 
 pub(super) fn sed(script: &str) -> Result<(), String> {
     Sed { rest: script }.script()

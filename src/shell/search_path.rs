@@ -1,8 +1,9 @@
 //! Resolves the name of a program to its file, and checks that tools cannot write the file.
 //!
-//! The table says what `ls` does; which file runs is another question. If any directory that is searched *before* the program
-//! is found can be written by tools, a call could put another `ls` there first. So each directory up to the found file has to
-//! be absolute and not writable by tools, and the file itself, with links resolved, as well. A later directory does not matter.
+//! The table says what `ls` does; which file runs is another question. If any directory that is searched *before* the
+//! program is found can be written by tools, a call could put another `ls` there first. So each directory up to the
+//! found file has to be absolute and not writable by tools, and the file itself, with links resolved, as well. A later
+//! directory does not matter.
 //!
 //! A program that is not installed has no file and needs none: nothing would run.
 

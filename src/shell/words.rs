@@ -1,8 +1,8 @@
 //! The lexer's part for words: quotes, expansions and braces.
 //!
-//! A word is read character by character, with two kinds of quotes and one escape. Everything that a shell replaces is noted,
-//! and never replaced here: `$NAME` and `${NAME}` are parameters, `$(…)` is handed to the parser, and any other use of `$`
-//! (arithmetic, operators in braces, arrays) is refused.
+//! A word is read character by character, with two kinds of quotes and one escape. Everything that a shell replaces is
+//! noted, and never replaced here: `$NAME` and `${NAME}` are parameters, `$(…)` is handed to the parser, and any other
+//! use of `$` (arithmetic, operators in braces, arrays) is refused.
 //!
 //! | text | word | kind | one word? |
 //! |---|---|---|---|

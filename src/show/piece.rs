@@ -1,8 +1,8 @@
 //! Text as pieces that may be cut and units that may not. Only this module makes characters visible.
 //!
-//! A text is made visible once, into pieces, and cut afterwards. Cutting a finished text could cut `\u{202e}` into `\u{20`, which
-//! says something else, or leave half of a mark that says how much is missing. A piece that is an escape, a mask or a mark is never
-//! cut.
+//! A text is made visible once, into pieces, and cut afterwards. Cutting a finished text could cut `\u{202e}` into
+//! `\u{20`, which says something else, or leave half of a mark that says how much is missing. A piece that is an
+//! escape, a mask or a mark is never cut.
 
 use std::iter::Peekable;
 use std::str::CharIndices;

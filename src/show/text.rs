@@ -27,9 +27,10 @@ impl fmt::Display for CallView {
     }
 }
 
-/// The first characters of a row say what it is, and no text of a call can begin a row with those of another kind: an argument
-/// begins with two spaces and its name (a letter, a digit, `_`, `-` or a quote), `  ! ` is a note about the call, `  ? ` a question,
-/// `  = ` the heading of a preview, four spaces and `|` its lines, and a continued row begins with `:`.
+/// The first characters of a row say what it is, and no text of a call can begin a row with those of another kind: an
+/// argument begins with two spaces and its name (a letter, a digit, `_`, `-` or a quote), `  ! ` is a note about the
+/// call, `  ? ` a question, `  = ` the heading of a preview, four spaces and `|` its lines, and a continued row begins
+/// with `:`.
 fn lines(view: &CallView, width: usize) -> Vec<String> {
     let mut out = Lines { width: width.max(NARROWEST), lines: Vec::new() };
     out.row("", &view.headline);

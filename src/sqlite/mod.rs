@@ -50,8 +50,8 @@ use database::Database;
 /// How long the writing thread waits, inside of a transaction, for the task to say what to write. The transaction
 /// blocks all other writers, so it is rolled back after that, and begun anew.
 ///
-/// Long enough for a task that waits for a busy runtime, and short enough that a task which was stopped (a debugger, a laptop that
-/// sleeps) does not block the other processes of the machine.
+/// Long enough for a task that waits for a busy runtime, and short enough that a task which was stopped (a debugger, a
+/// laptop that sleeps) does not block the other processes of the machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often a transaction is begun in all before it is an error that its task was too slow.
@@ -60,8 +60,8 @@ const ATTEMPTS: usize = 5;
 /// A store of the ledger in an SQLite file. Cheap to clone; all clones share two threads, one that writes and one that
 /// reads.
 ///
-/// Reads have a thread of their own, since in WAL mode a reader does not wait for a writer: a list for a person is shown while a
-/// transaction waits for its turn. The reads of a store see every write that has returned before.
+/// Reads have a thread of their own, since in WAL mode a reader does not wait for a writer: a list for a person is
+/// shown while a transaction waits for its turn. The reads of a store see every write that has returned before.
 ///
 /// ```
 /// use countersign::ledger::{Ask, Ledger};
@@ -199,8 +199,8 @@ impl SqliteStore {
     /// thread writes. `None` when the writes came after [`PATIENCE`] or after their [`until`](Writes::until); the
     /// transaction was then rolled back.
     ///
-    /// The transaction and the work are on two threads: `work` borrows from the calling task and cannot be sent away, and the connection
-    /// cannot leave its thread. So they talk over two channels:
+    /// The transaction and the work are on two threads: `work` borrows from the calling task and cannot be sent away,
+    /// and the connection cannot leave its thread. So they talk over two channels:
     ///
     /// ```text
     /// task                              writing thread
@@ -210,8 +210,8 @@ impl SqliteStore {
     /// result  <------------------------  committed
     /// ```
     ///
-    /// A task that is dropped closes its channels, so the thread writes nothing, and rolls back. A task that is too slow is treated the
-    /// same way and asked again, with the rows of that time.
+    /// A task that is dropped closes its channels, so the thread writes nothing, and rolls back. A task that is too
+    /// slow is treated the same way and asked again, with the rows of that time.
     async fn attempt(
         &self,
         ids: &[String],

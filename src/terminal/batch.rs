@@ -1,9 +1,9 @@
 //! The batch as a list: its entries, which one is selected, and what was seen of each.
 //!
-//! Equal calls are one entry, because a person who is asked the same thing forty times stops reading; the answer of an entry is
-//! copied to each of its calls when the batch ends. Equal means the groups of
-//! [`DeferredToolRequests::groups`](crate::deferred::DeferredToolRequests::groups), which also compares the questions: two
-//! calls with one set of arguments and different reasons are two entries.
+//! Equal calls are one entry, because a person who is asked the same thing forty times stops reading; the answer of an
+//! entry is copied to each of its calls when the batch ends. Equal means the groups of
+//! [`DeferredToolRequests::groups`](crate::deferred::DeferredToolRequests::groups), which also compares the questions:
+//! two calls with one set of arguments and different reasons are two entries.
 //!
 //! What counts as seen (rule S4) depends on how an entry is shown:
 //!
@@ -13,9 +13,9 @@
 //! | the details, opened short | their last row was on the screen, and nothing is left out of the short view |
 //! | the details, opened in full | their last row was on the screen |
 //!
-//! Having been seen is kept when the person moves on and comes back, as the call cannot change while the batch is open. It is
-//! only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what somebody wants to see, a drawing
-//! what was there.
+//! Having been seen is kept when the person moves on and comes back, as the call cannot change while the batch is open.
+//! It is only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what somebody wants to see,
+//! a drawing what was there.
 
 use std::collections::HashSet;
 
@@ -66,8 +66,8 @@ impl Opened {
 
 /// The calls that a bulk approval leaves out, and those that it approves.
 ///
-/// A view that is cut (`view.cut`) is one whose stored call is itself shortened, so that no key can show the rest: it has to be
-/// approved alone, with the warning that its details carry.
+/// A view that is cut (`view.cut`) is one whose stored call is itself shortened, so that no key can show the rest: it
+/// has to be approved alone, with the warning that its details carry.
 pub(super) struct Bulk {
     pub(super) entries: Vec<usize>,
     pub(super) calls: usize,
@@ -120,7 +120,8 @@ impl<'a> CallList<'a> {
 
     /// Whether all that is known of the selected call is shown, once its last row is.
     ///
-    /// The last row of a short view with parts left out is not the end of the call, so scrolling to it shows nothing more.
+    /// The last row of a short view with parts left out is not the end of the call, so scrolling to it shows nothing
+    /// more.
     pub(super) fn shows_all(&self) -> bool {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }
@@ -148,9 +149,9 @@ impl<'a> CallList<'a> {
 
     /// Selects the next entry without an answer, from the selected one on.
     ///
-    /// After an answer the next question comes by itself, first in what the search leaves, then in all entries: otherwise the last
-    /// answer of a search would leave the person with a list of answered calls and a run that waits. The search ends where the
-    /// entry is not in it.
+    /// After an answer the next question comes by itself, first in what the search leaves, then in all entries:
+    /// otherwise the last answer of a search would leave the person with a list of answered calls and a run that waits.
+    /// The search ends where the entry is not in it.
     pub(super) fn go_to_open(&mut self) {
         let listed = self.listed();
         let (before, behind): (Vec<_>, Vec<_>) = listed.into_iter().partition(|at| *at < self.at);
@@ -182,7 +183,8 @@ impl<'a> CallList<'a> {
 
     /// Opens the selected call: all of it, then with what is masked, then short again.
     ///
-    /// Masked values need a second key, so that somebody who wants the whole of a long call does not show a password to the room.
+    /// Masked values need a second key, so that somebody who wants the whole of a long call does not show a password to
+    /// the room.
     pub(super) fn open(&mut self) {
         self.scrolled = 0;
         if let Some(entry) = self.selected_mut() {

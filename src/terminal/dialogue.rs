@@ -1,15 +1,15 @@
 //! The dialogue: which questions are asked, and what the answers mean. It uses a [`Screen`] in place of a terminal.
 //!
-//! The dialogue runs on any [`Screen`], so the tests play a person with a list of lines, and every rule about what an answer
-//! means is checked without a terminal. Its order is:
+//! The dialogue runs on any [`Screen`], so the tests play a person with a list of lines, and every rule about what an
+//! answer means is checked without a terminal. Its order is:
 //!
 //! 1. the whole batch is shown, equal calls once, so that the first question is asked by somebody who knows the last;
 //! 2. each call without an answer is asked about, by its number;
 //! 3. an answer for several calls takes those that were seen whole, and says how many it left out;
 //! 4. the numbers of approved and denied calls are said.
 //!
-//! A person may stop at any place, and then nothing is decided, not even what was already answered: the answers so far were
-//! given for a batch that would go on (rule S8).
+//! A person may stop at any place, and then nothing is decided, not even what was already answered: the answers so far
+//! were given for a batch that would go on (rule S8).
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,12 +23,13 @@ use crate::show::{self, CallView, Limits};
 
 /// The most calls that are approved at once without typing their number.
 ///
-/// More than a screen of rows was hardly read, so the number is typed: it shows the person how many there are, and no key that
-/// was meant for one call can be repeated into it.
+/// More than a screen of rows was hardly read, so the number is typed: it shows the person how many there are, and no
+/// key that was meant for one call can be repeated into it.
 pub(super) const MANY_APPROVED: usize = 50;
 /// The most calls that are denied at once without a confirmation.
 ///
-/// A denial runs nothing, so a short confirmation is enough: it guards the reading of a long list against a slip of the hand.
+/// A denial runs nothing, so a short confirmation is enough: it guards the reading of a long list against a slip of the
+/// hand.
 pub(super) const MANY_DENIED: usize = 10;
 
 /// One batch that a person is asked about.
@@ -40,8 +41,8 @@ pub(super) struct Dialogue<'s, 'a, S> {
 
 /// A call that is asked about.
 ///
-/// Its `unseen` and `opened` are two things: a short call is not opened and not unseen, and a long one that was opened stays
-/// seen when it is shown short again.
+/// Its `unseen` and `opened` are two things: a short call is not opened and not unseen, and a long one that was opened
+/// stays seen when it is shown short again.
 struct Item<'a> {
     /// The number of the call in the batch, from 1 on.
     number: usize,
@@ -78,8 +79,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Asks about every call. `None` when the person stops or the terminal is gone: then nothing is decided.
     ///
-    /// A failure to print the summary does not undo the answers, while a failure to print a question ends the dialogue: somebody
-    /// who cannot read the question does not answer it.
+    /// A failure to print the summary does not undo the answers, while a failure to print a question ends the dialogue:
+    /// somebody who cannot read the question does not answer it.
     pub(super) fn run(mut self, agent: &str) -> Option<Vec<(&'a str, ToolApproval)>> {
         if let Err(gone) = self.ask_all(agent) {
             let calls = counted(self.items.len(), "call");
@@ -122,8 +123,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     /// Shows the whole batch, before anything is asked. Of equal calls the first is shown, with the numbers of the
     /// others.
     ///
-    /// Calls are grouped by their text and their arguments. The text alone would call two writes equal whose contents differ in the
-    /// part that was left out, and the person would approve the second by reading the first.
+    /// Calls are grouped by their text and their arguments. The text alone would call two writes equal whose contents
+    /// differ in the part that was left out, and the person would approve the second by reading the first.
     fn show_batch(&mut self, agent: &str) -> Result<(), Gone> {
         let who = match agent {
             "" => "The agent".to_owned(),
@@ -267,8 +268,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Approves the calls that were seen whole, and lists the others (rule S4).
     ///
-    /// For one call, being unseen is said and the question is asked again. For several, the unseen ones stay open and are asked
-    /// about one by one afterwards, so a yes to all is never the reason that a hidden part runs.
+    /// For one call, being unseen is said and the question is asked again. For several, the unseen ones stay open and
+    /// are asked about one by one afterwards, so a yes to all is never the reason that a hidden part runs.
     ///
     /// Returns whether something was decided, as the caller asks again otherwise.
     fn approve(&mut self, at: usize, scope: Scope) -> Result<bool, Gone> {
@@ -335,9 +336,9 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Reads other arguments, and shows the call with them before they are approved. `None` to return to the question.
     ///
-    /// The edited call is shown in full before it is approved, as the arguments that somebody has typed are the ones that run, and a
-    /// slip in a path reads worse than it types. Text that is no JSON object is given back to be corrected. An edit that changes
-    /// nothing is not an approval: the question returns.
+    /// The edited call is shown in full before it is approved, as the arguments that somebody has typed are the ones
+    /// that run, and a slip in a path reads worse than it types. Text that is no JSON object is given back to be
+    /// corrected. An edit that changes nothing is not an approval: the question returns.
     fn edit(&mut self, call: &ToolCall) -> Result<Option<Args>, Gone> {
         let mut text = show::json(call.args());
         self.say(
@@ -406,8 +407,8 @@ pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Without a text it is the plain denial, whose message the crate words; an empty message of a person would tell the model
-/// nothing.
+/// Without a text it is the plain denial, whose message the crate words; an empty message of a person would tell the
+/// model nothing.
 pub(super) fn denied(text: &str) -> ToolApproval {
     match text.trim() {
         "" => false.into(),
@@ -415,8 +416,8 @@ pub(super) fn denied(text: &str) -> ToolApproval {
     }
 }
 
-/// An empty line is an error and not `{}`. Somebody who clears the line wants to start again, and most tools would accept
-/// arguments that are all missing.
+/// An empty line is an error and not `{}`. Somebody who clears the line wants to start again, and most tools would
+/// accept arguments that are all missing.
 pub(super) fn object(text: &str) -> Result<Args, String> {
     match text.trim() {
         "" => Err("nothing was typed; {} means no arguments".to_owned()),
@@ -427,8 +428,8 @@ pub(super) fn object(text: &str) -> Result<Args, String> {
 
 /// The calls that a person is asked about: those that need an approval and are not blocked.
 ///
-/// A blocked call can only be denied (rule A5), so it is not asked about, and a call that is executed elsewhere needs no answer
-/// of a person.
+/// A blocked call can only be denied (rule A5), so it is not asked about, and a call that is executed elsewhere needs
+/// no answer of a person.
 pub(super) fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
     requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }

@@ -1,8 +1,8 @@
 //! The keys of the terminal, and its raw mode.
 //!
-//! A blocking read of a key cannot be cancelled from another thread, so the keys are polled: every tick asks whether the answer
-//! is still needed and whether stdin is still a terminal. A run that was dropped thereby frees the terminal within a tick, and
-//! the next batch can be asked about.
+//! A blocking read of a key cannot be cancelled from another thread, so the keys are polled: every tick asks whether
+//! the answer is still needed and whether stdin is still a terminal. A run that was dropped thereby frees the terminal
+//! within a tick, and the next batch can be asked about.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -39,8 +39,8 @@ impl Input {
 
     /// Waits for the next event; `None` when there is none within the time.
     ///
-    /// Without a time it waits until there is an event or a reason to stop. A hang-up gives no event on every system; that stdin has
-    /// ceased to be a terminal is what all of them have in common.
+    /// Without a time it waits until there is an event or a reason to stop. A hang-up gives no event on every system;
+    /// that stdin has ceased to be a terminal is what all of them have in common.
     pub(super) fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
         let start = Instant::now();
         loop {
@@ -72,9 +72,9 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 
 /// Raw mode with bracketed paste, until this value is dropped.
 ///
-/// Raw mode is a state of the terminal and not of the process, so a program that had it on before (a full-screen program that
-/// embeds an agent) keeps it. Bracketed paste marks pasted text as such, without which a paste would be a row of keys that
-/// decide.
+/// Raw mode is a state of the terminal and not of the process, so a program that had it on before (a full-screen
+/// program that embeds an agent) keeps it. Bracketed paste marks pasted text as such, without which a paste would be a
+/// row of keys that decide.
 pub(super) struct Raw {
     /// Whether raw mode was on before: it stays on then.
     before: bool,

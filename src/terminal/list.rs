@@ -2,17 +2,18 @@
 //!
 //! Three protections are here, because each is about the time between what is drawn and what is pressed:
 //!
-//! 1. **Arming (rule S3).** The keys that decide are inert for a while after what they are about has appeared. What they are
-//!    about is [`about`](List::about): the mode, the selected entry, how far it is opened. A key that changes one of these
-//!    makes them inert again, and scrolling does not, as the call stays the same.
-//! 2. **Early keys.** A deciding key that comes too early is dropped, counted, and starts the wait anew: a person who types into
-//!    the wrong window (or a key that repeats) keeps the keys inert until the hands rest. The message says how many were
-//!    ignored.
-//! 3. **Paste.** Pasted text decides nothing, in no mode, and is counted like early keys; only a line that is typed takes it, and
-//!    the two lines that confirm a large number do not.
+//! 1. **Arming (rule S3).** The keys that decide are inert for a while after what they are about has appeared. What
+//!    they are about is [`about`](List::about): the mode, the selected entry, how far it is opened. A key that changes
+//!    one of these makes them inert again, and scrolling does not, as the call stays the same.
+//! 2. **Early keys.** A deciding key that comes too early is dropped, counted, and starts the wait anew: a person who
+//!    types into the wrong window (or a key that repeats) keeps the keys inert until the hands rest. The message says
+//!    how many were ignored.
+//! 3. **Paste.** Pasted text decides nothing, in no mode, and is counted like early keys; only a line that is typed
+//!    takes it, and the two lines that confirm a large number do not.
 //!
-//! A worked case: call 3 is selected, `a` is pressed twice. The first approves call 3 and selects call 4, which makes the keys
-//! inert; the second `a` is dropped with "Ignored 1 key". Without the wait it would approve call 4, which nobody has read.
+//! A worked case: call 3 is selected, `a` is pressed twice. The first approves call 3 and selects call 4, which makes
+//! the keys inert; the second `a` is dropped with "Ignored 1 key". Without the wait it would approve call 4, which
+//! nobody has read.
 
 use std::time::{Duration, Instant};
 
@@ -147,8 +148,8 @@ impl<'a> List<'a> {
 
     /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
     ///
-    /// The batch is done when no entry is open and the list is shown: the last answer ends it without a further key. `u` before that
-    /// takes an answer back. In the mode of typing the keys are letters, so none of them decides.
+    /// The batch is done when no entry is open and the list is shown: the last answer ends it without a further key.
+    /// `u` before that takes an answer back. In the mode of typing the keys are letters, so none of them decides.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -253,8 +254,8 @@ impl<'a> List<'a> {
 
     /// Why the selected call cannot be approved yet (rule S4).
     ///
-    /// Two reasons with two remedies: a view that leaves parts out has to be opened, a long one scrolled to its end. The message
-    /// names the key.
+    /// Two reasons with two remedies: a view that leaves parts out has to be opened, a long one scrolled to its end.
+    /// The message names the key.
     fn unseen(&self) -> Option<&'static str> {
         if !self.batch.shows_all() && !self.batch.selected().is_some_and(|entry| entry.seen) {
             return Some(
@@ -283,8 +284,8 @@ impl<'a> List<'a> {
         self.batch.go_to_open();
     }
 
-    /// Approves what the search lists and no more, so a person can look for `read_file` and approve all that were seen. The number to
-    /// be typed counts calls and not entries, as calls are what runs.
+    /// Approves what the search lists and no more, so a person can look for `read_file` and approve all that were seen.
+    /// The number to be typed counts calls and not entries, as calls are what runs.
     fn approve_all(&mut self) {
         let bulk = self.batch.bulk();
         if bulk.calls > MANY_APPROVED {
@@ -327,8 +328,8 @@ impl<'a> List<'a> {
 
     /// Takes edited arguments: shows the call with them, or says what is wrong and keeps the text.
     ///
-    /// An edit is shown as its own mode, in which only the edited call can be approved, so `a` there cannot mean the arguments of
-    /// before. An equal edit (compared as JSON) drops the draft.
+    /// An edit is shown as its own mode, in which only the edited call can be approved, so `a` there cannot mean the
+    /// arguments of before. An equal edit (compared as JSON) drops the draft.
     pub(super) fn edited(&mut self, text: &str) {
         self.mode = Mode::List;
         let Some(entry) = self.batch.selected_mut() else { return };
@@ -408,8 +409,9 @@ impl<'a> List<'a> {
         AfterKey::Stay
     }
 
-    /// The bulk is computed again at Enter and not kept from the key `A`, and both see the same entries, since no key but those of
-    /// the line was taken meanwhile. A search that finds nothing is dropped, as an empty list has nothing that a key could be about.
+    /// The bulk is computed again at Enter and not kept from the key `A`, and both see the same entries, since no key
+    /// but those of the line was taken meanwhile. A search that finds nothing is dropped, as an empty list has nothing
+    /// that a key could be about.
     fn typed(&mut self, purpose: Purpose, text: &str) -> AfterKey {
         self.mode = Mode::List;
         match purpose {

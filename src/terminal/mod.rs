@@ -43,9 +43,9 @@ use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
 ///
-/// Two dialogues on one terminal would draw over each other and share the keys: an answer would reach the question that happens
-/// to read first. The lock is of tokio and is held by the blocking thread, so a dropped run keeps it until its thread has put
-/// the terminal back.
+/// Two dialogues on one terminal would draw over each other and share the keys: an answer would reach the question that
+/// happens to read first. The lock is of tokio and is held by the blocking thread, so a dropped run keeps it until its
+/// thread has put the terminal back.
 static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
@@ -132,8 +132,8 @@ impl TerminalHandler {
 
     /// Sets the name that is recorded with the answers; `terminal` by default.
     ///
-    /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves nothing: whoever
-    /// sits at the terminal is taken for that person.
+    /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves
+    /// nothing: whoever sits at the terminal is taken for that person.
     ///
     /// ```
     /// use countersign::terminal::TerminalHandler;
@@ -150,8 +150,8 @@ impl TerminalHandler {
     /// 600 ms by default. Keys pressed earlier are dropped, and the time begins again. Line by line, a third of the time
     /// is enough for the later questions of a batch.
     ///
-    /// Zero switches the protection off (rule S3), which is for tests with a scripted terminal only: the key that ends a line in
-    /// another window then approves a call that has just appeared.
+    /// Zero switches the protection off (rule S3), which is for tests with a scripted terminal only: the key that ends
+    /// a line in another window then approves a call that has just appeared.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,8 +190,8 @@ impl TerminalHandler {
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
     ///
-    /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log, since a
-    /// service that was started without its terminal would otherwise look like a person who denies everything.
+    /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
+    /// since a service that was started without its terminal would otherwise look like a person who denies everything.
     fn nobody(
         &self,
         requests: &DeferredToolRequests,
@@ -273,7 +273,8 @@ impl DeferredToolHandler for TerminalHandler {
 
 /// Tells the blocking thread, when dropped, that the answers are no longer needed.
 ///
-/// The blocking thread cannot be cancelled by dropping its future, so it is told through this flag, and looks at it every tick.
+/// The blocking thread cannot be cancelled by dropping its future, so it is told through this flag, and looks at it
+/// every tick.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {

@@ -1,7 +1,7 @@
 //! The part of a terminal that the dialogue needs, as a trait, so that tests can replace the terminal.
 //!
-//! A screen has three operations, and the differences between terminals are behind them: raw mode, arming, redrawing the typed
-//! line. What the dialogue may rely on:
+//! A screen has three operations, and the differences between terminals are behind them: raw mode, arming, redrawing
+//! the typed line. What the dialogue may rely on:
 //!
 //! - keys from before the prompt are never part of a line;
 //! - a line of [`Kind::Choice`] has no pasted text;
@@ -48,8 +48,8 @@ impl<'a> Prompt<'a> {
 
 /// The reason why no line was read.
 ///
-/// They differ in what the person meant. All but the first end the run as stopped (rule S8), and none denies a call: a hang-up is
-/// not a no.
+/// They differ in what the person meant. All but the first end the run as stopped (rule S8), and none denies a call: a
+/// hang-up is not a no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     /// Esc was pressed: back to the question.

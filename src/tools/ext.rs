@@ -14,9 +14,9 @@ use crate::layer::ToolMiddlewareExt;
 
 /// The wrappers as methods, on every [`Toolset`](crate::Toolset) and on [`Tools`].
 ///
-/// Wrappers apply from the inside outward, in the order in which they are written: the last one is the one that the model
-/// sees. A layer that is written after `prefixed` therefore sees the prefixed names, and one that is written before it sees
-/// the names of the toolset.
+/// Wrappers apply from the inside outward, in the order in which they are written: the last one is the one that the
+/// model sees. A layer that is written after `prefixed` therefore sees the prefixed names, and one that is written
+/// before it sees the names of the toolset.
 ///
 /// ```
 /// use countersign::{
@@ -75,9 +75,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
     ///
     /// # Errors
     /// A layer that panics while it is applied, or that names a tool which is not there
-    /// ([`for_tools`](crate::ToolMiddlewareExt::for_tools)), makes the listing of the tools fail, so that no call of them runs
-    /// (rule D4). A layer that does not compile here is explained by the compiler: tower's `rate_limit` is not `Clone` and needs
-    /// a `buffer` outside of it.
+    /// ([`for_tools`](crate::ToolMiddlewareExt::for_tools)), makes the listing of the tools fail, so that no call of
+    /// them runs (rule D4). A layer that does not compile here is explained by the compiler: tower's `rate_limit` is
+    /// not `Clone` and needs a `buffer` outside of it.
     fn layered<L>(self, layer: L) -> Tools
     where
         L: ToolLayer<Service: ToolService> + Send + Sync + 'static,
@@ -87,8 +87,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Asks for an approval of every call. Two of these wrappers around one tool ask once.
     ///
-    /// The question has the layer `approval_required` and no reason. It is asked in addition to the questions of other layers, and
-    /// one answer covers all of them (rule A1). An agent behind a tool is asked about in the same way, before it begins.
+    /// The question has the layer `approval_required` and no reason. It is asked in addition to the questions of other
+    /// layers, and one answer covers all of them (rule A1). An agent behind a tool is asked about in the same way,
+    /// before it begins.
     ///
     /// ```
     /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
@@ -130,9 +131,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Asks for an approval of the calls for which an async predicate is `true`.
     ///
-    /// The predicate gets clones of the context and the call, because its future may outlive the borrow. It runs on every pass,
-    /// the approved one included, so that it should give the same value for the same call. While it runs no body is started, but
-    /// it counts towards the time of a timeout layer outside.
+    /// The predicate gets clones of the context and the call, because its future may outlive the borrow. It runs on
+    /// every pass, the approved one included, so that it should give the same value for the same call. While it runs no
+    /// body is started, but it counts towards the time of a timeout layer outside.
     ///
     /// ```
     /// use countersign::{FunctionToolset, RunContext, ToolCall, ToolsExt};
@@ -154,8 +155,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Renames every tool to `{prefix}_{name}`, for the layers and the model outside.
     ///
-    /// Inside, the tool keeps its name: for the toolset, for the layers inside, and in the identity that approvals are bound
-    /// to. A call by the bare name is a call of an unknown tool, also one that was pending when the prefix was added.
+    /// Inside, the tool keeps its name: for the toolset, for the layers inside, and in the identity that approvals are
+    /// bound to. A call by the bare name is a call of an unknown tool, also one that was pending when the prefix was
+    /// added.
     fn prefixed(self, prefix: &str) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::Prefix(format!("{prefix}_"))))
     }
@@ -186,9 +188,10 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Hides the tools for which the predicate is `false`: for the model they do not exist.
     ///
-    /// The predicate runs whenever the tools are listed, once per response of the model, and may read the run's dependencies. A
-    /// call of a hidden tool is answered like that of an unknown one. Hiding is no decision about calls: no reason
-    /// reaches the model, and an approved call whose tool is hidden by then does not run. To refuse calls, deny them.
+    /// The predicate runs whenever the tools are listed, once per response of the model, and may read the run's
+    /// dependencies. A call of a hidden tool is answered like that of an unknown one. Hiding is no decision about
+    /// calls: no reason reaches the model, and an approved call whose tool is hidden by then does not run. To refuse
+    /// calls, deny them.
     ///
     /// ```
     /// use countersign::toolset::ExternalToolset;
@@ -214,8 +217,8 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Hides the tools for which an async predicate is `false`.
     ///
-    /// For a decision that needs I/O, such as the rights of a user in a directory. The tools are asked about one after the other,
-    /// so ask for all rights at once and keep them in the run's dependencies where there are many tools.
+    /// For a decision that needs I/O, such as the rights of a user in a directory. The tools are asked about one after
+    /// the other, so ask for all rights at once and keep them in the run's dependencies where there are many tools.
     fn filtered_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolDefinition) -> Fut + Send + Sync + 'static,
@@ -227,8 +230,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// Changes the definitions before each model request: the function may leave tools out, change their descriptions,
     /// or make them stricter, but not add or rename them.
     ///
-    /// What the function returns is tied to what it was given, by name: a definition that it built anew reaches the same gate, and
-    /// none becomes laxer than it was (an approval stays required, `sequential` stays set, the number of retries only falls).
+    /// What the function returns is tied to what it was given, by name: a definition that it built anew reaches the
+    /// same gate, and none becomes laxer than it was (an approval stays required, `sequential` stays set, the number of
+    /// retries only falls).
     ///
     /// ```
     /// use countersign::call::ToolKind;
@@ -267,8 +271,8 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Adds metadata to the definitions for which the selector is `true`.
     ///
-    /// Metadata is for the host: predicates, middleware ([`RunContext::tool_definition`]), handlers and surfaces read it, and the
-    /// model does not get it. A value of the same key replaces that of the toolset or of a wrapper inside.
+    /// Metadata is for the host: predicates, middleware ([`RunContext::tool_definition`]), handlers and surfaces read
+    /// it, and the model does not get it. A value of the same key replaces that of the toolset or of a wrapper inside.
     ///
     /// ```
     /// use countersign::toolset::ExternalToolset;

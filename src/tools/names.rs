@@ -1,7 +1,8 @@
 //! Wrappers that rename the tools of a set.
 //!
-//! A wrapper renames in both directions: definitions on their way out, calls on their way in. Only the name in the call's head
-//! changes; the record, and with it the identity of the tool that approvals are bound to, is the same above and below.
+//! A wrapper renames in both directions: definitions on their way out, calls on their way in. Only the name in the
+//! call's head changes; the record, and with it the identity of the tool that approvals are bound to, is the same above
+//! and below.
 //!
 //! With a map, the old name of a renamed tool is gone outside, which makes an exchange of two names well defined:
 //!
@@ -11,7 +12,8 @@
 //! | | `ls` | `rm` | |
 //! | (`remove`, `rm`) | `rm` | `remove` | `ls`, which keeps its name |
 //!
-//! Hidden tools are renamed too, and do not count as taken names: a filter that hides `rm` frees the name for another tool.
+//! Hidden tools are renamed too, and do not count as taken names: a filter that hides `rm` frees the name for another
+//! tool.
 
 use std::collections::BTreeMap;
 use std::fmt;

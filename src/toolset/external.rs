@@ -18,8 +18,9 @@ use crate::outcome::{ToolError, ToolReturn};
 /// ```
 ///
 /// A call of such a tool passes every layer. When none denies it, it is deferred as
-/// [external](crate::outcome::DeferralKind::External), also where a layer asks: then the approval and the result are two answers, one
-/// after the other. The arguments are not validated here, because their schema belongs to the other side.
+/// [external](crate::outcome::DeferralKind::External), also where a layer asks: then the approval and the result are
+/// two answers, one after the other. The arguments are not validated here, because their schema belongs to the other
+/// side.
 ///
 /// ```
 /// use countersign::toolset::ExternalToolset;

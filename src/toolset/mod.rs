@@ -17,11 +17,11 @@
 //!
 //! # What a toolset may rely on
 //!
-//! - [`run`](Toolset::run) is called at most once per permit, with arguments that [`validate`](Toolset::validate) has accepted
-//!   and that every layer has decided on. It never runs for a denied call or one with an open question.
+//! - [`run`](Toolset::run) is called at most once per permit, with arguments that [`validate`](Toolset::validate) has
+//!   accepted and that every layer has decided on. It never runs for a denied call or one with an open question.
 //! - The name in the permit is the toolset's own, whatever wrappers call the tool.
-//! - A panic in a hook is caught: of `validate` as invalid arguments, of `preview` as a preview that says so, of `run` as a
-//!   failed call that may have done part of its work.
+//! - A panic in a hook is caught: of `validate` as invalid arguments, of `preview` as a preview that says so, of `run`
+//!   as a failed call that may have done part of its work.
 //! - `definitions` is called again for each response, so that a set whose tools come and go needs no notification.
 //!
 //! # Which error does what
@@ -82,8 +82,8 @@ use crate::outcome::{ToolError, ToolReturn};
 /// }
 /// ```
 ///
-/// `validate` is where a set refuses what its schema cannot say. The model is told the text and tries again, before any person
-/// is asked:
+/// `validate` is where a set refuses what its schema cannot say. The model is told the text and tries again, before any
+/// person is asked:
 ///
 /// ```
 /// use countersign::outcome::ToolReturn;
@@ -162,12 +162,12 @@ pub trait Toolset: Send + Sync + 'static {
 
     /// Executes a call. The permit is the proof that the call may run, once.
     ///
-    /// Dropping the future is a cancellation: a timeout outside, or a run that was dropped. The call is then reported as *may have
-    /// run*, whatever the body had done by then, and is not run again by itself. Work that must not be cut off belongs in a task of
-    /// its own, to which the permit moves.
+    /// Dropping the future is a cancellation: a timeout outside, or a run that was dropped. The call is then reported
+    /// as *may have run*, whatever the body had done by then, and is not run again by itself. Work that must not be cut
+    /// off belongs in a task of its own, to which the permit moves.
     ///
     /// # Errors
-    /// See [`ToolError`]: an error with a meaning keeps it, and any other one fails the call with its `Display` as the text for
-    /// the model.
+    /// See [`ToolError`]: an error with a meaning keeps it, and any other one fails the call with its `Display` as the
+    /// text for the model.
     fn run(&self, permit: Permit) -> impl Future<Output = Result<ToolReturn, ToolError>> + Send;
 }

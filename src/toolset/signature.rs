@@ -1,11 +1,12 @@
 //! The signatures that a tool's function may have, with compile errors for all others.
 //!
-//! The traits here carry the bounds of [`tool_fn`](super::tool_fn) one by one, each with a message of its own, so that the
-//! compiler says *which* part of a signature does not fit. One `where` clause with all bounds would be reported as "the trait
-//! `Fn` is not implemented", for a missing `derive(JsonSchema)` as well as for a missing `async`.
+//! The traits here carry the bounds of [`tool_fn`](super::tool_fn) one by one, each with a message of its own, so that
+//! the compiler says *which* part of a signature does not fit. One `where` clause with all bounds would be reported as
+//! "the trait `Fn` is not implemented", for a missing `derive(JsonSchema)` as well as for a missing `async`.
 //!
-//! The marker types [`WithArgs`] and [`WithContext`] make two blanket implementations possible that would overlap without a
-//! parameter: a function of one argument and a function of two are never the same type, but the compiler does not use that.
+//! The marker types [`WithArgs`] and [`WithContext`] make two blanket implementations possible that would overlap
+//! without a parameter: a function of one argument and a function of two are never the same type, but the compiler does
+//! not use that.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -95,9 +96,9 @@ where
 /// The arguments of a tool: every type that implements `serde::Deserialize` and [`schemars::JsonSchema`]. Not meant to
 /// be implemented.
 ///
-/// The doc comments of the type and its fields become the descriptions in the schema that the model reads. Unknown fields are
-/// ignored unless the type says `#[serde(deny_unknown_fields)]`, which is the safer choice: an approver sees every field that
-/// the model sent, and should not approve one that has no effect.
+/// The doc comments of the type and its fields become the descriptions in the schema that the model reads. Unknown
+/// fields are ignored unless the type says `#[serde(deny_unknown_fields)]`, which is the safer choice: an approver sees
+/// every field that the model sent, and should not approve one that has no effect.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
     label = "cannot be read from JSON, or has no JSON Schema",
@@ -130,8 +131,8 @@ where
 {
     /// A [`ToolReturn`] is returned as it is, any other value as JSON.
     ///
-    /// A value that cannot be written as JSON (a map whose keys are not strings) fails the call with a text that says that the tool
-    /// *ran*: the model should not run it again because of the form of its result.
+    /// A value that cannot be written as JSON (a map whose keys are not strings) fails the call with a text that says
+    /// that the tool *ran*: the model should not run it again because of the form of its result.
     fn into_tool_return(self) -> Result<ToolReturn, ToolError> {
         let value = self.map_err(IntoToolError::into_tool_error)?;
         if let Some(value) = (&value as &dyn Any).downcast_ref::<ToolReturn>() {

@@ -50,8 +50,8 @@ type Previews =
 impl Tool {
     /// Every call needs an approval, whatever the layers decide.
     ///
-    /// The question is the tool's own (layer ``tool `deploy` ``, key `declared`) and is open also where a layer answers in the
-    /// tool's place, for example a cache: that answer needs the same approval as an execution (rule A1).
+    /// The question is the tool's own (layer ``tool `deploy` ``, key `declared`) and is open also where a layer answers
+    /// in the tool's place, for example a cache: that answer needs the same approval as an execution (rule A1).
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.definition = self.definition.with_kind(ToolKind::Unapproved);
@@ -60,8 +60,8 @@ impl Tool {
 
     /// Calls of this tool never overlap with other calls of the response (rule T1).
     ///
-    /// Use it for tools that change what another call of the response reads. The barrier holds on both passes, and until the body
-    /// has actually ended, also in blocking code whose call was given up (rule T1).
+    /// Use it for tools that change what another call of the response reads. The barrier holds on both passes, and
+    /// until the body has actually ended, also in blocking code whose call was given up (rule T1).
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.definition = self.definition.with_sequential(true);
@@ -70,9 +70,9 @@ impl Tool {
 
     /// Declares that running a call twice has the same effect as running it once; see [`ToolDefinition::with_idempotent`].
     ///
-    /// It is the one declaration that permits a second run after an unknown end, by a retry layer or by another worker (rule L2).
-    /// Declare it only where the service behind the tool recognises the [key](crate::RunContext::idempotency_key), or where the
-    /// effect is that of an assignment.
+    /// It is the one declaration that permits a second run after an unknown end, by a retry layer or by another worker
+    /// (rule L2). Declare it only where the service behind the tool recognises the
+    /// [key](crate::RunContext::idempotency_key), or where the effect is that of an assignment.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.definition = self.definition.with_idempotent(true);
@@ -90,8 +90,8 @@ impl Tool {
     /// Records each call in the ledger before it runs, also a call without a question; see
     /// [`ToolDefinition::with_journaled`].
     ///
-    /// Worth its transaction for tools whose effect cannot be undone and that no layer asks about: after a crash the call is
-    /// reported as *may have run* instead of being sent again with the resumed response.
+    /// Worth its transaction for tools whose effect cannot be undone and that no layer asks about: after a crash the
+    /// call is reported as *may have run* instead of being sent again with the resumed response.
     #[must_use]
     pub fn journaled(mut self) -> Self {
         self.definition = self.definition.with_journaled(true);
@@ -318,8 +318,8 @@ where
 /// # Errors
 /// Fails when the parameters of the definition are not a valid JSON Schema.
 ///
-/// The schema is checked with every keyword of its dialect. Of a value that does not fit, the model and the log get the path
-/// and the keyword, and not the value, which may be a secret (rule S2).
+/// The schema is checked with every keyword of its dialect. Of a value that does not fit, the model and the log get the
+/// path and the keyword, and not the value, which may be a secret (rule S2).
 ///
 /// ```
 /// # #[cfg(feature = "schema")] {
@@ -376,9 +376,9 @@ where
 
 type Body<A> = dyn Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync;
 
-/// Makes a tool over a typed argument. The arguments are deserialised twice: once to validate them, before any person is asked
-/// (rule T5), and once in the body, from the arguments that every layer decided on, which need not be the same. A value that is
-/// kept from the first time would be a copy that no layer has seen.
+/// Makes a tool over a typed argument. The arguments are deserialised twice: once to validate them, before any person
+/// is asked (rule T5), and once in the body, from the arguments that every layer decided on, which need not be the
+/// same. A value that is kept from the first time would be a copy that no layer has seen.
 fn typed<A: ToolArgs>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,

@@ -3,22 +3,22 @@
 //! # The order
 //!
 //! 1. The answers are checked against the batch: each call once, in the right kind, for what was shown.
-//! 2. Edited arguments are validated against their tools, also those of the calls of agents. Up to here nothing has changed,
-//!    and an error leaves the state as it was.
-//! 3. The answers are recorded in the durable store, if there is one. Where another answer was recorded before, by another
-//!    process, it replaces the one at hand: the first decision counts.
-//! 4. The ask history is updated, then each answer is taken: a denial settles its call, an approval plans the approved pass, a
-//!    result is the outcome.
+//! 2. Edited arguments are validated against their tools, also those of the calls of agents. Up to here nothing has
+//!    changed, and an error leaves the state as it was.
+//! 3. The answers are recorded in the durable store, if there is one. Where another answer was recorded before, by
+//!    another process, it replaces the one at hand: the first decision counts.
+//! 4. The ask history is updated, then each answer is taken: a denial settles its call, an approval plans the approved
+//!    pass, a result is the outcome.
 //! 5. The planned passes run together, sequential ones alone.
 //!
-//! Recording before applying is what makes a crash harmless: after step 3 any process reads the same answers and comes to
-//! step 4; before it nothing has been decided.
+//! Recording before applying is what makes a crash harmless: after step 3 any process reads the same answers and comes
+//! to step 4; before it nothing has been decided.
 //!
 //! # Why a recorded decision skips the validation
 //!
-//! The tool may have another schema by now, under which the arguments of a recorded approval do not fit. As the decision is
-//! final, an error would be returned at every attempt, and the run could never go on. So the approved pass is made, and the
-//! gate refuses the arguments, with a text for the model.
+//! The tool may have another schema by now, under which the arguments of a recorded approval do not fit. As the
+//! decision is final, an error would be returned at every attempt, and the run could never go on. So the approved pass
+//! is made, and the gate refuses the arguments, with a text for the model.
 
 use serde_json::{Map, Value};
 
@@ -180,8 +180,8 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
 
 /// Plans the approved pass of a call that a grant has approved.
 ///
-/// The ask of the grant may replace an earlier one of the same call, from before the call was asked about again; that one is
-/// closed with the run.
+/// The ask of the grant may replace an earlier one of the same call, from before the call was asked about again; that
+/// one is closed with the run.
 pub(super) fn grant(call: &mut CallState, granted: Granted) {
     let Some(pending) = call.pending().cloned() else { return };
     let Granted { ask, by } = granted;

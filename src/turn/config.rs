@@ -1,7 +1,7 @@
 //! The configuration of a turn: the tools, and the settings of users, of an agent and of a parent.
 //!
-//! A turn is a value: cloning it is cheap, running it does not change it, and one turn serves any number of responses, also at
-//! the same time. What belongs to one response (its calls and their states) is made by each run.
+//! A turn is a value: cloning it is cheap, running it does not change it, and one turn serves any number of responses,
+//! also at the same time. What belongs to one response (its calls and their states) is made by each run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -140,7 +140,8 @@ impl Turn {
 
     /// Sets the name of the agent that makes the calls; `root` by default.
     ///
-    /// The name is the first part of the agent's path, which is part of every fingerprint: use the same name when you resume.
+    /// The name is the first part of the agent's path, which is part of every fingerprint: use the same name when you
+    /// resume.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.info.path = vec![name.into()];
         self
@@ -184,8 +185,9 @@ impl Turn {
     /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
     /// become outcomes for the model that say whether the tool ran (rule T8).
     ///
-    /// The function must not claim more than it knows: [`ToolCallError::execution`](crate::middleware::ToolCallError::execution)
-    /// says whether the tool was started. A panic in it counts as `None`, and so does a deferral, which only a gate can make.
+    /// The function must not claim more than it knows:
+    /// [`ToolCallError::execution`](crate::middleware::ToolCallError::execution) says whether the tool was started. A
+    /// panic in it counts as `None`, and so does a deferral, which only a gate can make.
     ///
     /// ```
     /// use countersign::{FunctionToolset, Outcome, Turn};
@@ -245,8 +247,9 @@ impl Turn {
 
     /// Adds a watcher, which is called with every event of the run as it happens.
     ///
-    /// A watcher is called from the tasks of the run and must not block; a panic in it is caught and logged, since an observer must
-    /// not end a run whose tools have run. Several watchers are called in the order in which they were added.
+    /// A watcher is called from the tasks of the run and must not block; a panic in it is caught and logged, since an
+    /// observer must not end a run whose tools have run. Several watchers are called in the order in which they were
+    /// added.
     ///
     /// ```
     /// use countersign::turn::RunEvent;
@@ -361,8 +364,8 @@ impl Turn {
 
     /// How often one call may be deferred before it is denied; 16 by default (rule D7).
     ///
-    /// A layer that asks about something new on every approved pass (a clock in its key) would ask for ever. The bound ends that,
-    /// and the model is told that the call was denied.
+    /// A layer that asks about something new on every approved pass (a clock in its key) would ask for ever. The bound
+    /// ends that, and the model is told that the call was denied.
     pub fn max_deferrals(mut self, max: u32) -> Self {
         self.max_deferrals = max;
         self

@@ -1,8 +1,8 @@
 //! The durable store of a turn: pending calls, answers and executions, for other processes, and for this one after a
 //! crash (rules L1 to L5). A turn without such a store has only its call records.
 //!
-//! The turn knows this trait and no store; the ledger, which stands above the turn, implements it. Every method may be called
-//! again with the same input after a crash, and then has the same result:
+//! The turn knows this trait and no store; the ledger, which stands above the turn, implements it. Every method may be
+//! called again with the same input after a crash, and then has the same result:
 //!
 //! | method | called | a second time |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `record` | before an answer takes effect | says which answer counts |
 //! | `close` | when the results are saved | changes nothing |
 //!
-//! A store that fails here ends the response with [`Error::Ledger`]: what could not be recorded has not happened, and the state
-//! in the error can be resumed.
+//! A store that fails here ends the response with [`Error::Ledger`]: what could not be recorded has not happened, and
+//! the state in the error can be resumed.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -153,7 +153,8 @@ pub(crate) struct OpenAsk {
 impl SuspendedTurn {
     /// The calls without outcomes, with those of the agents behind them, each with its ask.
     ///
-    /// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a higher limit.
+    /// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a
+    /// higher limit.
     pub(crate) fn open_asks(&self, durability: &dyn Durability) -> Vec<OpenAsk> {
         let mut found = Vec::new();
         let mut turns = vec![(String::new(), self)];

@@ -68,8 +68,8 @@
 //!
 //! # Who may run what, and when
 //!
-//! Allowed calls run before any answer is there. Deferred calls run after *all* of them are answered, so that a person who
-//! answers the last one has still the choice over the first (rule T1).
+//! Allowed calls run before any answer is there. Deferred calls run after *all* of them are answered, so that a person
+//! who answers the last one has still the choice over the first (rule T1).
 
 mod admit;
 mod agent_config;

@@ -2,7 +2,8 @@
 //!
 //! # What the stack returned, and what the record says
 //!
-//! A stack may contain any layer, so its result is read together with the call record. The first row that applies counts:
+//! A stack may contain any layer, so its result is read together with the call record. The first row that applies
+//! counts:
 //!
 //! | record | the stack returned | outcome |
 //! |---|---|---|
@@ -20,9 +21,9 @@
 //!
 //! # Why a pass is at most two traversals
 //!
-//! If the gate finds arguments on which not every layer has decided, the same call passes the stack once more with these
-//! arguments (rule D3). A third time would be a loop with a layer that changes them each time, so the call is denied instead,
-//! by the names of the layers that changed them.
+//! If the gate finds arguments on which not every layer has decided, the same call passes the stack once more with
+//! these arguments (rule D3). A third time would be a loop with a layer that changes them each time, so the call is
+//! denied instead, by the names of the layers that changed them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
@@ -137,11 +138,11 @@ impl PassRunner {
         passed
     }
 
-    /// The record is closed by a guard, so that it is closed also when the pass is dropped in the middle: an attempt that a layer
-    /// has detached must not run after the run is over (rule T6).
+    /// The record is closed by a guard, so that it is closed also when the pass is dropped in the middle: an attempt
+    /// that a layer has detached must not run after the run is over (rule T6).
     ///
-    /// A deferral is awaited until no attempt is executing. A hedging layer may return the deferral of one attempt while another
-    /// one runs the body; the call would be listed as pending and run at the same time.
+    /// A deferral is awaited until no attempt is executing. A hedging layer may return the deferral of one attempt
+    /// while another one runs the body; the call would be listed as pending and run at the same time.
     async fn once(
         &self,
         start: &Start,
@@ -315,8 +316,9 @@ fn not_started(
 /// rules. If no layer has changed the arguments so far, they count as the approved ones: a layer that answers outside
 /// of the layers that rewrite arguments never sees the arguments which were shown.
 ///
-/// The arguments of such an answer are those that the answering layer has seen. If it stands outside of a layer that changes
-/// them, it has never seen the ones that were shown, and comparing them would ask about every cached answer again.
+/// The arguments of such an answer are those that the answering layer has seen. If it stands outside of a layer that
+/// changes them, it has never seen the ones that were shown, and comparing them would ask about every cached answer
+/// again.
 fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     let mut questions = closed.questions.clone();
     let declared = record.definition().declared_question();

@@ -1,8 +1,8 @@
 //! The retries of a run: how often the model may be told to try again with a tool.
 //!
-//! A retry is counted per tool and response. A model that calls one tool five times with the same mistake has made one mistake,
-//! as it saw none of the results before it made the calls. A tool that succeeds gets its budget back, so that a long run with
-//! an occasional mistake does not end; a tool that fails beside a success of itself does not.
+//! A retry is counted per tool and response. A model that calls one tool five times with the same mistake has made one
+//! mistake, as it saw none of the results before it made the calls. A tool that succeeds gets its budget back, so that
+//! a long run with an occasional mistake does not end; a tool that fails beside a success of itself does not.
 //!
 //! | response | `search` | budget of 2 |
 //! |---|---|---|
@@ -12,7 +12,8 @@
 //! | 4 | fails | 0 left |
 //! | 5 | fails | the run ends |
 //!
-//! Results from elsewhere do not count: a person or a queue gave them, and a retry that they ask for is no mistake of the model.
+//! Results from elsewhere do not count: a person or a queue gave them, and a retry that they ask for is no mistake of
+//! the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 

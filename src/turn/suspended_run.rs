@@ -159,8 +159,8 @@ impl SuspendedRun {
 
 /// Adds a result for every call of the last response that has none, after the results that are there.
 ///
-/// The new results go behind the results that are there and before anything else in that message: additional content of tools
-/// follows all results, and a provider refuses a result that does not directly follow the calls.
+/// The new results go behind the results that are there and before anything else in that message: additional content of
+/// tools follows all results, and a provider refuses a result that does not directly follow the calls.
 fn close_bare(history: &mut Vec<Message>, reason: &str) {
     let at = behind_response(history);
     let (before, behind) = history.split_at_mut(at);

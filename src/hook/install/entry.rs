@@ -1,8 +1,8 @@
 //! The entries of the clients that are configured by JSON.
 //!
-//! Entries of this program are recognized by their command (`…/countersign… hook <client>`), in whatever form they were written, so
-//! that an installation replaces that of an earlier version, and an uninstallation finds both. Hooks of others, in the same list or
-//! the same group, are kept.
+//! Entries of this program are recognized by their command (`…/countersign… hook <client>`), in whatever form they were
+//! written, so that an installation replaces that of an earlier version, and an uninstallation finds both. Hooks of
+//! others, in the same list or the same group, are kept.
 
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// `onFailure: block` exists in Claude only: there a hook that crashes blocks the call. In the others a crash lets it run, which is
-/// why [`Hook::answer`](crate::hook::Hook::answer) never fails.
+/// `onFailure: block` exists in Claude only: there a hook that crashes blocks the call. In the others a crash lets it
+/// run, which is why [`Hook::answer`](crate::hook::Hook::answer) never fails.
 fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
     let seconds = limit.as_secs().max(1);
     let is_tool = !event.eq_ignore_ascii_case("SessionEnd");
@@ -126,8 +126,8 @@ pub(super) fn is_bare(text: &str) -> bool {
 
 /// Whether a hook runs this program for this client.
 ///
-/// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>` have to
-/// follow.
+/// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>`
+/// have to follow.
 fn is_ours(hook: &Value, client: Client) -> bool {
     let command = ["command", "bash"].iter().find_map(|name| hook.get(*name)?.as_str());
     command.is_some_and(|command| {

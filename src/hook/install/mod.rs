@@ -149,8 +149,8 @@ impl Installation {
 
     /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
     ///
-    /// Words and not a line: each client quotes them as its file needs it. An absolute path, since the search path of a client that was
-    /// started from a desktop is not that of a shell.
+    /// Words and not a line: each client quotes them as its file needs it. An absolute path, since the search path of a
+    /// client that was started from a desktop is not that of a shell.
     #[must_use]
     pub fn with_command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
         self.command = words.into_iter().map(Into::into).collect();

@@ -1,8 +1,8 @@
 //! The arguments of a program, matched against its entry as the program would parse them.
 //!
-//! A judgement is only as good as its reading of the arguments: `-o` may be a flag of one program and take a value in another,
-//! and a value that is taken for a flag leaves a file name unjudged. So arguments are read in the way of the program, and every
-//! word in which the two readings may differ is unmatched:
+//! A judgement is only as good as its reading of the arguments: `-o` may be a flag of one program and take a value in
+//! another, and a value that is taken for a flag leaves a file name unjudged. So arguments are read in the way of the
+//! program, and every word in which the two readings may differ is unmatched:
 //!
 //! | word | may be | here |
 //! |---|---|---|
@@ -197,8 +197,8 @@ impl<'t, 'w> Reading<'t, 'w> {
 
     /// Matches an operand. Returns whether the remaining words belong to another command.
     ///
-    /// A word that may become several operands fills the places after its own, too: in `cp $x`, both the source and the target come
-    /// from it. It is accepted only where every later place is one that is read.
+    /// A word that may become several operands fills the places after its own, too: in `cp $x`, both the source and the
+    /// target come from it. It is accepted only where every later place is one that is read.
     fn operand(&mut self, word: &Word, from: &'w [Word]) -> Result<bool, Unmatched> {
         let entry = self.entry;
         let Some(slot) = entry.operands.get(self.next) else {
@@ -429,8 +429,8 @@ impl<'t, 'w> Reading<'t, 'w> {
 
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
     ///
-    /// `-abc` is three options unless one of them takes a value, which is then the rest of the word: `-ofile` is `-o file`. Programs
-    /// whose options are words (`-name`) have the mark `words` and no bundles.
+    /// `-abc` is three options unless one of them takes a value, which is then the rest of the word: `-ofile` is `-o
+    /// file`. Programs whose options are words (`-name`) have the mark `words` and no bundles.
     fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
@@ -494,8 +494,8 @@ fn is_plain(rest: &str) -> bool {
 
 /// Whether the program may parse the word as an option.
 ///
-/// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as the
-/// second may match a name with another character where the locale sorts it into the range.
+/// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as
+/// the second may match a name with another character where the locale sorts it into the range.
 fn may_be_option(word: &Word) -> bool {
     let text = word.text.as_str();
     match word.kind {

@@ -12,11 +12,11 @@
 //! unsafe: grep -f /etc/shadow x   a test: has to be asked about
 //! ```
 //!
-//! A group (`[@name]`) has no program and is taken over by `like: @name`. Every entry has examples, and a test judges all of
-//! them, so that a change of one line shows what else it changes.
+//! A group (`[@name]`) has no program and is taken over by `like: @name`. Every entry has examples, and a test judges
+//! all of them, so that a change of one line shows what else it changes.
 //!
-//! Two mistakes that would let something in are errors of the file: a flag such as `-errors`, which as letters would allow
-//! `-o`, and `--*` for a program that is not harmless.
+//! Two mistakes that would let something in are errors of the file: a flag such as `-errors`, which as letters would
+//! allow `-o`, and `--*` for a program that is not harmless.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -161,8 +161,8 @@ impl Reader<'_> {
     /// Adds an option. If the entry describes several programs, and the option is a flag of one and has a value in
     /// another, the value is optional: a value in the next word is judged as an operand.
     ///
-    /// One entry may describe the GNU and the BSD program of a name. If `-i` is a flag of one and takes a value in the other, the
-    /// value is optional here, and a word after it is judged as an operand: both readings are covered.
+    /// One entry may describe the GNU and the BSD program of a name. If `-i` is a flag of one and takes a value in the
+    /// other, the value is optional here, and a word after it is judged as an operand: both readings are covered.
     fn option(&mut self, name: &str, choice: Choice) {
         let simple = |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List);
         let choice = match (self.entry.options.get(name), choice) {

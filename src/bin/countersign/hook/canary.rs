@@ -1,7 +1,7 @@
 //! A call that must be denied: its arguments have a marker that `doctor` has made.
 //!
-//! Whether a client obeys a hook cannot be read from its configuration: it may be too old, not trust the directory, or have a switch that
-//! turns hooks off. So a call is made that must be denied, and it is looked at what happened:
+//! Whether a client obeys a hook cannot be read from its configuration: it may be too old, not trust the directory, or
+//! have a switch that turns hooks off. So a call is made that must be denied, and it is looked at what happened:
 //!
 //! | the hook was asked | the file exists | means |
 //! |---|---|---|
