@@ -1,7 +1,7 @@
 //! Chats for AI SDK front ends: the encoder beside plain `serde_json`, and a thousand chats that are open at once.
 //!
 //! ```text
-//! cargo bench --bench ai_sdk --features ai-sdk
+//! cargo bench -p benches --bench ai_sdk --features ai-sdk
 //! ```
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ const CHATS: usize = 1_000;
 /// How often each side encodes all chunks, turn by turn.
 const ROUNDS: usize = 41;
 
-/// Says that this process is the server.
+/// Set in the environment of the process that is the server.
 const SERVES: &str = "COUNTERSIGN_BENCH_SERVES";
 
 fn main() -> Result<(), BoxError> {
@@ -33,7 +33,7 @@ fn main() -> Result<(), BoxError> {
     runtime.block_on(open_chats())
 }
 
-/// What a response of some length is told as.
+/// The events of a response of some length.
 fn chunks() -> Vec<Chunk> {
     let words = (0..200).map(|n| Chunk::TextDelta {
         id: "text-1".into(),
@@ -82,7 +82,7 @@ fn encoder() {
     );
 }
 
-/// How long it takes to fill the buffer so.
+/// Measures how long it takes to fill the buffer in this way.
 fn timed(buffer: &mut Vec<u8>, fill: impl Fn(&mut Vec<u8>)) -> Duration {
     let begun = Instant::now();
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Allocations per allowed call, counted: `cargo bench --bench allocations`.
+//! Allocations per allowed call, counted: `cargo bench -p benches --bench allocations`.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! What deciding and claiming in an SQLite file costs, beside bare compare-and-swap updates of one row in the same run,
-//! and what listing costs: `cargo bench --bench ledger`.
+//! The cost of deciding and claiming in an SQLite file, beside bare compare-and-swap updates of one row in the same
+//! run, and the cost of listing: `cargo bench -p benches --bench ledger`.
 
 use std::path::Path;
 use std::thread;
@@ -31,7 +31,7 @@ fn main() {
         for _ in 0..ROUNDS {
             let bare = bare(deciders);
             let (decide, claim) = runtime.block_on(ledger(deciders));
-            // Each beside the one of its own round: what the disk gives changes from one to the next.
+            // Each ratio is within one round, as the speed of the disk changes between rounds.
             let round = [bare, decide, decide / bare, claim, claim / bare];
             rates.iter_mut().zip(round).for_each(|(rates, rate)| rates.push(rate));
         }
@@ -88,7 +88,7 @@ fn bare(deciders: usize) -> f64 {
     rate(start)
 }
 
-/// Decisions and claims, by so many tasks at once.
+/// Decisions and claims, by this many concurrent tasks.
 async fn ledger(deciders: usize) -> (f64, f64) {
     let place = TempDir::new().unwrap();
     let ledger = Ledger::new(SqliteStore::open(place.path().join("asks.db")).await.unwrap());
@@ -143,7 +143,7 @@ async fn listing(settled: usize) -> Duration {
         }
     }
     transaction.commit().unwrap();
-    // The newest are what the ledger has written: it lists nothing else.
+    // The newest asks were written by the ledger itself, as it lists no others.
     for n in 0..50 {
         ledger.park(Ask::new("run", format!("newest {n}"), "rm")).await.unwrap();
     }

@@ -1,6 +1,6 @@
-//! What the ledger costs in PostgreSQL, on a server of its own with its disk's real commits: decisions and claims beside
-//! bare updates of one row, the inbox beside a million settled asks, and the time until a run that waits in another
-//! process goes on.
+//! The cost of the ledger in PostgreSQL, on a server of its own with real commits to the disk: decisions and claims
+//! beside bare updates of one row, on a fast and on a slow disk, the inbox beside a million settled asks, and the time until a
+//! run that waits in another process continues.
 
 #[path = "../tests/it/support/postgres.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
@@ -20,7 +20,7 @@ use server::Server;
 
 const LEASE: Duration = Duration::from_secs(600);
 
-/// Set for the process in which runs wait.
+/// Set in the environment of the process in which runs are pending.
 const WAITS: &str = "COUNTERSIGN_BENCH_WAITS";
 
 /// How often each is measured, one after the other.
@@ -31,15 +31,34 @@ async fn main() {
     if let Ok(url) = std::env::var(WAITS) {
         return waits(&url).await;
     }
-    let server = Server::start_with("-c shared_buffers=256MB");
+    for (disk, options) in DISKS {
+        let server = Server::start_with(&format!("-c shared_buffers=256MB {options}"));
+        println!("{disk}");
+        decisions(&server, if options.is_empty() { 600 } else { 100 }).await;
+        if options.is_empty() {
+            wake(&server.url().await).await;
+            inbox(&server).await;
+        }
+    }
+}
+
+/// A slow disk is a server that waits before each flush of its log, one flush at a time. A commit that arrives while
+/// it waits is flushed with the others, as a disk would flush it with the next ones.
+const DISKS: [(&str, &str); 2] = [
+    ("the disk as it is", ""),
+    ("4 ms more for each flush", "-c commit_delay=4000 -c commit_siblings=0"),
+];
+
+/// Decisions and claims beside bare updates; so many of each for a decider.
+async fn decisions(server: &Server, each: usize) {
     let url = server.url().await;
     println!("deciders | bare updates/s | decisions/s | of bare | claims/s | of bare");
     for deciders in [1, 4, 16] {
         // They take turns, and these are the medians.
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
-            let count = 600 * deciders.min(4);
-            rates[0].push(bare(&server, &url, deciders, count).await);
+            let count = each * deciders.min(4);
+            rates[0].push(bare(server, &url, deciders, count).await);
             let (decided, claimed) = ledger(&url, deciders, count, round).await;
             rates[1].push(decided);
             rates[2].push(claimed);
@@ -54,11 +73,9 @@ async fn main() {
             claimed / bare
         );
     }
-    wake(&url).await;
-    inbox(&server).await;
 }
 
-/// `count` pieces of work by so many at once; how many in a second.
+/// Runs `count` pieces of work in this many concurrent tasks, and returns how many were done per second.
 async fn rate(at_once: usize, count: usize, work: impl AsyncFn(usize, usize)) -> f64 {
     let (next, start) = (AtomicUsize::new(0), Instant::now());
     join_all((0..at_once).map(async |who| {
@@ -140,7 +157,7 @@ async fn wake(url: &str) {
         writeln!(worker.stdin.as_ref().unwrap(), "{}\t{}", record.ask.run(), record.ask.id())
             .unwrap();
         said.recv().unwrap();
-        // Until it does wait.
+        // Until it waits.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let yes = Answer::Approve { args: None };
         ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
@@ -154,7 +171,7 @@ async fn wake(url: &str) {
     println!("from the decision to the run in another process: p50 {p50:.1?}, p99 {p99:.1?}");
 }
 
-/// This program again, as the one that waits, and when it said something.
+/// This program as a second process, which waits for decisions, and the times of its messages.
 fn worker(url: &str) -> (Child, Receiver<Instant>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env(WAITS, url).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -170,21 +187,21 @@ fn worker(url: &str) -> (Child, Receiver<Instant>) {
     (child, receiver)
 }
 
-/// Waits for a decision about each ask that it reads, and says when it begins to, and when it has one.
+/// Waits for a decision about each ask that it reads, and prints when the wait begins and when the decision is there.
 async fn waits(url: &str) {
     let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let (run, id) = line.split_once('\t').unwrap();
         println!("waits");
-        ledger.changed(run, 1).await.unwrap();
+        ledger.wait_for_change(run, 1).await.unwrap();
         let record = ledger.get(id).await.unwrap().unwrap();
         assert_eq!(record.state, AskState::Decided);
-        println!("goes on");
+        println!("continues");
     }
 }
 
-/// The newest 50 that wait, among many that do not.
+/// The newest 50 pending asks, among many settled ones.
 async fn inbox(server: &Server) {
     for settled in [10_000, 1_000_000] {
         let url = server.url().await;

@@ -63,7 +63,7 @@ fn policy(
     answers.build()
 }
 
-/// Decides about a purchase by its arguments. They were validated before anybody was asked, so `euros` is a number.
+/// Decides about a purchase by its arguments. They were validated before the handler was asked, so `euros` is a number.
 fn purchase<'a>(answers: Answers<'a>, call: &ToolCall) -> Answers<'a> {
     let id = call.id();
     match call.args()["euros"].as_u64() {
@@ -166,10 +166,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Prints the outcome of each call of a response, and the rule that decided it.
 fn tell(report: &TurnReport) {
-    println!("What became of it:");
+    println!("The results:");
     for call in report.calls() {
-        let answer = call.answered().map_or("nobody was asked".to_owned(), |answered| {
-            format!("{} by {}", answered.word(), answered.by().unwrap_or("somebody"))
+        let answer = call.answered().map_or("allowed without asking".to_owned(), |answered| {
+            format!("{} by {}", answered.word(), answered.by().unwrap_or("a person"))
         });
         println!("  {}  {}", call.call().id(), shown(call.call()));
         println!("          {answer}");

@@ -100,7 +100,7 @@ fn grant(
         }
         for capability in &missing {
             let for_workers = capability == "fs.write";
-            let reach = if for_workers { "and its workers" } else { "and nobody else" };
+            let reach = if for_workers { "and its workers" } else { "and no other agent" };
             println!("    granted: {capability}, for {agent} {reach}");
             grants.add(Grant { capability: capability.clone(), agent: agent.clone(), for_workers });
         }

@@ -136,7 +136,7 @@ async fn both(what: &str, handler: impl DeferredToolHandler + Clone) -> Result<(
             println!("  the run stops: {}", explained(&error));
             let waits = error.suspended().requests();
             let waits: Vec<_> = waits.iter().map(ToolCall::id).collect();
-            println!("  and can go on: {} still wait", waits.join(", "));
+            println!("  and can be resumed: {} still pending", waits.join(", "));
         }
     }
     println!("== The same in FailClosed");
@@ -151,7 +151,7 @@ async fn both(what: &str, handler: impl DeferredToolHandler + Clone) -> Result<(
 fn tell(report: &TurnReport) {
     for call in report.calls() {
         let by = call.answered().and_then(|answered| answered.by());
-        let by = by.map_or("nobody was asked".to_owned(), |by| format!("answered by {by}"));
+        let by = by.map_or("allowed without asking".to_owned(), |by| format!("answered by {by}"));
         let told = call.outcome().content().unwrap_or_default();
         println!(
             "  {} {:<11} {:<8} {told}, {by}",

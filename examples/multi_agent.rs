@@ -48,7 +48,7 @@ async fn list_files(cx: RunContext, args: Path) -> Result<String, ToolError> {
 }
 
 /// The chief's layer. It sees the calls of all agents, each under the name of its tool.
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     let path = call.args().get("path").and_then(|path| path.as_str()).unwrap_or_default();
     match call.name() {
         "delete_file" if path.starts_with("archive/") => {
@@ -123,7 +123,7 @@ fn tree(turns: &[TurnReport], indent: usize) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let chief = chief();
-    println!("The run, until somebody has to answer:");
+    println!("The run, until a person has to answer:");
     let run = chief.run("Clean up, and audit the logs").await?;
     let stored = serde_json::to_string(run.suspended().ok_or("nothing waits")?)?;
     batch(run.suspended().ok_or("nothing waits")?);

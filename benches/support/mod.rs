@@ -1,4 +1,4 @@
-//! What both benches measure: a leaf, stacks of layers around it, and a call that may be sent through them.
+//! The subjects of both benches: a leaf, stacks of layers around it, and a call that may be sent through them.
 
 use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
@@ -65,7 +65,7 @@ impl OpenCall {
         Self { call: receiver.recv().expect("the call reached the layer"), _turn: turn }
     }
 
-    /// Sends the call once. Nothing here waits, so that no executor is measured.
+    /// Sends the call once. No future here is pending, so that no executor is measured.
     pub(crate) fn send(&self, stack: &mut Tools) -> Outcome {
         let sent = stack.call(self.call.clone()).now_or_never();
         sent.expect("nothing waits").expect("nothing fails")
@@ -86,7 +86,7 @@ impl Service<ToolCall> for Taker {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        self.0.send(call).expect("somebody takes the call");
+        self.0.send(call).expect("the turn still runs");
         Box::pin(std::future::pending())
     }
 }
@@ -96,7 +96,7 @@ impl Service<ToolCall> for Taker {
 pub(crate) enum Subject {
     /// The gate and the leaf.
     Gate,
-    /// `layered` without a layer: what the layers are added to.
+    /// `layered` without a layer, to which the layers are added.
     NoLayer,
     /// A hand-written `match`.
     Match,
@@ -107,7 +107,7 @@ pub(crate) enum Subject {
     Chain,
 }
 
-/// The tools inside so many of these layers, as one static type.
+/// The tools inside this many of these layers, as one static type.
 macro_rules! stacked {
     ($tools:expr, $layers:expr, $layer:expr) => {{
         let layer = $layer;
@@ -160,7 +160,7 @@ fn four<L: Clone>(layer: L) -> Stack<Stack<L, L>, Stack<L, L>> {
 }
 
 /// The policy that each of our layers, and the `match`, applies.
-fn decide(call: &ToolCall) -> Decision {
+fn decide(_: &RunContext, call: &ToolCall) -> Decision {
     match call.name() {
         "format_disk" => Decision::deny("never"),
         _ => Decision::allow(),
@@ -170,8 +170,8 @@ fn decide(call: &ToolCall) -> Decision {
 struct Policy;
 
 impl ToolMiddleware for Policy {
-    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        decide(call)
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        decide(cx, call)
     }
 }
 

@@ -35,12 +35,12 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
         };
     }
     if !std::io::stdin().is_terminal() {
-        let denied = DenyAll::new("Denied: nobody is at the terminal to ask.");
-        let note = "There is no terminal to ask in: what needs an answer is denied. See --help for other ways to answer.";
+        let denied = DenyAll::new("Denied: there is no terminal to ask in.");
+        let note = "There is no terminal to ask in: calls that need an answer are denied. See --help for other ways to answer.";
         return Ok((chain.with(denied), Some(note)));
     }
-    let nobody = DenyAll::new("Denied: nobody has answered.");
-    Ok((chain.with(TerminalHandler::new()).with(nobody), None))
+    let rest = DenyAll::new("Denied: it was not answered.");
+    Ok((chain.with(TerminalHandler::new()).with(rest), None))
 }
 
 /// One rule of `--answers`, which `--help` explains.

@@ -31,11 +31,11 @@ pub(crate) struct Cli {
     #[arg(long, conflicts_with = "answers")]
     pub(crate) deny_all: bool,
 
-    /// Ask nobody: when calls wait for an answer, write the run to FILE and exit
+    /// Ask no person: when calls are pending, write the run to FILE and exit
     #[arg(long, value_name = "FILE")]
     pub(crate) suspend: Option<PathBuf>,
 
-    /// Answer the calls that wait in FILE, and go on with that run
+    /// Answer the pending calls in FILE, and resume that run
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
 
@@ -48,7 +48,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 
-    /// Show what every layer said about every call, and what a model's provider said when it failed
+    /// Show the decision of every layer about every call, and the error message of a model's provider
     #[arg(long)]
     pub(crate) explain: bool,
 }
@@ -73,10 +73,10 @@ const HELP: &str = r#"Rules for --answers:
 
 Suspending:
   assistant --suspend run.json                  the calls wait in run.json, nothing is changed
-  assistant --resume run.json --approve-all     another process answers them and goes on
+  assistant --resume run.json --approve-all     another process answers them and continues
 
-  With --resume and --suspend, what waits in the first file is answered and what waits next goes to the second.
-  Whoever can write such a file chooses what runs: keep it where only you can write.
+  With --resume and --suspend, the pending calls of the first file are answered, and the next ones go to the second.
+  Anyone who can write such a file chooses what runs: keep it where only you can write.
 
 Models:
   The provider goes by the name. Its key comes from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY

@@ -1,10 +1,9 @@
 //! An assistant tidies a folder, and every tool call it makes goes through a permission stack.
 //!
 //! ```text
-//! cargo run --example assistant                     asks you in the terminal
-//! cargo run --example assistant -- --approve-all    asks nobody
-//! cargo run --example assistant --features genai -- --model NAME    asks a real model what to do
-//! cargo run --example assistant -- --help           all the rest
+//! cargo run --example assistant                     asks you in the terminal cargo run --example assistant --
+//! --approve-all    asks no person cargo run --example assistant --features genai -- --model NAME    asks a real model
+//! what to do cargo run --example assistant -- --help           all the rest
 //! ```
 //!
 //! | file | is |
@@ -100,15 +99,15 @@ impl Session {
         let sandbox = Sandbox::new(&directory)
             .map_err(|error| format!("cannot work in {}: {error}", directory.display()))?;
         let read_only = cli.read_only || stored.as_ref().is_some_and(|stored| stored.read_only);
-        let going_on = stored.as_ref().map(|stored| calls_wait(&stored.run));
+        let resumed = stored.as_ref().map(|stored| calls_wait(&stored.run));
         let (waiting, rows) = stored.map(|it| (it.run, it.rows)).unzip();
         let report = Arc::new(Report::new(cli.explain, rows.unwrap_or_default()));
         say(&format!(
             "Workspace: {}",
             report.paint().bold(&plain(&sandbox.dir().to_string_lossy()))
         ));
-        if let (Some(file), Some(waiting)) = (&cli.resume, going_on) {
-            say(&format!("Going on with the run in {}: {waiting}.", file.display()));
+        if let (Some(file), Some(waiting)) = (&cli.resume, resumed) {
+            say(&format!("Resuming the run in {}: {waiting}.", file.display()));
         }
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
@@ -175,7 +174,7 @@ impl Session {
         let Some(file) = &self.cli.suspend else { return Ok(()) };
         self.store(file, run).map_err(Failure::Run)?;
         let waiting = calls_wait(run);
-        say(&format!("\n{waiting} in {}. Go on with:", file.display()));
+        say(&format!("\n{waiting} in {}. Resume it with:", file.display()));
         say(&format!("  cargo run --example assistant -- --resume {}", file.display()));
         Ok(())
     }
@@ -219,7 +218,7 @@ impl Session {
         }
         if let Some(file) = self.cli.suspend.as_ref().or(self.cli.resume.as_ref()) {
             match self.store(file, error.suspended()) {
-                Ok(()) => text += &format!("\nThe run as it stands is in {}.", file.display()),
+                Ok(()) => text += &format!("\nThe snapshot of the run is in {}.", file.display()),
                 Err(problem) => text += &format!("\n{problem}"),
             }
         }

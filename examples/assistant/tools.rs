@@ -132,7 +132,7 @@ fn delete_file(cx: RunContext, args: OnePath) -> Result<String, ToolError> {
     Ok(format!("deleted `{}`", args.path))
 }
 
-/// The real place of a path. The stack has checked it; it is checked once more here, as late as possible.
+/// The real place of a path. The stack has checked it; it is checked again here, as late as possible.
 fn resolve(cx: &RunContext, path: &str) -> Result<PathBuf, ToolError> {
     let found = cx.deps::<Sandbox>()?.resolve(path);
     found.map_err(|refused| fail(refused.to_string()))

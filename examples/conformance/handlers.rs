@@ -1,4 +1,4 @@
-//! Scripted handlers, and the answers that scenarios write down.
+//! Scripted handlers, and the answers of scenarios.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::scenario::{Answers, Approval, Handler, Leave, Reply};
 
 /// A handler that answers as its scenario says.
 struct Scripted {
-    /// Tells it apart from the handlers of the agent and of other runs.
+    /// Distinguishes the handler from those of the agent and of other runs.
     whose: String,
     index: usize,
     handler: Handler,
@@ -109,7 +109,7 @@ fn approval(written: &Approval) -> ToolApproval {
     }
 }
 
-/// What came back for a call that was executed elsewhere: a wish to retry, a failure, or any value.
+/// The result of a call that was executed elsewhere: a request to retry, a failure, or any value.
 fn result(written: &Value) -> CallResult {
     let only = written.as_object().filter(|map| map.len() == 1);
     let message = |key: &str| only.and_then(|map| map.get(key)).and_then(Value::as_str);

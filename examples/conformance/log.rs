@@ -1,4 +1,4 @@
-//! What is seen while a scenario is played: by tool bodies, by handlers and by the model, run by run.
+//! The observations of tool bodies, handlers and the model while a scenario is played, for each run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Seen>>);
 
-/// The lists are those of the current run; the counters go on over all runs.
+/// The lists are those of the current run; the counters continue over all runs.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) executed: Vec<Value>,
     pub(crate) handlers_saw: Vec<Value>,
     pub(crate) model_saw: Vec<Value>,
-    /// How many responses the model has given.
+    /// The number of responses of the model.
     pub(crate) responses: usize,
-    /// What the `ticket` step counts.
+    /// The counter of the `ticket` step.
     pub(crate) ticket: u64,
     counts: BTreeMap<String, u32>,
 }
@@ -31,7 +31,7 @@ impl Log {
 }
 
 impl Seen {
-    /// Counts something: 1 the first time.
+    /// Increments a counter, and returns its value: 1 the first time.
     pub(crate) fn count(&mut self, what: String) -> u32 {
         let count = self.counts.entry(what).or_default();
         *count += 1;

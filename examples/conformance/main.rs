@@ -1,15 +1,16 @@
-//! The conformance runner: plays one scenario, given as JSON on stdin, and prints what came of it as JSON.
+//! The conformance runner: plays one scenario, given as JSON on stdin, and prints the outcome as JSON.
 //!
-//! A scenario has tools with scripted bodies, wrappers around them, a scripted model, scripted handlers, and what the
-//! caller does, run after run. The result says how each run ended, which tool bodies were executed, what handlers were
-//! asked and what the model was told. The scenarios are in `tests/conformance`, with their format and the
-//! results they must give.
+//! A scenario has tools with scripted bodies, wrappers around them, a scripted model, scripted handlers, and the steps
+//! of the caller, run after run. The outcome has the end of each run, the executed tool bodies, and the inputs of
+//! handlers and of the model. The scenarios are in `tests/conformance`, with their format and the results they must
+//! give.
 //!
 //! ```sh
 //! cargo run -q --example conformance < tests/conformance/scenarios/static_approved_object.json
 //! ```
 //!
-//! [`play`] is the caller, [`tools`] the tools and wrappers, [`handlers`] and [`model`] the two that are asked.
+//! [`play`] is the caller, [`tools`] the tools and wrappers, [`handlers`] and [`model`] the scripted handlers and
+//! model.
 
 mod handlers;
 mod log;

@@ -1,4 +1,4 @@
-//! The scripted model: it says what the scenario says, and notes what it is told.
+//! The scripted model: it gives the responses of the scenario, and records its requests.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn part(said: &Part) -> ResponsePart {
     }
 }
 
-/// What came after the last response.
+/// The messages after the last response.
 fn new_parts(history: &[Message]) -> impl Iterator<Item = Value> {
     let last = history.iter().rposition(|message| matches!(message, Message::Response { .. }));
     let new = history.iter().skip(last.map_or(0, |last| last + 1));

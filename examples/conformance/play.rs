@@ -12,13 +12,13 @@ use crate::model::Script;
 use crate::scenario::{Run, Scenario};
 use crate::tools::tools;
 
-/// What the runs have in common: finished, or waiting for answers.
+/// The state between two runs: finished, or suspended.
 enum Conversation {
     Over(Vec<Message>),
     Waiting(Box<SuspendedRun>),
 }
 
-/// Plays all runs. Gives the result of the scenario.
+/// Plays all runs. Returns the outcome of the scenario.
 pub(crate) async fn play(scenario: Scenario) -> Result<Value, BoxError> {
     let (scenario, log) = (Arc::new(scenario), Log::default());
     let mut conversation = Conversation::Over(Vec::new());
@@ -85,7 +85,7 @@ async fn go(
     started.await
 }
 
-/// What a run ended with, and what the next one goes on with.
+/// The end of a run, and the state with which the next one continues.
 fn end(ended: RunResult) -> Result<(Map<String, Value>, Conversation), BoxError> {
     let result = match ended.output() {
         RunOutput::Text(text) => json!({"end": "text", "text": text}),

@@ -1,4 +1,4 @@
-//! A scenario as it is written down: tools, wrappers, a scripted model, scripted handlers, and what the caller does.
+//! A scenario as its file has it: tools, wrappers, a scripted model, scripted handlers, and the steps of the caller.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     External,
 }
 
-/// What a body does when `when` holds.
+/// The step of a body when `when` holds.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Step {
     #[serde(default)]
@@ -77,7 +77,7 @@ pub(crate) enum Effect {
     Raise(Raise),
 }
 
-/// The value of steps that have nothing to say.
+/// The value of steps without fields.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(from = "bool")]
 pub(crate) struct True;
@@ -102,7 +102,7 @@ pub(crate) enum Raise {
 pub(crate) struct Wrapper {
     #[serde(flatten)]
     pub(crate) wrap: Wrap,
-    /// In other runs it does not exist.
+    /// The runs in which it exists.
     pub(crate) only_in_runs: Option<Vec<usize>>,
 }
 
@@ -137,7 +137,7 @@ pub(crate) enum Verdict {
     Ask,
 }
 
-/// A part of what the model says.
+/// A part of a response of the model.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Part {
@@ -197,7 +197,7 @@ pub(crate) enum Approval {
 pub(crate) struct Run {
     pub(crate) prompt: Option<String>,
     pub(crate) resume: Option<Answers>,
-    /// In place of the agent's.
+    /// Replaces the agent's handler.
     pub(crate) handlers: Option<Vec<Handler>>,
 }
 

@@ -53,7 +53,7 @@ fn function(tool: &Tool, log: &Log) -> Result<countersign::toolset::Tool, BoxErr
     })
 }
 
-/// Notes the execution, and takes the first step that applies.
+/// Records the execution, and takes the first step that applies.
 async fn body(tool: &Tool, log: &Log, cx: &RunContext, args: &Args) -> Result<Value, ToolError> {
     let (approved, metadata) = (cx.tool_call_approved(), cx.tool_call_metadata());
     let nth = {
@@ -116,7 +116,7 @@ fn wrapped(tools: Tools, at: usize, wrapper: &Wrapper, run: usize) -> Tools {
             rules.retain(|rule| exists(rule.only_in_runs.as_ref(), run));
             // In every run of the scenario it is the same one, for which an approval holds.
             let name = format!("middleware {at}");
-            tools.layered(decide_fn(move |call: &ToolCall| decide(&rules, call)).named(name))
+            tools.layered(decide_fn(move |_, call: &ToolCall| decide(&rules, call)).named(name))
         }
     }
 }

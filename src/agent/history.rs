@@ -34,7 +34,7 @@ pub(super) struct Undecided {
 pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserError> {
     let (before, mut rest) = history.split_at(until_response(history));
     fail(
-        "results belong to no call: they stand behind the response that made it",
+        "results belong to no call: the results of a call follow the response that made it",
         results(before).map(|(id, _)| id),
     )?;
     let mut used = HashSet::new();
@@ -45,11 +45,11 @@ pub(super) fn undecided(history: &[Message]) -> Result<Option<Undecided>, UserEr
             fail("calls have no result: every call needs one before the next response", open)?;
         } else if !open.is_empty() {
             fail(
-                "calls that wait share their id with earlier calls: give each call its own id",
+                "pending calls share their id with earlier calls: give each call its own id",
                 open.iter().copied().filter(|id| used.contains(id)),
             )?;
             let Some(calls) = with_results(response, behind) else {
-                let problem = "a message stands behind calls without results: give them their results before it, or leave it out and say it with `saying`";
+                let problem = "a message follows calls without results: add their results before it, or leave it out and pass its prompt to `saying`";
                 let ids = open.into_iter().map(str::to_owned).collect();
                 return Err(UserError::History { problem: problem.to_owned(), ids });
             };

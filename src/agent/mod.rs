@@ -251,8 +251,8 @@ impl Agent {
     /// assert!(agent.ledger(Ledger::new(MemoryStore::new())).own_ledger().is_some());
     /// ```
     #[must_use]
-    pub fn own_ledger(&self) -> Option<&Ledger> {
-        self.turn.own_ledger()
+    pub fn configured_ledger(&self) -> Option<&Ledger> {
+        self.turn.configured_ledger()
     }
 
     /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].

@@ -22,7 +22,7 @@ use crate::turn::{
 };
 
 /// A run in progress, with its next step.
-pub(super) struct Running<'a> {
+pub(super) struct RunLoop<'a> {
     pub(super) agent: &'a Agent,
     pub(super) state: SuspendedRun,
     /// The answers to the pending calls; `None` asks the handler.
@@ -72,7 +72,7 @@ pub(super) struct Called {
     pub(super) answer: Option<RunOutput>,
 }
 
-impl Running<'_> {
+impl RunLoop<'_> {
     pub(super) async fn run_to_end(self) -> Result<RunResult, RunError> {
         match self.resumes_parked() {
             true => boxed(|| self.held_to_end()).await,
@@ -135,7 +135,7 @@ impl Running<'_> {
         if let Some(turn) = &self.state.turn
             && !turn.is_of(&self.state.history)
         {
-            let problem = "the calls that wait are not those of its last response";
+            let problem = "its pending calls are not those of its last response";
             let ids = self.state.requests().iter().map(|call| call.id().to_owned()).collect();
             return Err(UserError::History { problem: problem.into(), ids }.into());
         }
@@ -181,7 +181,7 @@ impl Running<'_> {
             _ if !self.state.prompts.is_empty() => return Ok(()),
             Some(Message::Request { .. }) => return Ok(()),
             Some(Message::Response { .. }) => {
-                "it ends with the model's answer, and there is no prompt: say something with `saying`"
+                "it ends with the model's answer, and there is no prompt: add one with `saying`"
             }
             None => "it is empty, and there is no prompt",
         };

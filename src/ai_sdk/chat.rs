@@ -11,9 +11,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::CallAnswer;
+use super::answer::stored;
 use super::message::{Role, ToolPart, UiMessage, UiPart};
-use crate::deferred::DeferredToolRequests;
+use crate::deferred::{Answer, DeferredToolRequests};
 use crate::message::Message;
 use crate::turn::SuspendedRun;
 
@@ -21,7 +21,7 @@ use crate::turn::SuspendedRun;
 const VERSION: u32 = 1;
 
 /// The reason given for a call that did not run because the user never answered it.
-pub(super) const SUPERSEDED: &str = "the user went on without answering";
+pub(super) const SUPERSEDED: &str = "the user sent another message without answering";
 
 /// The stored form of a chat.
 #[derive(Serialize, Deserialize)]
@@ -64,8 +64,8 @@ pub(super) struct ShownAsk {
     /// Whether an answer to this ask is still accepted.
     pub(super) open: bool,
     /// The answer, stored until the other calls of the response have theirs (rule T1).
-    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
-    pub(super) answer: Option<CallAnswer>,
+    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none", with = "stored")]
+    pub(super) answer: Option<Answer>,
 }
 
 impl Chat {
@@ -187,7 +187,9 @@ impl UiMessage {
 /// seen.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
-        return Some("the last message is neither the user's nor one that goes on".to_owned());
+        return Some(
+            "the last message is neither the user's nor one that can be continued".to_owned(),
+        );
     }
     let file = |part: &&UiPart| matches!(part.kind(), "file" | "reasoning-file");
     if message.parts.iter().any(|part| file(&part)) {
@@ -195,7 +197,7 @@ pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
             "this chat takes text, and no files: send the message without them".to_owned(),
         );
     }
-    message.text().trim().is_empty().then(|| "the message says nothing".to_owned())
+    message.text().trim().is_empty().then(|| "the message has no text".to_owned())
 }
 
 impl fmt::Debug for Chat {

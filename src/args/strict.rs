@@ -1,4 +1,4 @@
-//! The one reader of JSON: what two readers would understand differently is an error.
+//! The one reader of JSON. A text that two readers would understand differently is an error.
 //!
 //! # What is refused, and why
 //!
@@ -30,26 +30,26 @@ use serde_json::{Map, Number, Value};
 /// The keys that serde_json uses itself.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// Under `arbitrary_precision` serde_json hands a number over as an object with this key. Another build reads the
-/// same text as an object, so both take it for a number.
+/// Under `arbitrary_precision` serde_json passes a number as an object with this key. A build without that feature
+/// reads the same text as an object, so both builds read it as a number.
 const NUMBER: &str = "$serde_json::private::Number";
 
 /// Reads any value in which no key is repeated at any depth: two readers would keep different values.
 #[derive(Clone, Copy)]
 pub(super) struct Strict {
-    /// Refuses numbers that would be changed, too, and serde_json's own keys. Each value's text is looked at before the
-    /// value is read, so that a text is looked at once for each of its levels.
+    /// Also refuses numbers that a reader would change, and serde_json's own keys. The text of each value is checked
+    /// before the value is read, so a text is checked once for each of its levels.
     exact: bool,
 }
 
 impl Strict {
-    /// Whatever the value comes from.
+    /// The reader for values of every format: numbers are read as they are.
     pub(super) const ANY: Self = Self { exact: false };
 
     /// Reads the text of arguments, in which every number keeps its digits.
     ///
     /// # Errors
-    /// What the model is told.
+    /// The problem, as a text for the model.
     pub(super) fn exact(text: &str) -> Result<Value, String> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let value = Self { exact: true }.deserialize(&mut reader);
@@ -68,7 +68,8 @@ impl Strict {
     }
 }
 
-/// What is wrong with a text. Where it is, is told only of what is not JSON: elsewhere the key or the number is named.
+/// The problem of a text, for the model. Only a syntax error has its line and column: the others name the key or the
+/// number.
 fn problem(error: &serde_json::Error) -> String {
     if !error.is_data() {
         return format!("the arguments are not valid JSON: {error}");
@@ -167,8 +168,8 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or has no end.
-/// Behind the point it is rounded, as every reader does.
+/// Refuses a number that a reader would change: one that loses digits before the point, becomes zero, or becomes
+/// infinite. Digits after the point are rounded, as every reader does.
 fn check_number(token: &str) -> Result<(), String> {
     let fits = if token.contains(['.', 'e', 'E']) {
         token.parse().is_ok_and(|value: f64| value.is_finite() && keeps_digits(token, value))
@@ -201,7 +202,7 @@ fn keeps_digits(token: &str, value: f64) -> bool {
     if value == 0.0 {
         return digits.bytes().all(|digit| digit == b'0');
     }
-    // Within what a finite number can have, or the number is zero.
+    // A finite number has no more digits than this, and a number without digits is zero.
     let exponent = exponent.parse().unwrap_or(0_i64);
     let point = exponent.saturating_add_unsigned((digits.len() - fraction.len()) as u64);
     let read = value.abs().to_string();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_would_drop_or_change_is_refused() {
+    fn keys_and_numbers_that_a_reader_would_change_are_refused() {
         for (text, says) in [
             (r#"{"path":"safe.txt","path":"/etc/passwd"}"#, "`path` appears twice"),
             (r#"{"a":{"b":1,"\u0062":2}}"#, "`b` appears twice"),

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_read_as_it_is() {
+    fn every_value_is_read_unchanged() {
         for text in [
             "null",
             "true",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_build_reads_as_a_number_is_one() {
+    fn the_private_form_of_a_number_is_a_number() {
         assert_eq!(read(r#"{"$serde_json::private::Number":"7"}"#).unwrap(), json!(7));
         for text in [
             r#"{"$serde_json::private::Number":"seven"}"#,

@@ -1,8 +1,8 @@
 //! The execution cell: of several attempts of a pass, at most one runs the tool body at a time.
 //!
-//! `tests/loom` checks this file over all interleavings of three attempts, one of them dropped, and a close. So it waits
-//! by wakers of its own, under the mutex that holds the state: what is waited for cannot change between looking and
-//! registering.
+//! `tests/loom` checks this file over all interleavings of three attempts, one of them dropped, and a close. So it has
+//! wakers of its own, under the mutex that holds the state: the state cannot change between the check and the
+//! registration of a waker.
 //!
 //! # States
 //!

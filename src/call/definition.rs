@@ -276,8 +276,8 @@ impl ToolDefinition {
         self
     }
 
-    /// Where the tool comes from: its toolset or MCP server, and its name there, whatever name wrappers give it. Layers
-    /// identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
+    /// Where the tool comes from: its toolset or MCP server, and its name there, not the names that wrappers give it.
+    /// Layers identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
     ///
     /// ```
     /// use countersign::call::ToolSource;
@@ -515,7 +515,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prose_is_no_part_of_the_identity_and_everything_else_is() {
+    fn descriptions_are_no_part_of_the_identity() {
         let plain = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
         let prose = json!({"type": "object", "title": "Args", "description": "d", "required": ["title"],
             "properties": {"title": {"type": "string", "description": "d", "examples": [1]}}});
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_without_an_id_is_told_by_the_function_and_known_by_what_earlier_versions_stored() {
+    fn a_set_without_an_id_is_identified_by_its_function_or_its_earlier_identity() {
         let leaf = |function: Option<&str>| {
             let definition = ToolDefinition::new("go", json!({"type": "object"}));
             let definition = match function {

@@ -153,7 +153,7 @@ mod tests {
 
     /// L2: "While a body runs, its claim is renewed", and not the other way round.
     #[tokio::test(start_paused = true)]
-    async fn what_goes_on_does_not_wait_for_the_renewal_of_its_lease() {
+    async fn a_body_does_not_wait_for_the_renewal_of_its_lease() {
         let store = Notify::new();
         let going = async {
             sleep(Duration::from_secs(15)).await;

@@ -1,5 +1,5 @@
-//! The configuration of programs over a ledger (feature `cli`): where a user's files are, which store is meant, and
-//! that other users of the machine can change neither.
+//! The configuration of programs over a ledger (feature `cli`): where a user's files are, which store is used, and a
+//! check that other users of the machine can change neither.
 //!
 //! A setting comes from the command line, or else from the environment, or else from the user's configuration file, or
 //! else from its default. A project has no configuration: a store, a key or a name that a repository could set would be

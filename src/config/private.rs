@@ -2,7 +2,7 @@
 //!
 //! A file is as safe as every directory above it: a user who can rename a directory can put another one in its place.
 //! So each directory up to the root has to belong to this user or to root, and others may not write it, unless its
-//! sticky bit forbids them to rename what is not theirs (as in `/tmp`).
+//! sticky bit forbids them to rename the files of others (as in `/tmp`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -338,7 +338,7 @@ fn is_zero(lines: &usize) -> bool {
     *lines == 0
 }
 
-/// The room that a preview has in its stored form.
+/// The space that a preview has in its stored form.
 struct Room {
     lines: usize,
     bytes: usize,
@@ -350,7 +350,7 @@ impl Room {
         Self { lines: MOST_LINES, bytes: MOST_BYTES, cut: 0 }
     }
 
-    /// Takes the room for a line; `false` if there is none, for this line and all later ones.
+    /// Reserves the space of a line; `false` if there is none left, for this line and all later ones.
     ///
     /// Once a line has not fitted, no later one is kept, also where it is shorter: a text with a hole would be read as
     /// a whole one.
@@ -364,7 +364,7 @@ impl Room {
         true
     }
 
-    /// Adds the line if there is room for it, and the beginning of the first one for which there is not.
+    /// Adds the line if there is space for it, and the beginning of the first line for which there is none.
     fn keep(&mut self, lines: &mut Vec<String>, line: String) {
         let (cut, room, left) = (self.cut, self.bytes, self.lines);
         if self.takes(line.len()) {

@@ -163,7 +163,7 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// Sets who answered, for every call that has an answer by now and no name with it.
+    /// Sets who answered, for every call that already has an answer and no name yet.
     ///
     /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2",
     /// "no").answered_by("bob")`. With a ledger the name is what quorum and "not the requester" are checked against, so
@@ -198,7 +198,6 @@ impl<'a> Answers<'a> {
     }
 
     fn open(&self) -> Vec<String> {
-        let rest = self.requests.remaining(&self.results).unwrap_or_default();
-        rest.iter().map(|call| call.id().to_owned()).collect()
+        self.requests.open(&self.results).map(|call| call.id().to_owned()).collect()
     }
 }

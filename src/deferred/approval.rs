@@ -108,7 +108,7 @@ impl JsonSchema for ToolApproval {
                     "type": "object",
                     "properties": {
                         "kind": {"const": "tool-denied"},
-                        "message": {"description": "What the model is told, verbatim.", "type": "string"}
+                        "message": {"description": "The text for the model, verbatim.", "type": "string"}
                     },
                     "required": ["kind"],
                     "additionalProperties": false

@@ -112,7 +112,7 @@ impl JsonSchema for CallResult {
         };
         let kinds = ["tool-return", "model-retry", "tool-failed"].into_iter().chain(NO_RESULTS);
         json_schema!({
-            "description": "What came back for a call that was executed elsewhere: any value, or one of three kinds.",
+            "description": "The result of a call that was executed elsewhere: any value, or one of three kinds.",
             "if": {
                 "type": "object",
                 "properties": {"kind": {"enum": kinds.collect::<Vec<_>>()}},

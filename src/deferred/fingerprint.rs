@@ -15,10 +15,10 @@
 //!
 //! The values are golden: a test holds them, since a change would make every pending call of every user unanswerable.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::args::{Args, digest};
-use crate::decision::Question;
+use crate::args::{Args, ArrayText};
+use crate::decision::{Question, QuestionId};
 
 /// The version of the fingerprint's format.
 const VERSION: u32 = 1;
@@ -48,15 +48,18 @@ pub(crate) fn fingerprint(
     let mut questions: Vec<_> = questions.iter().map(Question::id).collect();
     questions.sort_unstable();
     questions.dedup();
-    digest(&json!([
-        VERSION,
-        address.run_id,
-        address.response,
-        address.path,
-        tool,
-        Value::Object(args.as_map().clone()),
-        questions,
-    ]))
+    let question = |all: ArrayText, (layer, key, pins): QuestionId<'_>| {
+        all.array(ArrayText::new().text(layer).text(key).value(&json!(pins)))
+    };
+    ArrayText::new()
+        .number(VERSION)
+        .text(address.run_id)
+        .number(address.response)
+        .text(&address.path)
+        .text(tool)
+        .object(args.as_map())
+        .array(questions.into_iter().fold(ArrayText::new(), question))
+        .digest()
 }
 
 /// The id of a batch. Each call counts with its id, its fingerprint and the number of its deferrals, so that a call
@@ -66,8 +69,10 @@ pub(crate) fn batch_id<'a>(
     response: u32,
     calls: impl Iterator<Item = (&'a str, &'a str, u32)>,
 ) -> String {
-    let calls: Vec<_> = calls.collect();
-    digest(&json!([VERSION, run_id, response, calls]))
+    let calls = calls.fold(ArrayText::new(), |all, (id, fingerprint, deferrals)| {
+        all.array(ArrayText::new().text(id).text(fingerprint).number(deferrals))
+    });
+    ArrayText::new().number(VERSION).text(run_id).number(response).array(calls).digest()
 }
 
 #[cfg(test)]
@@ -111,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_what_was_asked_matters() {
+    fn every_part_of_a_pending_call_changes_the_fingerprint() {
         let base = example(&Args::new().with("n", 1), &[Question::of("A", "x")]);
         assert_ne!(base, example(&Args::new().with("n", 2), &[Question::of("A", "x")]));
         assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("A", "y")]));

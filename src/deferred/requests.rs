@@ -1,7 +1,7 @@
 //! The batch of pending calls of one response.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -29,9 +29,7 @@ use crate::outcome::DeferralKind;
 ///
 /// Its JSON has a schema (`schema_for!(DeferredToolRequests)`), for pages and services that are not written in Rust.
 #[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(
-    description = "The calls of one model response that wait for somebody, with their final arguments."
-)]
+#[schemars(description = "The pending calls of one model response, with their final arguments.")]
 pub struct DeferredToolRequests {
     /// The calls that are executed elsewhere.
     #[serde(default)]
@@ -48,7 +46,7 @@ pub struct DeferredToolRequests {
     bound: Option<Bound>,
 }
 
-/// What binds answers to these requests, and what is shown beside them.
+/// The fingerprints that bind answers to these requests, and the data that is shown beside the calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Bound {
     batch: String,
@@ -301,19 +299,14 @@ impl DeferredToolRequests {
         ])
     }
 
-    /// The same batch with these calls only.
-    pub(crate) fn only(&self, mut keep: impl FnMut(&str) -> bool) -> Self {
-        let mut rest = self.clone();
-        rest.approvals.retain(|call| keep(call.id()));
-        rest.calls.retain(|call| keep(call.id()));
-        rest.forget_others();
-        rest
-    }
-
-    /// Removes metadata, fingerprints and questions of calls that are no longer in the lists.
-    pub(super) fn forget_others(&mut self) {
-        let ids: HashSet<String> = self.iter().map(|call| call.id().to_owned()).collect();
-        let kept = |id: &String| ids.contains(id);
+    /// The same batch with these calls only, and with the metadata, fingerprints and questions of no others.
+    pub(crate) fn only(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        if self.iter().all(|call| keep(call.id())) {
+            return self;
+        }
+        self.approvals.retain(|call| keep(call.id()));
+        self.calls.retain(|call| keep(call.id()));
+        let kept = |id: &String| keep(id);
         self.metadata.retain(|id, _| kept(id));
         self.kinds.retain(|id, _| kept(id));
         if let Some(bound) = &mut self.bound {
@@ -323,6 +316,7 @@ impl DeferredToolRequests {
             bound.agents.retain(|id, _| kept(id));
             bound.denied.retain(|id, _| kept(id));
         }
+        self
     }
 }
 

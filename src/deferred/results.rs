@@ -31,17 +31,17 @@ use crate::outcome::ToolDenied;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(description = "The answers to one batch of calls that wait, by call id.")]
+#[schemars(description = "The answers to one batch of pending calls, by call id.")]
 pub struct DeferredToolResults {
-    /// What came back for the calls that are executed elsewhere, by call id.
+    /// The results of the calls that are executed elsewhere, by call id.
     #[serde(default)]
     pub calls: BTreeMap<String, CallResult>,
     /// The answers to the calls that need an approval, by call id.
     #[serde(default)]
     pub approvals: BTreeMap<String, ToolApproval>,
-    /// For the tools, by call id: what their bodies see as
+    /// Metadata for the tools, by call id, which their bodies read as
     /// [`tool_call_metadata`](crate::RunContext::tool_call_metadata).
-    #[schemars(description = "For the tools, by call id.")]
+    #[schemars(description = "Metadata for the tools, by call id.")]
     #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
     /// Who answered, by call id.
@@ -51,7 +51,7 @@ pub struct DeferredToolResults {
     extra: Extra,
 }
 
-/// What PydanticAI has no field for.
+/// Data for which PydanticAI has no field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Extra {

@@ -60,7 +60,7 @@ pub enum AnswerError {
     },
     /// The answers were made for other questions than the pending ones (rule A6).
     #[error(
-        "the answers were made for other questions than the ones that wait now ({}): show the current requests and answer those",
+        "the answers were made for other questions than the pending ones ({}): show the current requests and answer those",
         Ids(ids)
     )]
     OtherBatch {

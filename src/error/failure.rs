@@ -1,6 +1,6 @@
 //! How a response, or the run around it, fails.
 
-use super::ids::Behind;
+use super::ids::IdsAfter;
 use super::{AnswerError, BoxError, ErrorKind, UsageLimitExceeded, UserError};
 
 /// Why a response, or the run around it, ended with an error. [`kind`](Self::kind) tells which one without its details.
@@ -15,7 +15,7 @@ pub enum Error {
     Answers(#[from] AnswerError),
     /// The response of the model cannot be used: duplicate call ids, or more failures of a tool than its
     /// [retries](crate::Agent::max_retries) allow.
-    #[error("the model's response cannot be used: {problem}{}", Behind(ids))]
+    #[error("the model's response cannot be used: {problem}{}", IdsAfter(ids))]
     ModelBehavior {
         /// What is wrong with the response.
         problem: String,
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("the run was stopped by a person; none of the calls that were open has run")]
     Stopped,
     /// The agent behind a tool failed. The suspended run contains the agent's state, to resume from.
-    #[error("agent `{}` cannot go on (call `{}`)", agent.escape_debug(), id.escape_debug())]
+    #[error("agent `{}` failed (call `{}`)", agent.escape_debug(), id.escape_debug())]
     Agent {
         /// The id of the call that the agent executes.
         id: String,
@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// The snapshot is out of date: the run was resumed after this state was stored, or another worker has taken over.
     /// Resume the run by its id ([`Agent::take_up`](crate::Agent::take_up)).
-    #[error("run `{}` has gone on elsewhere: take it up by its id", run.escape_debug())]
+    #[error("run `{}` was continued elsewhere: resume it by its id, with `Agent::take_up`", run.escape_debug())]
     RunGoneOn {
         /// The id of the run.
         run: String,
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("the ledger could not answer")]
     Ledger(#[source] BoxError),
     /// The run has reached one of its [usage limits](crate::call::UsageLimits).
-    #[error("{exceeded}{}", Behind(ids))]
+    #[error("{exceeded}{}", IdsAfter(ids))]
     UsageLimit {
         /// The limit that the run has reached.
         exceeded: UsageLimitExceeded,

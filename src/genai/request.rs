@@ -21,7 +21,7 @@ use ::genai::chat::{
 };
 use serde_json::{Value, json};
 
-use super::ids::Ids;
+use super::ids::SentIds;
 use super::response::{REDACTED, call_of};
 use crate::call::ToolDefinition;
 use crate::message::{Message, RequestPart, ResponsePart, ReturnKind};
@@ -38,7 +38,7 @@ enum Speech<'a> {
 }
 
 pub(super) fn chat(request: &ModelRequest, kind: AdapterKind) -> ChatRequest {
-    let ids = Ids::of(request, kind);
+    let ids = SentIds::of(request, kind);
     let messages = speeches(request.messages()).into_iter().flat_map(|speech| match speech {
         Speech::User { results, texts } => user(&results, texts, &ids, kind),
         Speech::Model(parts) => vec![model(&parts, &ids, kind)],
@@ -125,7 +125,7 @@ fn text(content: &Value) -> String {
 fn user(
     results: &[&RequestPart],
     texts: Vec<String>,
-    ids: &Ids<'_>,
+    ids: &SentIds<'_>,
     kind: AdapterKind,
 ) -> Vec<ChatMessage> {
     let results: Vec<_> = results.iter().filter_map(|part| result(part, ids, kind)).collect();
@@ -157,7 +157,7 @@ fn is_anthropic(kind: AdapterKind) -> bool {
 /// The result of a call as a part of the client's message; `None` for a part that is no result.
 ///
 /// A failure has a mark, as "no such file" could be the content of a file.
-fn result(part: &RequestPart, ids: &Ids<'_>, kind: AdapterKind) -> Option<ContentPart> {
+fn result(part: &RequestPart, ids: &SentIds<'_>, kind: AdapterKind) -> Option<ContentPart> {
     let RequestPart::ToolReturn { tool_name, content, tool_call_id, outcome } = part else {
         return None;
     };
@@ -184,7 +184,7 @@ fn visible(content: &Value) -> String {
 }
 
 /// The parts of a response, reasoning first.
-fn model(parts: &[&ResponsePart], ids: &Ids<'_>, kind: AdapterKind) -> ChatMessage {
+fn model(parts: &[&ResponsePart], ids: &SentIds<'_>, kind: AdapterKind) -> ChatMessage {
     let mut said: Vec<ContentPart> = parts.iter().flat_map(|part| thought(part, kind)).collect();
     let mut number = 0;
     for part in parts {
@@ -265,7 +265,7 @@ fn signature_of(part: &ResponsePart, call: usize, kind: AdapterKind) -> Option<S
 
 fn tool(definition: &ToolDefinition) -> Tool {
     // `Custom` is named instead of converting the text, so that no name of a host's tool can select a built-in tool of
-    // the provider, whatever the client's conversion does.
+    // the provider, even if the client's conversion changes.
     let tool = Tool::new(ToolName::Custom(definition.name().to_owned()));
     let tool = tool.with_schema(definition.parameters().clone());
     match definition.description() {

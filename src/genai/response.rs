@@ -64,7 +64,8 @@ fn ended(end: StreamEnd, written: &Written, whose: &Whose) -> Result<ModelRespon
     // For some providers the client synthesises an end event when the connection closes. That event has no stop reason.
     let Some(reason) = end.captured_stop_reason else { return Err(GenaiError::no_end(whose)) };
     let content = end.captured_content.unwrap_or_default();
-    let answer = Answer { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
+    let answer =
+        ResponseEnd { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
     let tokens = end.captured_usage.as_ref().and_then(tokens);
     let model = Some(whose.model.to_string());
     Ok(ModelResponse { tokens, model, ..answer.parts(content, written)? })
@@ -83,19 +84,19 @@ pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelRespon
     let ChatResponse {
         content, reasoning_content, stop_reason, usage, provider_model_iden, ..
     } = response;
-    let answer = Answer { reasoning: reasoning_content, reason: stop_reason, whose }
+    let answer = ResponseEnd { reasoning: reasoning_content, reason: stop_reason, whose }
         .parts(content, &Written::new())?;
     let model = Some(provider_model_iden.model_name.to_string());
     Ok(ModelResponse { tokens: tokens(&usage), model, ..answer })
 }
 
-struct Answer<'a> {
+struct ResponseEnd<'a> {
     reasoning: Option<String>,
     reason: Option<StopReason>,
     whose: &'a Whose,
 }
 
-impl Answer<'_> {
+impl ResponseEnd<'_> {
     fn parts(
         self,
         content: MessageContent,
@@ -249,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_reason_is_none() {
+    fn an_end_event_without_a_reason_is_an_error() {
         // As the client synthesises it for Gemini, Ollama, Bedrock and OpenAI's Responses API.
         let content = Some(MessageContent::from_text("The short"));
         let end = StreamEnd { captured_content: content, ..StreamEnd::default() };
         let error = ended(end, &Written::new(), &whose(AdapterKind::Gemini)).unwrap_err();
-        assert!(error.to_string().contains("stopped without its end"), "{error}");
+        assert!(error.to_string().contains("stopped without its end marker"), "{error}");
     }
 
     #[test]
@@ -268,7 +269,7 @@ mod tests {
             gemini_call("three", Some("of the third")),
         ];
         let whose = whose(AdapterKind::Gemini);
-        let answer = Answer { reasoning: Some("hm".into()), reason: None, whose: &whose };
+        let answer = ResponseEnd { reasoning: Some("hm".into()), reason: None, whose: &whose };
         let said = MessageContent::from_parts(said.to_vec());
         let mut parts = answer.parts(said, &Written::new()).unwrap().parts;
         // As in a history: the calls come last, with other ids where theirs were used before.

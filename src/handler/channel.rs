@@ -102,7 +102,10 @@ impl Batch {
     }
 
     /// Sends the answers to the run. Returns `false` if the run was dropped.
-    #[allow(clippy::must_use_candidate, reason = "whether anybody waited seldom matters")]
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "a surface seldom needs to know whether the run still exists"
+    )]
     pub fn answer(self, answers: DeferredToolResults) -> bool {
         self.answers.send(answers).is_ok()
     }
@@ -115,16 +118,13 @@ impl DeferredToolHandler for ChannelHandler {
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let blocked = deny_blocked(requests).leave_rest().build()?;
-        let rest = requests.only(|id| blocked.is_left(id));
+        let rest = requests.clone().only(|id| blocked.is_left(id));
         if rest.is_empty() {
             return Ok(blocked);
         }
         let (sender, receiver) = oneshot::channel();
         let batch = Batch { cx: cx.clone(), requests: rest.clone(), answers: sender };
-        self.sender
-            .send(batch)
-            .await
-            .map_err(|_| "nobody receives batches from the channel any more")?;
+        self.sender.send(batch).await.map_err(|_| "the receiver of the channel was dropped")?;
         let answers = receiver.await.map_err(|_| "the batch was dropped without an answer")?;
         check(&rest, &answers, false)?;
         Ok(blocked.then(answers))

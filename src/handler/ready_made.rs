@@ -44,7 +44,7 @@ impl DenyAll {
 
 impl Default for DenyAll {
     fn default() -> Self {
-        Self::new("Denied: nobody is here to approve this call.")
+        Self::new("Denied: no approver is available for this call.")
     }
 }
 
@@ -163,7 +163,7 @@ impl<H: DeferredToolHandler> DeferredToolHandler for FailClosed<H> {
                 .answered_by(FAIL_CLOSED)
                 .build()?);
         };
-        let left = requests.only(|id| results.is_left(id));
+        let left = requests.clone().only(|id| results.is_left(id));
         let closed = deny_blocked(&left).deny_rest(denied).answered_by(FAIL_CLOSED).build()?;
         Ok(results.then(closed))
     }

@@ -8,11 +8,11 @@
 /// that the error carries, each of them has a result, so that the run can be continued without them.
 ///
 /// A handler of an [agent behind a tool](crate::Agent::as_tool) stops the whole run: it ends with
-/// [`Error::Agent`](crate::Error::Agent) around this, and [`is_stopped`](crate::Error::is_stopped) finds it. A
-/// tool body that runs a [`Turn`](crate::Turn) or an agent of its own is outside of this: for it the error is an ordinary
-/// one. Returned with `?`, it fails the tool's call, the model is told that a person stopped the run, and the outer run goes
-/// on; the state of the inner run is in the error and is the body's to keep. A body that wants the outer run to end, too,
-/// returns [`ToolError::fatal`](crate::ToolError::fatal); the outer run then ends with
+/// [`Error::Agent`](crate::Error::Agent) around this, and [`is_stopped`](crate::Error::is_stopped) finds it. A tool
+/// body that runs a [`Turn`](crate::Turn) or an agent of its own is outside of this: for it the error is an ordinary
+/// one. Returned with `?`, it fails the tool's call, the model is told that a person stopped the run, and the outer run
+/// continues; the state of the inner run is in the error, and the body may store it. A body that wants the outer run to
+/// end, too, returns [`ToolError::fatal`](crate::ToolError::fatal); the outer run then ends with
 /// [`Error::Tool`](crate::Error::Tool), which is not `is_stopped`.
 ///
 /// ```
@@ -26,7 +26,7 @@
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file.", delete).requires_approval());
-/// let turn = Turn::new(tools).handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
+/// let turn = Turn::new(tools).deferred_tool_handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
 /// let error = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await.unwrap_err();
 /// assert!(error.error().is_stopped());
 /// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped the run"));

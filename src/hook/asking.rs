@@ -1,4 +1,4 @@
-//! An ASK: parked, waited for, and spent once.
+//! An ASK of a hook: its call is parked, decided by a person, and its approval spent once.
 //!
 //! A hook is a new process for each call, so all that it knows of earlier calls is in the ledger. The life of one ask:
 //!
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::key::{self, Key};
-use super::stack::{ID, Ruling, Stack};
+use super::key::{self, CallKey};
+use super::stack::{CallStack, ID, StackRuling};
 use crate::args::Args;
 use crate::decision::Question;
 use crate::deferred::Answer;
@@ -32,7 +32,7 @@ use crate::turn::SuspendedTurn;
 /// The hook process is gone when the tool runs, so nobody can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// How many open asks a requester may have; further calls are denied without asking (rule D11).
+/// How many open asks a requester may have; more calls are denied without asking (rule D11).
 const MAX_PENDING: u32 = 1000;
 
 /// How often a person denies a call before it is denied without asking (rule D11).
@@ -40,7 +40,7 @@ const MAX_PENDING: u32 = 1000;
 /// Counted over equal calls only: a changed argument is another question.
 const MAX_DENIALS: u64 = 3;
 
-/// How often the layers may ask again about a call that was approved, as when an edit raises another question.
+/// How often the layers may ask again about an approved call, for example when an edit raises another question.
 const MAX_ROUNDS: usize = 4;
 
 /// Payloads up to this size are stored with the ask; of longer ones only the size.
@@ -49,18 +49,18 @@ const MAX_STORED: usize = 64 << 10;
 /// One call that is asked about.
 pub(super) struct Asking<'a> {
     pub(super) ledger: &'a Ledger,
-    pub(super) stack: Stack<'a>,
+    pub(super) stack: CallStack<'a>,
     pub(super) principal: Option<&'a str>,
     pub(super) until: Instant,
 }
 
-/// What has become of an ask.
-enum Answered {
-    /// It is approved, and the approval is not spent.
+/// The state of an ask, as far as it matters to the call that waits.
+enum AskResult {
+    /// The ask is approved, and the approval is not spent yet.
     Approved(Box<Record>),
-    /// The model is told this.
+    /// The call is denied with this text for the model.
     Denied(String),
-    /// It is over, in some other way than by an answer for this call: the next equal call is asked about.
+    /// The ask is over without an answer for this call: the next equal call is asked about.
     Over,
 }
 
@@ -79,9 +79,9 @@ impl Asking<'_> {
             let mut record = self.current(&key, &ask).await?;
             loop {
                 match self.answer(&record).await? {
-                    Answered::Denied(message) => return Err(message),
-                    Answered::Over => {}
-                    Answered::Approved(approved) => {
+                    AskResult::Denied(message) => return Err(message),
+                    AskResult::Over => {}
+                    AskResult::Approved(approved) => {
                         let edited = match &approved.decision {
                             Some(decision) => match &decision.answer {
                                 Answer::Approve { args } => args.clone(),
@@ -92,13 +92,14 @@ impl Asking<'_> {
                         let by = approved.decision.as_ref().map(|it| it.by_line());
                         let by = by.unwrap_or_default();
                         match self.stack.approved(pending.clone(), edited, &by).await? {
-                            Ruling::Allow(args) => {
+                            StackRuling::Allow(args) => {
                                 if let Some(args) = self.spend(&approved, &args).await? {
                                     return Ok(args);
                                 }
                             }
-                            // Something else is asked now, as about edited arguments. This approval is over.
-                            Ruling::Ask(again) => {
+                            // Another question is asked now, for example about edited arguments, so this approval is
+                            // void.
+                            StackRuling::Ask(again) => {
                                 self.ledger.close(approved.ask.id()).await.map_err(store)?;
                                 pending = *again;
                                 break;
@@ -109,19 +110,19 @@ impl Asking<'_> {
                 record = self.current(&key, &ask).await?;
             }
         }
-        Err("this call was asked about again and again".to_owned())
+        Err("this call was asked about too often".to_owned())
     }
 
     /// The key of the call, and the ask without its number.
-    fn key(&self, pending: &SuspendedTurn) -> Result<(Key, Ask), String> {
+    fn key(&self, pending: &SuspendedTurn) -> Result<(CallKey, Ask), String> {
         let (call, normal) = (self.stack.call, self.stack.normal);
         let requests = pending.requests();
-        let asked = requests.get(ID).ok_or("the question about this call is not known")?;
+        let asked = requests.get(ID).ok_or("the question about this call is missing")?;
         if requests.is_blocked(ID) {
             return Err("this call is blocked: no person can approve it here".to_owned());
         }
         let questions = requests.questions(ID).to_vec();
-        let key = Key::new(call, normal, &asked.args().to_value(), &questions);
+        let key = CallKey::new(call, normal, &asked.args().to_value(), &questions);
         let ask = Ask::new("", "", normal.shown())
             .with_args(asked.args().clone())
             .with_questions(questions.into_iter().chain(self.origin()));
@@ -158,7 +159,7 @@ impl Asking<'_> {
     ///
     /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of
     /// reads.
-    async fn current(&self, key: &Key, ask: &Ask) -> Result<Record, String> {
+    async fn current(&self, key: &CallKey, ask: &Ask) -> Result<Record, String> {
         let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
         let mut last = None;
         // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
@@ -188,7 +189,7 @@ impl Asking<'_> {
     }
 
     /// An error when the last few equal calls were each denied by a person.
-    async fn refuse_repeats(&self, key: &Key, ask: &Ask, last: u64) -> Result<(), String> {
+    async fn refuse_repeats(&self, key: &CallKey, ask: &Ask, last: u64) -> Result<(), String> {
         if last < MAX_DENIALS {
             return Ok(());
         }
@@ -219,33 +220,35 @@ impl Asking<'_> {
     }
 
     /// Waits for an answer until the time is over.
-    async fn answer(&self, record: &Record) -> Result<Answered, String> {
+    async fn answer(&self, record: &Record) -> Result<AskResult, String> {
         let (id, run) = (record.ask.id(), record.ask.run());
-        let mut place = self.ledger.changed(run, -1).await.map_err(store)?;
+        let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
         loop {
             let Some(record) = self.ledger.get(id).await.map_err(store)? else {
-                return Err(format!("the ask {id} is gone from the store"));
+                return Err(format!("the ask {id} is no longer in the store"));
             };
             match (record.state, record.decision.as_ref().map(|it| &it.answer)) {
                 (AskState::Pending, _) => {}
                 (AskState::Decided, Some(Answer::Approve { .. })) => {
-                    return Ok(Answered::Approved(Box::new(record)));
+                    return Ok(AskResult::Approved(Box::new(record)));
                 }
                 (AskState::Decided, Some(Answer::Deny { message })) => {
                     let message = message.clone();
                     // The denial is delivered: the next equal call is asked about anew.
                     self.ledger.close(id).await.map_err(store)?;
-                    return Ok(Answered::Denied(message));
+                    return Ok(AskResult::Denied(message));
                 }
                 (AskState::Decided, Some(Answer::Result { value })) => {
-                    let message = format!("the call was answered in place of running it: {value}");
+                    let message = format!(
+                        "the call was answered with a result instead of being run: {value}"
+                    );
                     self.ledger.close(id).await.map_err(store)?;
-                    return Ok(Answered::Denied(message));
+                    return Ok(AskResult::Denied(message));
                 }
-                _ => return Ok(Answered::Over),
+                _ => return Ok(AskResult::Over),
             }
             let left = self.until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, self.ledger.changed(run, place)).await {
+            match tokio::time::timeout(left, self.ledger.wait_for_change(run, place)).await {
                 Ok(changed) => place = changed.map_err(store)?,
                 Err(_) => return self.too_late(&record).await,
             }
@@ -256,18 +259,18 @@ impl Asking<'_> {
     ///
     /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
     /// could let it run.
-    async fn too_late(&self, record: &Record) -> Result<Answered, String> {
+    async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();
         let reasons = reasons.join("; ");
         if call.session.is_none() {
-            // No later call can be told from another one, so that a late answer would have no use.
+            // Later calls have nothing by which to find this ask, so a late answer would have no effect.
             self.ledger.cancel(id, "countersign hook").await.map_err(store)?;
-            return Ok(Answered::Denied(format!(
-                "a person had to approve this call, and did not in time: {reasons}"
+            return Ok(AskResult::Denied(format!(
+                "no person approved this call in time: {reasons}"
             )));
         }
-        Ok(Answered::Denied(format!(
+        Ok(AskResult::Denied(format!(
             "this call waits for approval {id}; call again with the same arguments when a person has approved it ({reasons})"
         )))
     }
@@ -290,7 +293,7 @@ impl Asking<'_> {
     }
 }
 
-/// Whether an ask still waits, or has an answer that no call has got.
+/// Whether an ask is pending, or has an answer that was not delivered to any call.
 fn is_open(record: &Record) -> bool {
     matches!(record.state, AskState::Pending | AskState::Decided)
 }

@@ -1,4 +1,4 @@
-//! The end of a call, and of a session, as the client tells it.
+//! The end of a call or a session, as the client reports it.
 //!
 //! An event after a call is a report and not a question: the tool has run. So nothing here denies, and every problem is
 //! a remark on stderr. What is reported is matched with a claim, first by all of the call (id and arguments), then by

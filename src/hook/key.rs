@@ -1,9 +1,9 @@
-//! What an approval is bound to.
+//! The key of a call, to which its approval is bound.
 //!
-//! The asks of a session are one run of the ledger. A call has the path of its agent and a digest of what it is: client,
-//! session, agent, directory, tool, arguments and questions. So a call with other arguments, in another directory or
-//! session, or under other rules, is another ask. Equal calls are numbered: the next one is asked about when the one
-//! before has been answered.
+//! The asks of a session are one run of the ledger. The key has the path of the agent and a digest of client, session,
+//! agent, directory, tool, arguments and questions. So a call with other arguments, in another directory or session, or
+//! under other rules, is another ask. Equal calls are numbered: the next one is asked about when the one before has
+//! been answered.
 
 use serde_json::{Map, Value, json};
 
@@ -14,8 +14,8 @@ use crate::args::Args;
 use crate::decision::Question;
 use crate::ledger::Ask;
 
-/// The SHA-256 of the canonical form of these values. Every value is a value of its own, so that no two texts can be
-/// joined to a third.
+/// The SHA-256 of the canonical form of these values. Each value stays a JSON value of its own, so that two lists of
+/// texts never have one digest.
 ///
 /// Uses the fingerprint of an ask for its canonical form (rule L0), with a text that tells this use from all others.
 pub(super) fn digest(values: Value) -> String {
@@ -37,13 +37,13 @@ fn short(digest: &str) -> &str {
 ///
 /// The questions are a part of it, with their pins: a rule that was changed since, or a file that has another content,
 /// makes another ask, which an earlier approval does not answer (rule A2).
-pub(super) struct Key {
+pub(super) struct CallKey {
     pub(super) run: String,
     agent: String,
     digest: String,
 }
 
-impl Key {
+impl CallKey {
     pub(super) fn new(
         call: &HookCall,
         normal: &Normal,

@@ -4,7 +4,7 @@
 //! costs a question, and must not miss one that it does. A line that begins with `***` and is neither a known operation
 //! nor a known mark makes the patch doubtful, and so asked about.
 
-/// The paths of a patch, as they are written.
+/// The paths of a patch, as the patch writes them.
 pub(super) struct Paths {
     pub(super) paths: Vec<String>,
     /// Whether the patch may change other files, too.

@@ -16,7 +16,7 @@ use crate::args::Args;
 /// The maximum size of a payload in bytes: 4 MiB.
 pub(super) const MAX_PAYLOAD: usize = 4 << 20;
 
-/// What a client tells.
+/// The event that a client reports.
 pub(super) enum Event {
     /// A tool is about to be called.
     Before(HookCall),
@@ -26,7 +26,7 @@ pub(super) enum Event {
     End { session: String },
 }
 
-/// How a call has ended, as far as the client tells.
+/// How a call has ended, as far as the client reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Returned,

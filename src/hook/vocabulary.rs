@@ -36,7 +36,7 @@ pub(super) struct Normal {
     /// The MCP server that the tool belongs to.
     pub(super) server: Option<String>,
     pub(super) args: Args,
-    /// Why the call has to be asked about, whatever the rules say: a key, and the reason.
+    /// Why the call has to be asked about even if the rules allow it: a key, and the reason.
     pub(super) doubts: Vec<(&'static str, String)>,
     /// The client's names of arguments that have another one here.
     renamed: Vec<(&'static str, &'static str)>,

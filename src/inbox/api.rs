@@ -1,4 +1,4 @@
-//! The routes: what the page and other programs ask of the inbox.
+//! The routes of the API, for the page and for other programs.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,28 +19,28 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::app::App;
+use super::approver::Approver;
 use super::body::{MOST_BYTES, Sent};
 use super::decide::{decide, decide_many, find, find_id};
 use super::entry::arranged;
 use super::json::set;
 use super::log::{export, verify};
-use super::principal::Principal;
 use super::query::{ListQuery, offered};
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use super::view::{self, Looker};
 use super::{files, guard, history, numbers, run};
 use crate::ledger::Millis;
 
-/// How often an event stream says that it is still there.
+/// The interval of keep-alive comments on an event stream.
 ///
 /// Proxies close a connection that is silent for half a minute or so, and the page would take that for a server that is
 /// gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// About how many asks a client may want to know.
+/// The largest number of asks in one request for their states.
 const MOST_KNOWN: usize = 500;
 
-/// The whole inbox.
+/// The router of the inbox, with all routes.
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(files::index))
@@ -59,24 +59,24 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/api/export", get(export))
         .route("/api/changes", get(changes))
         .fallback(async || {
-            Refused::new(StatusCode::NOT_FOUND, "not_found", "There is no such page.")
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is no such page.")
         })
         .method_not_allowed_fallback(async || {
             let problem = "Not with this method.";
-            Refused::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", problem)
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", problem)
         })
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
         .with_state(app)
 }
 
-/// Who is logged in, and what the page is configured with.
+/// The principal that is logged in, and the configuration of the page.
 ///
 /// The only route that answers somebody who is not logged in, with nothing but the way to the login.
 async fn me(
     State(app): State<Arc<App>>,
-    who: Result<Principal, Refused>,
-) -> Result<Json<Value>, Refused> {
+    who: Result<Approver, ApiError>,
+) -> Result<Json<Value>, ApiError> {
     let settings = &app.settings;
     let who = match who {
         Ok(who) => Some(who),
@@ -86,7 +86,7 @@ async fn me(
     let links: Vec<_> =
         settings.links.iter().map(|(label, url)| json!({"label": label, "url": url})).collect();
     Ok(Json(json!({
-        "name": who.as_ref().map(Principal::name),
+        "name": who.as_ref().map(Approver::name),
         "audits": who.is_some_and(|who| who.audits()),
         "login": settings.login,
         "logout": settings.logout,
@@ -95,7 +95,7 @@ async fn me(
     })))
 }
 
-/// A page of the pending asks, with how many there are; and the rows that cannot be decided, as they were changed outside
+/// A page of the pending asks with their number, and the rows that cannot be decided because they were changed outside
 /// of the ledger.
 ///
 /// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more.
@@ -103,10 +103,10 @@ async fn me(
 /// nothing of what they say (rule L8).
 async fn pending(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |_| Refused::bad("bad_request", "The query has another field or value.");
+) -> ApiReply {
+    let wrong = |_| ApiError::bad("bad_request", "The query has another field or value.");
     let Query(query) = query.map_err(wrong)?;
     let after = query.after()?;
     app.hub.begin();
@@ -135,21 +135,21 @@ async fn pending(
     })))
 }
 
-/// What a client knows of some asks: when each has changed last, if it knows.
+/// The asks that a client knows, each with the time of its last change, if the client has one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
     asks: HashMap<String, Option<Millis>>,
 }
 
-/// Those of some asks that are not as the client knows them.
+/// The asks among these that have changed since the client read them.
 ///
 /// The page sends what it shows, and gets what has changed. A list that was asked for anew would move under the hand of
 /// a person who is about to press a button.
-async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
+async fn states(State(app): State<Arc<App>>, who: Approver, Sent(known): Sent<Known>) -> ApiReply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     let board = app.hub.board().await?;
     let pending: HashMap<_, _> =
@@ -173,16 +173,16 @@ async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<K
     Ok(Json(json!({"changed": changed})))
 }
 
-async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams) -> Reply {
+async fn one(State(app): State<Arc<App>>, who: Approver, params: RawPathParams) -> ApiReply {
     let record = find(&app, &who, &params).await?;
     Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
-/// Says that something has changed, as server-sent events, as long as the client listens.
+/// Sends a server-sent event for each change, as long as the client listens.
 ///
 /// An event carries nothing: the page looks again, with the rights of its person. So a person who may not see an ask
 /// learns only that something happened.
-async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
+async fn changes(State(app): State<Arc<App>>, _: Approver) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());
     let events = stream::unfold(listeners, async |(mut bell, mut stop)| {

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::ledger::{Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
-/// When an ask without a deadline counts as due: so long after it was made.
+/// The time after which an ask without a deadline counts as due.
 ///
 /// Without it, asks without a deadline would stand behind all others for ever.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
@@ -20,12 +20,12 @@ const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 /// All pending asks, newest first.
 #[derive(Default)]
 pub(super) struct Board {
-    pub(super) items: Vec<Arc<Item>>,
+    pub(super) items: Vec<Arc<BoardItem>>,
     pub(super) refused: Vec<Arc<RefusedRow>>,
 }
 
-/// One pending ask, with what lists sort and filter by.
-pub(super) struct Item {
+/// One pending ask, with the values that lists sort and filter by.
+pub(super) struct BoardItem {
     pub(super) record: Record,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
     /// several people have to agree, each call has a key of its own, as each has its own votes.
@@ -35,7 +35,7 @@ pub(super) struct Item {
     /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint:
     /// the key saves reading, and no check.
     pub(super) key: String,
-    /// When it expires, or should be decided.
+    /// The time at which the ask expires, or should be decided.
     pub(super) due: Millis,
     /// The canonical name of the requester; empty when there is none.
     pub(super) requester: String,
@@ -43,11 +43,12 @@ pub(super) struct Item {
 
 impl Board {
     pub(super) fn of(ledger: &Ledger, listed: Listed<Record>) -> Self {
-        let items = listed.records.into_iter().map(|record| Arc::new(Item::of(ledger, record)));
+        let items =
+            listed.records.into_iter().map(|record| Arc::new(BoardItem::of(ledger, record)));
         Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
     }
 
-    /// The board with these asks as they are now, and without those of them that are not pending any more.
+    /// The board after these asks have changed: the pending ones among them are replaced, and the others removed.
     ///
     /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a
     /// decision in an inbox of ten thousand asks does not read them all again.
@@ -59,17 +60,20 @@ impl Board {
         let known =
             self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
                 None => Some(Arc::clone(item)),
-                Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
+                Some(now) => now.map(|record| Arc::new(BoardItem::of(ledger, record))),
             });
         let known: Vec<_> = known.collect();
-        let mut items: Vec<_> =
-            changed.into_values().flatten().map(|new| Arc::new(Item::of(ledger, new))).collect();
+        let mut items: Vec<_> = changed
+            .into_values()
+            .flatten()
+            .map(|new| Arc::new(BoardItem::of(ledger, new)))
+            .collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.record.parked_at));
         items.extend(known);
         Self { items, refused: self.refused.clone() }
     }
 
-    /// Equal as long as nothing has changed that a page shows.
+    /// A digest that stays equal as long as nothing has changed that a page shows.
     pub(super) fn mark(&self) -> Vec<(String, Millis)> {
         let asks =
             self.items.iter().map(|it| (it.record.ask.id().to_owned(), it.record.changed_at));
@@ -77,7 +81,7 @@ impl Board {
     }
 }
 
-impl Item {
+impl BoardItem {
     fn of(ledger: &Ledger, record: Record) -> Self {
         let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
         let requester = record.ask.principal().map(|name| ledger.canonical_name(name));
@@ -85,12 +89,12 @@ impl Item {
         Self { key, due, requester: requester.unwrap_or_default(), record }
     }
 
-    /// The agents that make the call, from the outermost on.
+    /// The agents that make the call, outermost first.
     pub(super) fn agents(&self) -> &str {
         self.record.ask.path().rsplit_once('/').unwrap_or_default().0
     }
 
-    /// Whether each of the words, in lower case, is in what a page shows of the ask.
+    /// Whether the page's text of the ask contains each of these words, which are in lower case.
     pub(super) fn has(&self, words: &[String]) -> bool {
         let ask = &self.record.ask;
         let mut text =

@@ -22,26 +22,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
+use super::approver::Approver;
 use super::body::Sent;
 use super::json::set;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use crate::args::Args;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Decided, Record};
 use crate::outcome::DeferralKind;
 
-/// How many decisions a request may have.
+/// The largest number of decisions in a request.
 const MOST: usize = 500;
 
-/// A decision about what was shown: the fingerprint says what that was. A page says whom it shows as deciding, as
-/// another person may have logged in beside it.
+/// A decision, with the fingerprint of the call that was shown. A page sends the name that it shows as the decider,
+/// because another person may have logged in from another tab since.
 ///
 /// With arguments as JSON, a browser would read `9007199254740993` as a number and send back `9007199254740992`.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Decision {
-    /// Other arguments are a text, so that no digit of a number is lost on the way.
+pub(super) enum PostedDecision {
+    /// Edited arguments are a text, so that no number loses digits in a parser of JavaScript.
     Approve {
         fingerprint: String,
         args: Option<String>,
@@ -72,57 +72,59 @@ enum About {
 /// The ask that a request names, if its principal may see it.
 pub(super) async fn find(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     params: &RawPathParams,
-) -> Result<Record, Refused> {
+) -> Result<Record, ApiError> {
     let id = params.iter().find(|(name, _)| *name == "id").map_or("", |(_, id)| id);
     find_id(app, who, id).await
 }
 
-pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Record, Refused> {
-    // What is no id is not even looked up.
+pub(super) async fn find_id(app: &App, who: &Approver, id: &str) -> Result<Record, ApiError> {
+    // A text that cannot be an id is not looked up.
     if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Refused::unknown_ask());
+        return Err(ApiError::unknown_ask());
     }
     let record = app.ledger.get(id).await?.filter(|record| who.sees(record));
-    record.ok_or_else(Refused::unknown_ask)
+    record.ok_or_else(ApiError::unknown_ask)
 }
 
-/// Takes one decision. Of several the first counts; the others are told which one it was.
+/// Takes one decision. Of several decisions the first counts, and the response to the others names it.
 pub(super) async fn decide(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
-    Sent(decision): Sent<Decision>,
-) -> Reply {
-    let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
+    Sent(decision): Sent<PostedDecision>,
+) -> ApiReply {
+    let (PostedDecision::Approve { by, .. } | PostedDecision::Deny { by, .. }) = &decision;
     is_still(&app, &who, by.as_deref())?;
     let record = find(&app, &who, &params).await?;
     let (fingerprint, answer) = match decision {
-        Decision::Approve { fingerprint, args, .. } => {
+        PostedDecision::Approve { fingerprint, args, .. } => {
             (fingerprint, Answer::Approve { args: may_approve(&app, &record, args.as_deref())? })
         }
-        Decision::Deny { fingerprint, message, .. } => (fingerprint, Answer::Deny { message }),
+        PostedDecision::Deny { fingerprint, message, .. } => {
+            (fingerprint, Answer::Deny { message })
+        }
     };
     let result = take(&app, &who, &record, &fingerprint, answer).await;
     tell(&app, &[record.ask.id().to_owned()]).await;
     result.map(Json)
 }
 
-/// Takes many decisions, one after the other. Each has a result of its own: one that is refused keeps no other from being
-/// taken.
+/// Takes many decisions, one after the other. Each has a result of its own: a refused decision does not affect the
+/// others.
 ///
 /// One after the other and not together, so that the order in the log is the order on the page, and a store that fails
 /// in the middle leaves results for what was decided.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     Sent(Decisions { decisions, by }): Sent<Decisions>,
-) -> Reply {
+) -> ApiReply {
     is_still(&app, &who, by.as_deref())?;
     if decisions.len() > MOST {
         let problem = format!("A request has at most {MOST} decisions.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     let (mut results, mut ids) = (Vec::new(), Vec::new());
     for about in decisions {
@@ -153,81 +155,83 @@ pub(super) async fn decide_many(
     Ok(Json(json!({"results": results})))
 }
 
-/// The page shows this person as the one who decides.
-fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
+/// Refuses a decision of a page that shows another person as the decider.
+fn is_still(app: &App, who: &Approver, by: Option<&str>) -> Result<(), ApiError> {
     let name = |name: &str| app.ledger.canonical_name(name);
     if by.is_some_and(|by| name(by) != name(who.name())) {
-        let problem = format!(
-            "You are {} by now: another person has logged in beside this page.",
-            who.name()
-        );
-        return Err(Refused::forbidden("somebody_else", problem));
+        let problem =
+            format!("You are now logged in as {}, and the page shows another name.", who.name());
+        return Err(ApiError::forbidden("wrong_person", problem));
     }
     Ok(())
 }
 
 async fn take(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     record: &Record,
     fingerprint: &str,
     answer: Answer,
-) -> Result<Value, Refused> {
+) -> Result<Value, ApiError> {
     if !who.decides(record) {
-        return Err(Refused::forbidden("not_allowed", "You may see this call, and not decide it."));
+        return Err(ApiError::forbidden(
+            "not_allowed",
+            "You may see this call, and not decide it.",
+        ));
     }
     let id = record.ask.id();
     let decided = app.ledger.decide(id, fingerprint, who.name(), answer).await?;
     let result = match &decided {
         Decided::Won { .. } | Decided::Recorded { .. } => json!(decided),
-        Decided::Lost(winner) => return Err(Refused::lost(winner)),
+        Decided::Lost(winner) => return Err(ApiError::lost(winner)),
         Decided::Expired => {
-            return Err(Refused::gone("expired", "Too late: its time is over. It does not run."));
+            return Err(ApiError::gone("expired", "Too late: its time is over. It does not run."));
         }
         Decided::Cancelled => {
-            return Err(Refused::gone("cancelled", "It was withdrawn. It does not run."));
+            return Err(ApiError::gone("cancelled", "It was withdrawn. It does not run."));
         }
         Decided::Mismatch { .. } => {
             let problem = "The pending call is not what you were shown. Look again.";
-            return Err(Refused::bad("mismatch", problem));
+            return Err(ApiError::bad("mismatch", problem));
         }
         Decided::NotAllowed => {
             let problem = "The requester may not approve it: others have to.";
-            return Err(Refused::forbidden("not_allowed", problem));
+            return Err(ApiError::forbidden("not_allowed", problem));
         }
-        Decided::BlankName => return Err(Refused::forbidden("not_allowed", "A name is needed.")),
-        _ => return Err(Refused::unknown_ask()),
+        Decided::BlankName => return Err(ApiError::forbidden("not_allowed", "A name is needed.")),
+        _ => return Err(ApiError::unknown_ask()),
     };
     tracing::info!(ask = id, by = who.name(), "decided");
     Ok(result)
 }
 
-/// What can be known to be wrong before it is decided: afterwards it is too late. Gives the changed arguments.
-fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, Refused> {
+/// Refuses a decision that is certain to fail later, as a recorded decision is final. Returns the edited arguments.
+fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, ApiError> {
     let requests = record.ask.requests();
-    let Some(call) = requests.iter().next() else { return Err(Refused::unknown_ask()) };
+    let Some(call) = requests.iter().next() else { return Err(ApiError::unknown_ask()) };
     if requests.kind(call.id()) != Some(DeferralKind::Approval) {
-        let problem = "It is executed elsewhere, and waits for a result, not for an approval.";
-        return Err(Refused::bad("not_an_approval", problem));
+        let problem = "The call is executed elsewhere: it needs a result, not an approval.";
+        return Err(ApiError::bad("not_an_approval", problem));
     }
     if requests.is_blocked(call.id()) {
-        return Err(Refused::forbidden("blocked", "It must not be approved."));
+        return Err(ApiError::forbidden("blocked", "It must not be approved."));
     }
     let Some(args) = args else { return Ok(None) };
-    let args = Args::parse(args).map_err(|error| Refused::bad("bad_args", format!("{error}.")))?;
-    (app.settings.check)(record.ask.tool(), &args).map_err(|problem| {
-        Refused::bad("bad_args", format!("The tool does not take this: {problem}."))
+    let args = Args::parse(args).map_err(|error| ApiError::bad("bad_args", format!("{error}.")))?;
+    (app.settings.check)(&call.clone().with_args(args.clone())).map_err(|problem| {
+        ApiError::bad("bad_args", format!("The tool does not take this: {problem}."))
     })?;
     Ok(Some(args))
 }
 
-/// Tells the pages and the application what these asks are now.
+/// Reads these asks again, and notifies the pages and the function of the application
+/// ([`Inbox::with_on_decision`](super::Inbox::with_on_decision)).
 ///
 /// What is told is read again and not what was sent: another person may have been first.
 async fn tell(app: &App, ids: &[String]) {
     let mut now = Vec::new();
     for id in ids {
-        // What cannot be read now is read at the next look.
+        // An ask that cannot be read now is read by the next poll.
         let Ok(Some(record)) = app.ledger.get(id).await else { continue };
         if record.decision.is_some() {
             (app.settings.told)(&record);

@@ -23,15 +23,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::board::Item;
+use super::board::BoardItem;
 use crate::ledger::Millis;
 
-/// How many entries of one requester come before the rest of theirs comes behind everybody else's, and so on.
+/// The number of entries of one requester in each round: the next ones come in the next round, after the entries of all
+/// others.
 ///
 /// A fifth of a page: enough that a person who has a batch can decide it without turning pages.
 const SHARE: usize = 10;
 
-/// What comes first.
+/// The order of the entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Sort {
@@ -43,17 +44,17 @@ pub(super) enum Sort {
 }
 
 /// One ask, or several about equal calls of one run.
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct ListEntry {
+    pub(super) place: EntryPlace,
     /// The one that comes first.
-    pub(super) item: Arc<Item>,
+    pub(super) item: Arc<BoardItem>,
     /// The others.
-    pub(super) same: Vec<Arc<Item>>,
+    pub(super) same: Vec<Arc<BoardItem>>,
 }
 
-/// Where an entry stands in the order, as clients hand it back to get what follows.
+/// The position of an entry in the order. Clients send it back to get the entries after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct EntryPlace {
     round: usize,
     /// The order of the run, where the entries of a run are kept together.
     lead: Millis,
@@ -62,18 +63,18 @@ pub(super) struct Place {
     id: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EntryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}.{}.{}", self.round, self.lead, self.at, self.id, self.run)
     }
 }
 
-/// The run comes last, as it may contain dots; `splitn` leaves them in it.
-impl FromStr for Place {
+impl FromStr for EntryPlace {
+    /// The run comes last, as it may contain dots; `splitn` leaves them in it.
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "it is no place in the list";
+        let wrong = "it is no position in the list";
         let mut parts = text.splitn(5, '.');
         let mut next = || parts.next().ok_or(wrong);
         let number = |text: &str| text.parse().map_err(|_| wrong);
@@ -85,7 +86,7 @@ impl FromStr for Place {
 }
 
 /// All entries, in order.
-pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<Entry> {
+pub(super) fn arranged(items: Vec<Arc<BoardItem>>, sort: Sort, by_run: bool) -> Vec<ListEntry> {
     let mut entries = grouped(items, sort);
     entries.sort_by(|a, b| a.place.cmp(&b.place));
     if by_run {
@@ -99,8 +100,8 @@ pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<E
     entries
 }
 
-/// Puts the entries of a run where the first of them is.
-fn lead(entries: &mut [Entry]) {
+/// Moves the entries of a run to the position of the first of them.
+fn lead(entries: &mut [ListEntry]) {
     let mut first: HashMap<String, Millis> = HashMap::new();
     for entry in entries {
         let run = entry.item.record.ask.run().to_owned();
@@ -110,7 +111,7 @@ fn lead(entries: &mut [Entry]) {
 }
 
 /// Gives each requester a share of every round: of entries, or of runs where these are kept together.
-fn share(entries: &mut [Entry], by_run: bool) {
+fn share(entries: &mut [ListEntry], by_run: bool) {
     let mut of: HashMap<String, usize> = HashMap::new();
     let mut rounds: HashMap<String, usize> = HashMap::new();
     for entry in entries {
@@ -128,9 +129,9 @@ fn share(entries: &mut [Entry], by_run: bool) {
     }
 }
 
-/// The first of the order speaks for the group, so a group stands where its soonest deadline is.
-fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
-    let (mut entries, mut known): (Vec<Entry>, HashMap<String, usize>) = Default::default();
+fn grouped(items: Vec<Arc<BoardItem>>, sort: Sort) -> Vec<ListEntry> {
+    let (mut entries, mut known): (Vec<ListEntry>, HashMap<String, usize>) = Default::default();
+    /// The first of the order speaks for the group, so a group stands where its soonest deadline is.
     for item in items {
         let place = place(&item, sort);
         match known.get(&item.key).and_then(|at| entries.get_mut(*at)) {
@@ -141,18 +142,18 @@ fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
             Some(entry) => entry.same.push(item),
             None => {
                 known.insert(item.key.clone(), entries.len());
-                entries.push(Entry { place, item, same: Vec::new() });
+                entries.push(ListEntry { place, item, same: Vec::new() });
             }
         }
     }
     entries
 }
 
-fn place(item: &Item, sort: Sort) -> Place {
+fn place(item: &BoardItem, sort: Sort) -> EntryPlace {
     let at = match sort {
         Sort::Due => item.due,
         Sort::Oldest => item.record.parked_at,
         Sort::Newest => item.record.parked_at.saturating_neg(),
     };
-    Place { round: 0, lead: 0, run: String::new(), at, id: item.record.ask.id().to_owned() }
+    EntryPlace { round: 0, lead: 0, run: String::new(), at, id: item.record.ask.id().to_owned() }
 }

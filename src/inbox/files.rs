@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program.
+//! The files of the page, which are compiled into the program.
 //!
 //! Compiled in, so that an inbox has no folder to be configured, moved or written to. Every file has the version in its
 //! address and may be kept for a year; the page itself may not be kept and names the version.
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::app::App;
-use super::refused::Refused;
+use super::refused::ApiError;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
@@ -22,7 +22,7 @@ macro_rules! files {
     };
 }
 
-/// The name, the type and the text of each.
+/// The name, the content type and the text of each file.
 const FILES: &[(&str, &str, &str)] = files! {
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -43,7 +43,7 @@ const FILES: &[(&str, &str, &str)] = files! {
 
 const INDEX: &str = include_str!("page/index.html");
 
-/// A digest of all files: a page of another version is told to load again, before it decides anything.
+/// A digest of all files, by which a page of another version is refused and told to reload.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut digest = Sha256::new();
     for text in FILES.iter().map(|(_, _, text)| *text).chain([INDEX, env!("CARGO_PKG_VERSION")]) {
@@ -53,12 +53,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 });
 
-/// The version of the page.
+/// The version of the page's files.
 pub(super) fn version() -> &'static str {
     &VERSION
 }
 
-/// The page itself. All its addresses begin with the path that it was asked for by.
+/// The page itself. All its addresses begin with the path of the request.
 pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): OriginalUri) -> Response {
     let base = app.settings.path.as_deref().unwrap_or_else(|| uri.path());
     let text = INDEX
@@ -68,12 +68,12 @@ pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): Origina
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// One of the files. Each has its version in its address, so that no page is made of files of two versions.
-pub(super) async fn file(params: RawPathParams) -> Result<Response, Refused> {
+/// One of the files. Its address contains the version, so that no page consists of files of two versions.
+pub(super) async fn file(params: RawPathParams) -> Result<Response, ApiError> {
     let of = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
     let found = FILES.iter().find(|(name, ..)| of("name") == Some(name));
     let found = found.filter(|_| of("version") == Some(version()));
-    let missing = || Refused::new(StatusCode::NOT_FOUND, "not_found", "There is no such file.");
+    let missing = || ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is no such file.");
     let (_, kind, text) = found.ok_or_else(missing)?;
     let headers = [(CONTENT_TYPE, *kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")];
     Ok((headers, *text).into_response())

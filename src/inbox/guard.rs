@@ -1,4 +1,4 @@
-//! What every request goes through: the name it was sent to, the site it comes from, its content type, and the version of
+//! The checks of every request: the host it was sent to, the site it comes from, its content type, and the version of
 //! the page that sent it.
 //!
 //! | attack | what stops it |
@@ -25,17 +25,17 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::files::version as version_of_page;
-use super::refused::Refused;
+use super::refused::ApiError;
 
-/// Nothing but what this server itself serves; no plug-ins, no frames, no forms, no text that becomes markup.
+/// Allows only resources of this server; no plug-ins, no frames, no forms, no text that becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The header in which a page says its version.
+/// The header with the version of the page.
 const PAGE: &str = "countersign-page";
 
-/// Set on every answer.
+/// The headers of every response.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -45,7 +45,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Checks a request before anything else sees it, and sets the headers of its answer.
+/// Checks a request before any handler, and sets the headers of its response.
 ///
 /// The headers are also on refusals, as a page of an error is a page.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -54,20 +54,20 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Err(refused) => refused.into_response(),
     };
     for (name, value) in HEADERS {
-        // The files of the page, which never change under their address, may be kept.
+        // A file of the page never changes under its address, so browsers may cache it.
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     // A page of another site whose name points to this machine (DNS rebinding) sends that name.
     let host = one(headers, &HOST).unwrap_or_default().to_ascii_lowercase();
     if !hosts.is_empty() && !hosts.contains(&host) {
         let problem = "This server is not configured for that name in `Host`.";
-        return Err(Refused::forbidden("wrong_host", problem));
+        return Err(ApiError::forbidden("wrong_host", problem));
     }
-    // Nothing is changed by these.
+    // These methods change nothing.
     if [Method::GET, Method::HEAD].contains(method) {
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
     let from_here = |origin: &str| {
         let (_, named) = origin.split_once("://").unwrap_or_default();
         let named = named.to_ascii_lowercase();
-        // A proxy in front may send another name on than the one that the page is reached by.
+        // A proxy may forward another host than the one by which browsers reach the page.
         ["http://", "https://"].iter().any(|scheme| origin.starts_with(scheme))
             && (named == host || hosts.contains(&named))
     };
@@ -85,24 +85,24 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
         || headers.get_all("sec-fetch-site").iter().any(elsewhere)
     {
         let problem = "Only this server's own pages may change anything.";
-        return Err(Refused::forbidden("wrong_origin", problem));
+        return Err(ApiError::forbidden("wrong_origin", problem));
     }
-    // What a form of another site can send without asking first is never JSON.
+    // A form of another site can be sent without a preflight request, but never as JSON.
     let kind = one(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    // A page of another version may mean something else by the same fields.
+    // In a page of another version the same fields may have another meaning.
     if headers.get(PAGE).is_some_and(|version| version != version_of_page()) {
         let problem = "The server has another version than this page. Nothing was decided: load the page again.";
-        return Err(Refused::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
+        return Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
     }
     if !kind.eq_ignore_ascii_case("application/json") {
         let problem = "Send JSON, with `Content-Type: application/json`.";
-        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));
     }
     Ok(())
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().filter(|_| values.next().is_none())?;

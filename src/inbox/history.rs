@@ -1,4 +1,4 @@
-//! What was decided, by whom and why, and what came of it (rule S9).
+//! The history of settled asks: the decision, the deciders, the reasons and the outcome (rule S9).
 //!
 //! The history is read from the rows and not from the log, so it shows what the state is, with the newest ten thousand
 //! asks at most. What has to be proved is in the export of the log, which [`log`](super::log) verifies.
@@ -12,20 +12,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
+use super::approver::Approver;
 use super::past::order;
-use super::principal::Principal;
 use super::query::{limit, words};
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
 use crate::ledger::{AskState, Ledger, Millis, Record};
 use crate::show;
 
-/// Which part of the history.
+/// The query of a request for the history.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HistoryQuery {
     limit: Option<usize>,
-    /// Behind this place, the `next` of an earlier answer.
+    /// Only entries after this position, the `next` of an earlier response.
     after: Option<String>,
     q: String,
     /// Changed at this time or later, in milliseconds since 1970.
@@ -42,15 +42,15 @@ pub(super) struct HistoryQuery {
 /// A page of the settled asks, the latest change first.
 pub(super) async fn history(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<HistoryQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |problem: &str| Refused::bad("bad_request", problem);
+) -> ApiReply {
+    let wrong = |problem: &str| ApiError::bad("bad_request", problem);
     let Query(query) = query.map_err(|_| wrong("The query has another field or value."))?;
     let after = query
         .after
         .as_ref()
-        .map(|it| place(it).ok_or_else(|| wrong("`after`: it is no place in the list.")));
+        .map(|it| place(it).ok_or_else(|| wrong("`after`: it is no position in the list.")));
     let (after, words) = (after.transpose()?, words(&query.q)?);
     let by = query.who.as_ref().map(|name| app.ledger.canonical_name(name));
     let settled = app.past.settled(&app.ledger).await?;

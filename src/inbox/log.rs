@@ -16,22 +16,22 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use crate::ledger::LedgerError;
 
-/// How many lines of an export are ready before the client has read those before.
+/// The number of lines of an export that are buffered for a slow client.
 ///
 /// Bounds the memory of an export to these lines, whatever the size of the log and the speed of the client.
 const AHEAD: usize = 256;
 
-fn may_audit(who: &Principal) -> Result<(), Refused> {
+fn may_audit(who: &Approver) -> Result<(), ApiError> {
     let problem = "You may not verify or export the log.";
-    if who.audits() { Ok(()) } else { Err(Refused::forbidden("not_allowed", problem)) }
+    if who.audits() { Ok(()) } else { Err(ApiError::forbidden("not_allowed", problem)) }
 }
 
 /// Replays the log, and compares every row with it.
-pub(super) async fn verify(State(app): State<Arc<App>>, who: Principal) -> Reply {
+pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> ApiReply {
     may_audit(&who)?;
     Ok(Json(match app.ledger.verify(&Default::default()).await {
         Ok(verified) => json!({
@@ -47,17 +47,17 @@ pub(super) async fn verify(State(app): State<Arc<App>>, who: Principal) -> Reply
 /// The log as lines of JSON. It is read as fast as the client takes it.
 pub(super) async fn export(
     State(app): State<Arc<App>>,
-    who: Principal,
-) -> Result<Response, Refused> {
+    who: Approver,
+) -> Result<Response, ApiError> {
     may_audit(&who)?;
     let (lines, read) = mpsc::channel::<Bytes>(AHEAD);
     let ledger = app.ledger.clone();
-    // The ledger calls back for each entry, and the callback may have to wait: on a thread of its own.
+    // The ledger calls back for each entry, and the callback may block, so it runs on a thread of its own.
     tokio::task::spawn_blocking(move || {
         let write = |line: String| drop(lines.blocking_send(Bytes::from(line + "\n")));
         let each = |entry| write(json!(entry).to_string());
         let exported = futures::executor::block_on(ledger.export(each));
-        // A log that is cut off must not look like a whole one.
+        // A truncated export must not look like a complete one.
         match exported {
             Ok(entries) => write(json!({"end": true, "entries": entries}).to_string()),
             Err(error) => {

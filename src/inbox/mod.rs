@@ -2,16 +2,14 @@
 //!
 //! ```no_run
 //! use axum::Router;
-//! use countersign::inbox::{Inbox, Principal, Rejection};
+//! use countersign::inbox::{Approver, AuthorizeError, Inbox};
 //! use countersign::ledger::Ledger;
 //!
 //! # async fn example(ledger: Ledger) -> std::io::Result<()> {
-//! let inbox = Inbox::new(ledger, async |parts| {
-//!     // Whatever your application knows about a request: a session, a token, a header that a proxy sets.
-//!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
-//!     name.map(Principal::new).ok_or_else(|| Rejection::unauthorized("log in first"))
-//! });
-//! let app = Router::new().nest("/inbox", inbox.into_router());
+//! let inbox = Inbox::new(ledger, async |parts| { // Identify the person by a session, a token, or a header that a
+//! proxy sets. let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+//! name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first")) }); let app =
+//! Router::new().nest("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
 //! ```
@@ -26,10 +24,10 @@
 //! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `POST /api/states` | `{"asks": {id: changed_at}}`: those of at most 500 asks that have changed since |
 //! | `POST /api/decisions` | `{"decisions": [{"id", "verdict", …}], "by"?}`: at most 500 decisions, each bound to its own fingerprint; the answer has a `result` for each |
-//! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: what was decided, by whom, why it was asked, and what came of it |
+//! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: the decision, the deciders, the reasons and the outcome |
 //! | `GET /api/runs/{run}` | the conversation of a run, if the ledger stores it, and its asks |
 //! | `GET /api/numbers?days=` | how many are pending, how long decisions took (p50, p95), how many were denials |
-//! | `POST /api/verify`, `GET /api/export` | verifies the log; the log as lines of JSON. For principals that may [audit](Principal::with_audit) |
+//! | `POST /api/verify`, `GET /api/export` | verifies the log; the log as lines of JSON. For approvers who may [audit](Approver::with_audit) |
 //! | `GET /api/changes` | server-sent events: something has changed, look again |
 //! | `GET /api/me` | the principal's name, and what the page is configured with |
 //! | `GET /api/alive` | nothing: `204`, as long as the server answers |
@@ -39,8 +37,8 @@
 //! | status | words |
 //! |---|---|
 //! | `400` | `bad_json`, `unreadable` |
-//! | `401`, `403`, … | `unauthenticated`, `forbidden`: as [`Rejection`] says |
-//! | `403` | `wrong_host`, `wrong_origin`, `somebody_else` (is logged in than the page shows), `not_allowed` (the requester may not approve the call, or the principal may not decide it), `blocked` |
+//! | `401`, `403`, … | `unauthenticated`, `forbidden`: as [`AuthorizeError`] says |
+//! | `403` | `wrong_host`, `wrong_origin`, `wrong_person` (another one is logged in than the page shows), `not_allowed` (the requester may not approve the call, or the principal may not decide it), `blocked` |
 //! | `404` | `unknown_ask`, `unknown_run`, `not_found` |
 //! | `405` | `wrong_method` |
 //! | `409` | `already_decided`, with the `winner`: who, what and when |
@@ -51,7 +49,7 @@
 //! | `500`, `503` | `changed`, `store` |
 //!
 //! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another
-//! process, resumes the run. Of several clicks the first counts, and everybody else is told which it was.
+//! process, resumes the run. Of several clicks the first counts, and the response to the others names it.
 //!
 //! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::with_hosts`]
 //! refuses requests to other names. The page loads nothing from elsewhere and has no inline script
@@ -64,6 +62,7 @@
 
 mod api;
 mod app;
+mod approver;
 mod board;
 mod body;
 mod config;
@@ -77,7 +76,6 @@ mod log;
 mod notice;
 mod numbers;
 mod past;
-mod principal;
 mod query;
 mod refused;
 mod run;
@@ -85,6 +83,6 @@ mod view;
 mod watch;
 mod webhook;
 
+pub use approver::{Approver, AuthorizeError};
 pub use config::Inbox;
-pub use principal::{Principal, Rejection};
 pub use webhook::{Webhook, WebhookError};

@@ -1,4 +1,4 @@
-//! What webhooks are told: which asks are new, expire soon, or are settled (rule S10).
+//! The events for webhooks: asks that are new, expire soon, or are settled (rule S10).
 //!
 //! Webhooks follow the store and not the decisions of this process, so that asks of other processes, and those that
 //! expire, are told too. The price is that an ask which was made and decided between two looks (a second) is not told
@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::board::{Board, Item};
+use super::board::{Board, BoardItem};
 use super::webhook::{Told, Webhook};
 use crate::ledger::{AskState, Ledger};
 
-/// Compares each look at the store with the one before.
+/// Compares each reading of the store with the one before.
 pub(super) struct Notices {
     ledger: Ledger,
     webhooks: Vec<Webhook>,
-    pending: HashMap<String, Arc<Item>>,
+    pending: HashMap<String, Arc<BoardItem>>,
     expiring: HashSet<String>,
     /// One task sends for each webhook, so that a target that hangs delays nothing else.
     sending: JoinSet<()>,
@@ -35,14 +35,14 @@ impl Notices {
         Self { ledger, webhooks, pending, expiring, sending }
     }
 
-    /// Tells of what has changed since the look before. What is pending at the first look is new.
+    /// Sends the changes since the reading before. All asks that are pending at the first reading are new.
     ///
     /// An ask that has gone and cannot be read is passed over; it is no decision.
     pub(super) async fn look(&mut self, board: &Board) {
         if self.sending.is_empty() {
             return;
         }
-        let of = |item: &Arc<Item>| (item.record.ask.id().to_owned(), Arc::clone(item));
+        let of = |item: &Arc<BoardItem>| (item.record.ask.id().to_owned(), Arc::clone(item));
         let now: HashMap<_, _> = board.items.iter().map(of).collect();
         for (id, item) in &now {
             if !self.pending.contains_key(id) {

@@ -1,4 +1,4 @@
-//! How an inbox is doing: how many asks are pending, how long decisions take, how many are denials (rule S9).
+//! Statistics of an inbox: how many asks are pending, how long decisions take, and how many are denials (rule S9).
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Millis, Record};
 
-/// How many days are looked back, when the request does not say.
+/// The number of days that the statistics cover by default.
 const DAYS: u32 = 7;
 const DAY: Millis = 24 * 60 * 60 * 1000;
 
@@ -24,13 +24,13 @@ pub(super) struct NumbersQuery {
     days: Option<u32>,
 }
 
-/// The numbers of the last days, of the asks that the principal may see.
+/// The statistics of the last days, over the asks that the principal may see.
 pub(super) async fn numbers(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<NumbersQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |_| Refused::bad("bad_request", "The numbers take `days`.");
+) -> ApiReply {
+    let wrong = |_| ApiError::bad("bad_request", "The numbers take `days`.");
     let Query(query) = query.map_err(wrong)?;
     let days = query.days.unwrap_or(DAYS).clamp(1, 3650);
     let now = app.ledger.now().await?;
@@ -71,7 +71,7 @@ fn decided(record: &Record) -> Option<(Millis, bool)> {
     Some((took, matches!(decision.answer, Answer::Deny { .. })))
 }
 
-/// The value that so many of a hundred do not exceed: the nearest rank.
+/// A percentile, by the nearest rank.
 ///
 /// With the nearest rank each number is a time that one decision really took: of `[1, 2, 10]` the 50th is 2 and the
 /// 95th is 10.

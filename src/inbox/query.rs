@@ -1,4 +1,4 @@
-//! What a list is to contain: the query of a request, read strictly.
+//! The query of a request for a list, read strictly.
 //!
 //! An unknown field or value is an error, as a filter that is silently ignored shows more than was asked for, and
 //! somebody who has filtered for one run would approve all of the page.
@@ -9,32 +9,32 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::board::Item;
-use super::entry::{Place, Sort};
-use super::refused::Refused;
+use super::board::BoardItem;
+use super::entry::{EntryPlace, Sort};
+use super::refused::ApiError;
 use crate::ledger::Ledger;
 use crate::show;
 
-/// How many entries a page has, when the request does not say.
+/// The number of entries of a page by default.
 const PAGE: usize = 50;
-/// How many entries a page has at most.
+/// The largest number of entries of a page.
 const MOST: usize = 500;
-/// How many values of a filter are offered.
+/// The largest number of values that a filter offers.
 const OFFERED: usize = 200;
 /// The longest search, in bytes.
 const LONGEST: usize = 512;
 
-/// Which part of the pending asks.
+/// The query of a request for pending asks.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ListQuery {
-    /// So many entries.
+    /// The largest number of entries.
     limit: Option<usize>,
-    /// Behind this place, the `next` of an earlier answer.
+    /// Only entries after this position, the `next` of an earlier response.
     after: Option<String>,
-    /// The `latest` of an earlier answer: how many asks are newer?
+    /// The `latest` of an earlier response, to count the asks that are newer.
     pub(super) since: Option<i64>,
-    /// Words that all have to be in the text of an ask.
+    /// Words, all of which have to occur in the text of an ask.
     q: String,
     agent: Option<String>,
     tool: Option<String>,
@@ -51,7 +51,7 @@ enum Group {
     Run,
 }
 
-/// A number of entries, as it was asked for, or the usual one.
+/// The requested number of entries, or the default.
 pub(super) fn limit(asked: Option<usize>) -> usize {
     asked.unwrap_or(PAGE).clamp(1, MOST)
 }
@@ -60,10 +60,10 @@ pub(super) fn limit(asked: Option<usize>) -> usize {
 ///
 /// # Errors
 /// A search that is too long to be one.
-pub(super) fn words(search: &str) -> Result<Vec<String>, Refused> {
+pub(super) fn words(search: &str) -> Result<Vec<String>, ApiError> {
     if search.len() > LONGEST {
         let problem = format!("A search has at most {LONGEST} bytes.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     Ok(search.split_whitespace().map(str::to_lowercase).collect())
 }
@@ -77,8 +77,8 @@ impl ListQuery {
         self.group == Some(Group::Run)
     }
 
-    pub(super) fn after(&self) -> Result<Option<Place>, Refused> {
-        let wrong = |problem: &str| Refused::bad("bad_request", format!("`after`: {problem}."));
+    pub(super) fn after(&self) -> Result<Option<EntryPlace>, ApiError> {
+        let wrong = |problem: &str| ApiError::bad("bad_request", format!("`after`: {problem}."));
         self.after.as_ref().map(|place| place.parse().map_err(wrong)).transpose()
     }
 
@@ -86,12 +86,12 @@ impl ListQuery {
     pub(super) fn matching(
         &self,
         ledger: &Ledger,
-        items: &[Arc<Item>],
-    ) -> Result<Vec<Arc<Item>>, Refused> {
+        items: &[Arc<BoardItem>],
+    ) -> Result<Vec<Arc<BoardItem>>, ApiError> {
         let words = words(&self.q)?;
         let requester = self.requester.as_ref().map(|name| ledger.canonical_name(name));
         let is = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|asked| asked == is);
-        let fits = |item: &&Arc<Item>| {
+        let fits = |item: &&Arc<BoardItem>| {
             let ask = &item.record.ask;
             is(&self.tool, ask.tool())
                 && is(&self.run, ask.run())
@@ -104,11 +104,11 @@ impl ListQuery {
 }
 
 /// The values that each filter can have, with the number of their asks, the most frequent first.
-///
-/// The values are what agents and tools are called, which a model may have influenced: the label is escaped, the value
-/// is what is sent back, and there are at most two hundred.
-pub(super) fn offered(items: &[Arc<Item>]) -> Value {
-    let most = |of: fn(&Item) -> &str| {
+pub(super) fn offered(items: &[Arc<BoardItem>]) -> Value {
+    let most = |of: fn(&BoardItem) -> &str| {
+        ///
+        /// The values are what agents and tools are called, which a model may have influenced: the label is escaped, the value
+        /// is what is sent back, and there are at most two hundred.
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for item in items {
             *counts.entry(of(item)).or_default() += 1;

@@ -8,29 +8,29 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::approver::AuthorizeError;
 use super::json::set;
-use super::principal::Rejection;
 use super::view;
 use crate::ledger::{LedgerError, Winner};
 
-/// The answer of a handler.
-pub(super) type Reply = Result<Json<Value>, Refused>;
+/// The result of a handler.
+pub(super) type ApiReply = Result<Json<Value>, ApiError>;
 
 /// `{"error": word, "message": sentence, …}`.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct ApiError {
     status: StatusCode,
     error: &'static str,
     message: String,
     more: Option<(&'static str, Value)>,
 }
 
-impl Refused {
+impl ApiError {
     pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
         Self { status, error, message: message.into(), more: None }
     }
 
-    /// What was sent cannot be done, and never could.
+    /// A request that is wrong in itself, and fails again if it is repeated.
     pub(super) fn bad(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error, message)
     }
@@ -43,7 +43,7 @@ impl Refused {
         Self::new(StatusCode::GONE, error, message)
     }
 
-    /// Whether a login would help.
+    /// Whether the request is refused for want of a login.
     pub(super) fn is_unauthenticated(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
     }
@@ -56,7 +56,7 @@ impl Refused {
         Self::new(StatusCode::NOT_FOUND, "unknown_run", "There is no such run.")
     }
 
-    /// Another person was first: who, what and when.
+    /// The ask has a decision already: the response names the deciders, the decision and its time.
     pub(super) fn lost(winner: &Winner) -> Self {
         let by = view::names(&winner.by);
         let message = format!("Already decided by {by}: {}.", view::past(&winner.decision));
@@ -66,8 +66,8 @@ impl Refused {
     }
 }
 
-impl From<Rejection> for Refused {
-    fn from(rejection: Rejection) -> Self {
+impl From<AuthorizeError> for ApiError {
+    fn from(rejection: AuthorizeError) -> Self {
         let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::FORBIDDEN);
         let word = match status {
             StatusCode::UNAUTHORIZED => "unauthenticated",
@@ -78,7 +78,7 @@ impl From<Rejection> for Refused {
     }
 }
 
-impl From<LedgerError> for Refused {
+impl From<LedgerError> for ApiError {
     fn from(error: LedgerError) -> Self {
         // The client gets no details; the log of the service has them.
         tracing::error!(error = &error as &dyn std::error::Error, "the ledger could not answer");
@@ -87,7 +87,7 @@ impl From<LedgerError> for Refused {
             LedgerError::Changed { .. } => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "changed",
-                "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is restored.",
+                "Its row in the store was changed outside of the ledger. It cannot be decided until the store is restored.",
             ),
             _ => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -98,8 +98,8 @@ impl From<LedgerError> for Refused {
     }
 }
 
-impl Refused {
-    /// The answer, as JSON.
+impl ApiError {
+    /// Writes the refusal as JSON.
     pub(super) fn body(self) -> Value {
         let mut body = json!({"error": self.error, "message": self.message});
         if let Some((key, value)) = self.more {
@@ -109,7 +109,7 @@ impl Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.body())).into_response()
     }

@@ -1,4 +1,4 @@
-//! The conversation around a call: what a run has said and heard before it asked (rule S9).
+//! The conversation around a call: the messages of the run before the call was asked about (rule S9).
 //!
 //! A person who sees only some asks of a run gets no conversation: what the model has read and said mentions the calls
 //! of the others. Masking parts of a text by who may see which call is not possible.
@@ -11,8 +11,8 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
 use crate::call::ToolCall;
 use crate::ledger::RunRecord;
@@ -20,26 +20,26 @@ use crate::message::{Message, RequestPart, ResponsePart, ReturnKind};
 use crate::show::{self, CallView, Field, Limits};
 use crate::turn::SuspendedRun;
 
-/// How many asks of a run are listed, the newest.
+/// The number of asks of a run that are listed, newest first.
 const ASKS: u32 = 500;
-/// How many of the last parts of a conversation are shown.
+/// The number of parts of a conversation that are shown, the latest ones.
 const PARTS: usize = 200;
-/// How many characters of a text are shown.
+/// The number of characters of a text that are shown.
 const LONGEST: usize = 8_000;
 
 /// The conversation of a run, and its asks.
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
-) -> Reply {
+) -> ApiReply {
     let run = params.iter().find(|(name, _)| *name == "run").map_or("", |(_, run)| run);
     let all = app.ledger.list_run(run, ASKS).await?.records;
     let seen: Vec<_> = all.iter().filter(|record| who.sees(record)).collect();
     if seen.is_empty() {
-        return Err(Refused::unknown_run());
+        return Err(ApiError::unknown_run());
     }
-    // A conversation tells of all calls of its run.
+    // A conversation shows all calls of its run, so the principal has to be allowed to see all of them.
     let whole = seen.len() == all.len();
     let record = if whole { app.ledger.load_run(run).await? } else { None };
     let looker = Looker::new(&app.ledger, &who).await?;
@@ -53,7 +53,7 @@ pub(super) async fn run(
     })))
 }
 
-/// The parts of the conversation, the earliest first; or why there is none to show.
+/// The parts of the conversation, earliest first, or the reason why it cannot be shown.
 fn conversation(record: &RunRecord) -> Value {
     if record.over {
         return json!({"why": "The run is over; its conversation is not stored any more."});

@@ -1,4 +1,4 @@
-//! Asks as the API gives them. What people read is made by [`show`], so that it is safe to print as it is (rule S1).
+//! Asks as the API returns them. Texts for people are made by [`show`], so that they are safe to print (rule S1).
 //!
 //! Two shapes of one ask go to the page. The *view* is text to be read: escaped, masked, cut, with a mark where
 //! something is left out. The *arguments*, only with one ask and on request, are text to be edited: whole, and
@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::entry::Entry;
+use super::approver::Approver;
+use super::entry::ListEntry;
 use super::json::set;
-use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
 use crate::outcome::Outcome;
 use crate::show::{self, CallView, Limits};
 
-/// How much of a text is shown that is not about what will run.
+/// The number of characters that are shown of a text other than the call itself.
 const MOST: usize = 600;
 
-/// An ask that cannot be decided, and why.
+/// An ask that cannot be decided, with the reason.
 pub(super) fn refused(row: &RefusedRow) -> Value {
     let why = match &row.error {
         LedgerError::Changed { .. } => {
-            "What the store has of it was changed outside of the ledger. Nobody can decide about it until the store is \
+            "Its row in the store was changed outside of the ledger. It cannot be decided until the store is \
              restored."
         }
         _ => "It cannot be read: another version of this service has written it.",
@@ -33,15 +33,15 @@ pub(super) fn refused(row: &RefusedRow) -> Value {
     json!({"id": show::escape_name(&row.id), "why": why})
 }
 
-/// Who looks, and when: which votes count, and whether one is theirs, is said by the ledger.
+/// The person who reads the asks, and the time: the ledger says which votes count then, and which one is this person's.
 pub(super) struct Looker<'a> {
     ledger: &'a Ledger,
-    who: &'a Principal,
+    who: &'a Approver,
     now: Millis,
 }
 
 impl<'a> Looker<'a> {
-    pub(super) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+    pub(super) async fn new(ledger: &'a Ledger, who: &'a Approver) -> Result<Self, LedgerError> {
         Ok(Self { ledger, who, now: ledger.now().await? })
     }
 
@@ -50,8 +50,8 @@ impl<'a> Looker<'a> {
         self.now
     }
 
-    /// An entry of the list: an ask, and those about equal calls.
-    pub(super) fn entry(&self, entry: &Entry) -> Value {
+    /// An entry of the list: an ask, and the asks about equal calls.
+    pub(super) fn entry(&self, entry: &ListEntry) -> Value {
         let mut value = self.ask(&entry.item.record);
         let same = entry.same.iter().map(|it| &it.record);
         let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));
@@ -66,7 +66,7 @@ impl<'a> Looker<'a> {
         self.shown(record, Limits::default())
     }
 
-    /// The same with nothing left out, and with the arguments as JSON to edit, in which nothing is masked either.
+    /// The ask with nothing left out, and with the arguments as JSON to edit, in which nothing is masked.
     pub(super) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
         set(&mut value, "args", show::json(record.ask.args()).into());
@@ -100,7 +100,7 @@ impl<'a> Looker<'a> {
         })
     }
 
-    /// How many must agree, and whether this one may.
+    /// The quorum: how many approvals are needed, and whether this person may give one.
     fn quorum(&self, record: &Record) -> Value {
         let mut votes = record.counting_votes(self.now);
         json!({
@@ -115,7 +115,7 @@ impl<'a> Looker<'a> {
         self.ledger.canonical_name(&vote.by) == self.ledger.canonical_name(self.who.name())
     }
 
-    /// What several have said so far, by what would run: an edit is a proposal of its own. Only what counts (rule A8).
+    /// The votes that count (rule A8), grouped by the arguments that would run: an edit is a proposal of its own.
     ///
     /// Two people who approve different edits approve two different calls, so they are shown as two proposals, each
     /// with its own count, and neither has a quorum until one is approved twice (rule A8).
@@ -143,7 +143,7 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// Who said what, and when.
+/// A decision: the deciders, the answer and the time.
 pub(super) fn decision(by: &[String], answer: &Answer, at: Millis) -> Value {
     let message = match answer {
         Answer::Deny { message } => Some(short(message)),
@@ -165,7 +165,7 @@ fn ran(record: &Record) -> Option<Value> {
     edited.then(|| json!(CallView::of_call(&call, Limits::default())))
 }
 
-/// What came of it, as the model was told.
+/// The outcome of the call, as the model got it.
 fn outcome(record: &Record) -> Option<Value> {
     let outcome = match record.state {
         AskState::Released => return None,
@@ -174,7 +174,7 @@ fn outcome(record: &Record) -> Option<Value> {
     Some(json!({"word": outcome.word(), "text": short(&outcome.text().unwrap_or_default())}))
 }
 
-/// What was done to the ask, in one word.
+/// The answer to the ask, in one word.
 pub(super) fn past(answer: &Answer) -> &'static str {
     match answer {
         Answer::Approve { args: None } => "approved",
@@ -184,7 +184,7 @@ pub(super) fn past(answer: &Answer) -> &'static str {
     }
 }
 
-/// Names of people, to read.
+/// Names of people, safe to print.
 pub(super) fn names(by: &[String]) -> String {
     by.iter().map(|name| show::escape_name(name)).collect::<Vec<_>>().join(" and ")
 }

@@ -1,5 +1,4 @@
-//! Watches the store, and keeps the pending asks at hand: pages are told when something has changed, whichever process
-//! changed it.
+//! Watches the store and caches the pending asks. Pages get an event when any process has changed something.
 //!
 //! Three speeds, by what is known to have changed:
 //!
@@ -31,34 +30,35 @@ use super::notice::Notices;
 use super::webhook::Webhook;
 use crate::ledger::{AskState, Ledger, LedgerError, Record, RefusedRow};
 
-/// How often to look whether there is a new ask, while a page is open.
+/// The interval of the check for new asks, while a page is open.
 const GLANCE: Duration = Duration::from_millis(150);
-/// How often to look at everything, to let time take effect and to see what other processes have changed.
+/// The interval of complete readings, which apply deadlines and find the changes of other processes.
 const LOOK: Duration = Duration::from_secs(1);
-/// The part of the time that is spent on reading: a tenth.
+/// The share of the time that reading may take: one tenth.
 ///
 /// A slow store is thereby never kept busy by the inbox that watches it.
 const REST: u32 = 10;
-/// A board that is read faster than this is read for each request.
+/// A board that can be read faster than this is read for each request.
 const QUICK: Duration = Duration::from_millis(25);
-/// How many open runs are waited for at once, the newest; changes of the others are seen at the next look.
+/// The number of open runs whose logs are watched, the newest ones; changes of the others are found by the next
+/// complete reading.
 const RUNS: u32 = 100;
-/// How many of the newest asks a glance reads.
+/// The number of newest asks that the check for new asks reads.
 const NEWEST: u32 = 32;
 
-/// When the server stops.
-pub(super) struct Stop {
+/// Completes when the server stops.
+pub(super) struct Shutdown {
     told: watch::Sender<bool>,
     wait: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Stop {
+impl Shutdown {
     pub(super) fn new(wait: Option<BoxFuture<'static, ()>>) -> Self {
         Self { told: watch::channel(false).0, wait: Mutex::new(wait) }
     }
 }
 
-/// The board of the pending asks, the bell that rings when it has changed, and the task that keeps both true. The task
+/// The board of the pending asks, the notification of its changes, and the task that keeps the board current. The task
 /// ends with the hub.
 pub(super) struct Hub {
     inner: Arc<Inner>,
@@ -69,19 +69,20 @@ pub(super) struct Hub {
 struct Inner {
     ledger: Ledger,
     kept: RwLock<Kept>,
-    /// One reads at a time.
+    /// Held while the board is read, so that one task reads at a time.
     reading: tokio::sync::Mutex<()>,
     bell: watch::Sender<u64>,
-    stop: Stop,
+    stop: Shutdown,
     webhooks: Vec<Webhook>,
 }
 
 #[derive(Default)]
 struct Kept {
     board: Arc<Board>,
-    /// When it was read, and how long that took; `None` when it is not to be used.
+    /// The time and the duration of the last reading; `None` when the board is out of date.
     read: Option<(Instant, Duration)>,
-    /// What was changed here: the asks of each epoch, so that an older reading does not bring them back.
+    /// The asks that this process has changed, by epoch, so that a reading that began earlier does not bring back their
+    /// old state.
     changed: Vec<(u64, String, Option<Record>)>,
     epoch: u64,
 }
@@ -96,7 +97,7 @@ impl Drop for Hub {
 }
 
 impl Hub {
-    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Stop) -> Self {
+    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Shutdown) -> Self {
         let inner = Inner {
             ledger,
             kept: RwLock::default(),
@@ -108,7 +109,7 @@ impl Hub {
         Self { inner: Arc::new(inner), task: Mutex::default(), begun: AtomicBool::new(false) }
     }
 
-    /// Begins to watch, once, where there is a runtime.
+    /// Starts the watching task once, if there is a runtime.
     pub(super) fn begin(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.begun.swap(true, Ordering::Relaxed) {
@@ -118,27 +119,27 @@ impl Hub {
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
-    /// The pending asks; as they are now, where they can be read at once.
+    /// The pending asks; read now, if reading is fast enough.
     pub(super) async fn board(&self) -> Result<Arc<Board>, LedgerError> {
         if self.inner.is_slow_to_read() {
-            // What is new is there at once; what others have decided, after the next look.
+            // New asks are found now; decisions of other processes, by the next complete reading.
             self.inner.glance().await?;
             return Ok(self.inner.kept());
         }
         self.inner.read().await
     }
 
-    /// These asks were changed by this process: what they are now, if they are still pending.
+    /// Updates the board after this process has changed these asks: their new state, if they are still pending.
     pub(super) fn changed(&self, asks: Vec<(String, Option<Record>)>) {
         self.inner.changed(asks);
     }
 
-    /// Rings when something has changed.
+    /// A receiver that is notified when the board has changed.
     pub(super) fn listen(&self) -> watch::Receiver<u64> {
         self.inner.bell.subscribe()
     }
 
-    /// Becomes true when the server stops.
+    /// A receiver whose value becomes `true` when the server stops.
     pub(super) fn stopping(&self) -> watch::Receiver<bool> {
         self.inner.stop.told.subscribe()
     }
@@ -149,7 +150,7 @@ impl Inner {
         self.bell.send_modify(|rung| *rung = rung.wrapping_add(1));
     }
 
-    /// These asks are now so; the others are as they were.
+    /// Replaces these asks on the board, and keeps the others.
     fn changed(&self, asks: Vec<(String, Option<Record>)>) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         kept.epoch += 1;
@@ -160,7 +161,7 @@ impl Inner {
         self.ring();
     }
 
-    /// Whether there is a board, and reading it anew for each request would take too long.
+    /// Whether there is a board, and reading it for each request would take too long.
     fn is_slow_to_read(&self) -> bool {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         kept.read.is_some_and(|(_, took)| took > QUICK)
@@ -173,7 +174,7 @@ impl Inner {
         let _one = self.reading.lock().await;
         let epoch = {
             let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-            // Read by another request, since this one came.
+            // Another request has read the board meanwhile.
             if kept
                 .read
                 .is_some_and(|(at, took)| at.checked_sub(took).is_some_and(|begun| begun >= asked))
@@ -203,7 +204,7 @@ impl Inner {
         Ok(board)
     }
 
-    /// Takes up what is newer than the board.
+    /// Adds the asks that are newer than the board.
     ///
     /// Where all of the newest are new, there may be more of them, and everything is read.
     async fn glance(&self) -> Result<(), LedgerError> {
@@ -223,7 +224,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes up what has become of the asks of a run.
+    /// Reads the asks of a run again.
     async fn glance_at(&self, run: &str) -> Result<(), LedgerError> {
         let records = self.ledger.list_run(run, u32::MAX).await?.records;
         let now = records.into_iter().map(|record| {
@@ -239,7 +240,7 @@ impl Inner {
     }
 }
 
-/// Looks at the store until the hub is dropped.
+/// Polls the store until the hub is dropped.
 async fn watch(inner: Arc<Inner>) {
     let wait = inner.stop.wait.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut stop = wait.unwrap_or_else(|| Box::pin(std::future::pending())).fuse();
@@ -282,7 +283,7 @@ fn warn_of(result: Result<(), LedgerError>) {
     }
 }
 
-/// Looks at everything; gives the rows that are refused.
+/// Reads all asks, and returns the refused rows.
 async fn look(inner: &Inner, runs: &mut Runs) -> Result<Vec<Arc<RefusedRow>>, LedgerError> {
     let mut refused = inner.ledger.expire().await?.refused;
     let board = inner.read().await?;
@@ -299,10 +300,10 @@ async fn look(inner: &Inner, runs: &mut Runs) -> Result<Vec<Arc<RefusedRow>>, Le
 }
 
 fn warn(error: &LedgerError) {
-    tracing::warn!(error = error as &dyn std::error::Error, "the store cannot be looked at");
+    tracing::warn!(error = error as &dyn std::error::Error, "the store cannot be read");
 }
 
-/// Says once of each row that it is refused, in the log of the service.
+/// Logs each refused row once.
 fn tell(told: &mut HashSet<String>, row: &RefusedRow) {
     if told.insert(row.id.clone()) {
         let error = &row.error as &dyn std::error::Error;
@@ -310,7 +311,7 @@ fn tell(told: &mut HashSet<String>, row: &RefusedRow) {
     }
 }
 
-/// The runs of which something is to be expected.
+/// The runs whose logs are worth watching: those with open asks.
 #[derive(Default)]
 struct Runs {
     open: HashSet<String>,
@@ -319,7 +320,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Waits for these runs, and for no others; tells whether they are others than before.
+    /// Watches the logs of exactly these runs. Returns whether the set has changed.
     ///
     /// At most a hundred runs are waited for: each wait is a task, and with some stores a subscription.
     fn follow(&mut self, ledger: &Ledger, open: HashSet<String>) -> bool {
@@ -332,7 +333,7 @@ impl Runs {
         });
         for run in &open {
             if !self.watched.contains_key(run) {
-                // The beginning of a log is behind us at once, so that a new run is told of.
+                // The wait starts at the beginning of the log, so that a new run is reported at once.
                 self.wait(ledger.clone(), run.clone(), -1);
             }
         }
@@ -344,13 +345,13 @@ impl Runs {
     fn wait(&mut self, ledger: Ledger, run: String, after: i64) {
         let name = run.clone();
         let waits = self.waiting.spawn(async move {
-            let place = ledger.changed(&name, after).await;
+            let place = ledger.wait_for_change(&name, after).await;
             (ledger, name, place)
         });
         self.watched.insert(run, waits);
     }
 
-    /// The next one that has changed; `None` when a wait was given up. Pending while there is none.
+    /// The next run that has changed; `None` when a wait was cancelled. Pending while no run changes.
     async fn next(&mut self) -> Option<String> {
         match self.waiting.join_next().await {
             Some(Ok((ledger, run, place))) => {

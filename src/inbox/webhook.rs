@@ -1,4 +1,4 @@
-//! An outgoing webhook: tells a chat or a service of asks, and never decides one (rule S10).
+//! An outgoing webhook: notifies a chat or a service about asks, and never decides one (rule S10).
 //!
 //! Three properties are from experience with targets that fail:
 //!
@@ -80,7 +80,7 @@ pub struct Webhook {
     link: Option<String>,
     lead: Duration,
     client: Client,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
 }
 
 /// Why a webhook cannot be used.
@@ -203,7 +203,7 @@ impl Webhook {
         }
     }
 
-    async fn deliver(&self, events: &Events) {
+    async fn deliver(&self, events: &EventBatch) {
         let id = uuid::Uuid::now_v7().to_string();
         let body = events.message(&id, self.link.as_deref()).to_string();
         let mut pause = Duration::from_secs(1);
@@ -262,7 +262,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len()).step_by(2).map(at).collect()
 }
 
-/// What is told of one ask: names, no values.
+/// The message about one ask: names, no values.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     what: &'static str,
@@ -309,7 +309,7 @@ impl Told {
     }
 }
 
-/// A name as it is shown, and not without end.
+/// A name as it is shown, up to a maximum length.
 fn name(text: &str) -> String {
     let mut shown: String = text.chars().take(LONGEST_NAME).collect();
     if shown.len() < text.len() {
@@ -318,14 +318,14 @@ fn name(text: &str) -> String {
     show::escape_name(&shown)
 }
 
-/// The events that were not sent yet. It does not grow without end while a target is away.
+/// The events that were not sent yet. Its size is limited, so that it does not grow while a target cannot be reached.
 #[derive(Default)]
-struct Queue {
-    events: Mutex<Events>,
+struct EventQueue {
+    events: Mutex<EventBatch>,
     filled: Notify,
 }
 
-impl Queue {
+impl EventQueue {
     fn add(&self, id: &str, told: &Told) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.add(id, told);
@@ -333,7 +333,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    fn take(&self) -> Option<Events> {
+    fn take(&self) -> Option<EventBatch> {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         (events.len() > 0).then(|| std::mem::take(&mut *events))
     }
@@ -343,16 +343,16 @@ impl Queue {
 const KINDS: [&str; 3] = ["expiring", "new", "decided"];
 
 #[derive(Default)]
-struct Events([Kind; KINDS.len()]);
+struct EventBatch([EventsOfKind; KINDS.len()]);
 
 /// The events of one kind: the latest by name, and how many there are.
 #[derive(Default)]
-struct Kind {
+struct EventsOfKind {
     count: usize,
     named: VecDeque<(String, Told)>,
 }
 
-impl Events {
+impl EventBatch {
     fn add(&mut self, id: &str, told: &Told) {
         for kind in &mut self.0 {
             let before = kind.named.len();
@@ -505,10 +505,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_sent_yet_does_not_grow_without_end_and_the_latest_counts() {
+    async fn the_queue_of_events_is_bounded_and_the_latest_event_counts() {
         let (_, new) = told("delete_file", "ann", "new").await;
         let (_, decided) = told("delete_file", "ann", "decided").await;
-        let mut events = Events::default();
+        let mut events = EventBatch::default();
         for n in 0..10_000 {
             events.add(&n.to_string(), &new);
         }
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_webhook_is_refused_without_its_address() {
+    fn an_invalid_webhook_is_refused_without_quoting_its_address() {
         for url in ["", "ftp://secret.example/x", "file:///secret", "secret"] {
             let error = Webhook::new(url, KEY).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");

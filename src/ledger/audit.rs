@@ -39,11 +39,12 @@ use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
 const RETRIES: usize = 100;
 
 /// The problem of a log whose removed part was another one than a checkpoint, or an earlier check, has seen.
-const ENDED_ELSEWHERE: &str = "the removed log before it ended elsewhere than was noted earlier";
+const ENDED_ELSEWHERE: &str =
+    "the removed part of the log ended with another entry than was noted earlier";
 
 /// The log of one run, read from its first entry to its last.
 #[derive(Default)]
-struct Replayed {
+struct RunLog {
     /// The number of entries.
     entries: u64,
     /// The place and the hash of the last entry.
@@ -132,7 +133,7 @@ async fn verify_run(
 ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
     for _ in 0..RETRIES {
         let rows = rows_of(ledger, run).await?;
-        let Replayed { entries, head, about } = match replay(ledger, run, earlier).await? {
+        let RunLog { entries, head, about } = match replay(ledger, run, earlier).await? {
             Ok(replayed) => replayed,
             Err(broken) => return Ok(Err(broken)),
         };
@@ -158,11 +159,11 @@ async fn replay(
     ledger: &Ledger,
     run: &str,
     mut earlier: &[(i64, String)],
-) -> Result<Result<Replayed, Broken>, LedgerError> {
+) -> Result<Result<RunLog, Broken>, LedgerError> {
     let broken = |seq: i64, problem: &str| {
         Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
     };
-    let mut read = Replayed::default();
+    let mut read = RunLog::default();
     loop {
         let page = ledger.store.log(run, read.head.0, PAGE).await?;
         if page.is_empty() {
@@ -274,7 +275,7 @@ fn compare(
             return Some(format!("{name} is not in the log"));
         }
         if said != *entry || !fits.unwrap_or_default() {
-            return Some(format!("{name} does not stand where the log says"));
+            return Some(format!("{name} is not in the state that the log says"));
         }
     }
     let gone = logged.keys().next()?;

@@ -116,7 +116,7 @@ impl<'l> Writing<'l> {
         self.writes.rows.push(row);
     }
 
-    /// Has the writes made before this time of the store's clock, or not at all.
+    /// Limits the writes to the time before this one, by the store's clock: later they are not made at all.
     ///
     /// A store may need long to get its transaction through, and an approval or a grant may be over by then. The writes
     /// therefore carry the last time at which they may be made, and a store that is later runs the work again, with the
@@ -377,10 +377,10 @@ pub(super) fn counted(requester: Option<&str>) -> &str {
 pub fn requester_of(doc: &str) -> String {
     #[derive(Deserialize)]
     struct Stored {
-        ask: Record,
+        ask: StoredRecord,
     }
     #[derive(Deserialize)]
-    struct Record {
+    struct StoredRecord {
         ask: Requester,
     }
     #[derive(Deserialize)]

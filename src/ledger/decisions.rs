@@ -34,7 +34,7 @@ impl Turn {
     /// # Errors
     /// [`Error::Ledger`] when the ledger cannot be read.
     pub async fn decisions(&self, suspended: &SuspendedTurn) -> Result<DeferredToolResults, Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
@@ -52,7 +52,7 @@ impl Turn {
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
     ) -> Result<(), Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => decide(ledger, suspended, answers).await,
             None => Ok(()),
         }
@@ -64,7 +64,7 @@ impl Turn {
     /// # Errors
     /// [`Error::Ledger`] when the ledger cannot be read.
     pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
         }
@@ -134,7 +134,7 @@ fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), 
 
 /// The denial of a call that got its result from another copy of the run's snapshot.
 fn closed() -> Answer {
-    Answer::deny("The request was closed before anybody decided.")
+    Answer::deny("The request was closed before a decision was made.")
 }
 
 /// A suspended turn that is given up: its calls with an execution in the ledger are settled with what the ledger knows

@@ -64,7 +64,7 @@ impl Turn {
         self.durable(Arc::new(ledger))
     }
 
-    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
+    pub(crate) fn configured_ledger(&self) -> Option<&Ledger> {
         let durability: &dyn Any = &**self.durability()?;
         durability.downcast_ref()
     }
@@ -125,7 +125,7 @@ impl Durability for Ledger {
                 Decided::Won { .. } => Recorded::Given,
                 Decided::Lost(winner) => {
                     let by = winner.by.join(", ");
-                    tracing::info!(target: "countersign::answer", ask, by, "somebody else has decided before");
+                    tracing::info!(target: "countersign::answer", ask, by, "another decision was recorded before");
                     Recorded::Other { answer: winner.decision, by }
                 }
                 Decided::Recorded { .. } | Decided::NotAllowed | Decided::BlankName => {
@@ -157,7 +157,7 @@ impl Durability for Ledger {
 
 /// The answer to a call whose ask has expired.
 pub(super) fn expired() -> Answer {
-    Answer::deny("Nobody decided in time.")
+    Answer::deny("No decision was made in time.")
 }
 
 pub(super) fn withdrawn() -> Answer {
@@ -181,7 +181,7 @@ async fn allowed(
     let record = ledger.park(ask).await?;
     if record.fingerprint != fingerprint && record.state != AskState::Executed {
         let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
-        let why = "it was written down with other arguments before.";
+        let why = "it was recorded with other arguments before.";
         return Ok(Err(match started {
             true => JournalClaim::Unknown(format!("{MAY_HAVE_RUN} It was not run again: {why}")),
             false => JournalClaim::Denied(why.to_owned()),
@@ -194,8 +194,8 @@ async fn allowed(
         Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
         other => {
             let decided = format!("{other:?}");
-            tracing::warn!(target: "countersign::ledger", ask = id, decided, "that the stack allows a call was not recorded");
-            let why = "that the stack allows it could not be recorded.";
+            tracing::warn!(target: "countersign::ledger", ask = id, decided, "the approval of an allowed call was not recorded");
+            let why = "its approval by the stack could not be recorded.";
             return Ok(Err(JournalClaim::Denied(why.to_owned())));
         }
     }
@@ -250,14 +250,14 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
             Err(refused) => return Ok(refused),
         },
     };
-    let (worker, lease) = (ledger.worker_name(), ledger.lease_time());
+    let (worker, lease) = (ledger.worker_name(), ledger.configured_lease());
     Ok(match ledger.claim(&id, worker, lease).await? {
         Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
         Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
             Ok(outcome) => JournalClaim::Recorded(outcome),
-            Err(_) => JournalClaim::Unknown(
-                "The tool has run, and what came of it cannot be read.".into(),
-            ),
+            Err(_) => {
+                JournalClaim::Unknown("The tool has run, and its outcome cannot be read.".into())
+            }
         },
         Claimed::Held { by, .. } if by == worker => JournalClaim::Unknown(
             "This call is being executed already, and its end was not seen: it may have run."
@@ -283,7 +283,7 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
         }
         Claimed::Unknown => JournalClaim::Unknown(MAY_HAVE_RUN.to_owned()),
         Claimed::NotDecided | Claimed::UnknownAsk => {
-            JournalClaim::Denied("nobody has decided about it.".to_owned())
+            JournalClaim::Denied("it has no decision.".to_owned())
         }
         Claimed::Denied { state } => JournalClaim::Denied(format!(
             "its approval does not hold any more ({}).",
@@ -318,7 +318,7 @@ impl Journal for Ledger {
 
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
-            match self.renew(&claimed.id, claimed.token, self.lease_time()).await? {
+            match self.renew(&claimed.id, claimed.token, self.configured_lease()).await? {
                 Renewed::Renewed { .. } => Ok(()),
                 Renewed::StaleToken | Renewed::UnknownAsk => {
                     Err("the claim is no longer ours".into())
@@ -345,14 +345,14 @@ impl Journal for Ledger {
                 }
                 Settled::Settled { .. } => Ok(outcome.clone()),
                 Settled::StaleToken | Settled::UnknownAsk => Ok(Outcome::unknown(
-                    "The tool ran, and another worker had taken the call over by then.",
+                    "The tool ran, but another worker had taken the call over.",
                 )),
             }
         })
     }
 
     fn lease(&self) -> Duration {
-        self.lease_time()
+        self.configured_lease()
     }
 }
 
@@ -369,7 +369,7 @@ mod tests {
     use super::utc;
 
     #[test]
-    fn times_are_told_as_people_read_them() {
+    fn times_are_formatted_for_people() {
         for (at, says) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (-1, "1969-12-31 23:59:59 UTC"),

@@ -227,8 +227,8 @@ impl Grant {
         self
     }
 
-    /// Lets the grant answer whatever content the previews of a call show. Without this, a call whose preview differs
-    /// from the original's is shown to a person.
+    /// Lets the grant answer calls with any content in their previews. Without this, a call whose preview differs from
+    /// the original's is shown to a person.
     #[must_use]
     pub fn with_any_content(mut self) -> Self {
         self.any_content = true;

@@ -278,7 +278,7 @@ async fn answer(ledger: &Ledger, ask: &Ask, agent: &str) -> Result<Option<Record
     if let Some(record) = ledger.get(ask.id()).await? {
         let by_grant = record.decision.as_ref().is_some_and(|decision| decision.grant.is_some());
         let same = record.fingerprint == ask.fingerprint();
-        // In whatever state it is: the claim of its approved pass finds out whether the call may run.
+        // The state of the ask is not checked here: the claim of the approved pass finds out whether the call may run.
         return Ok(Some(record).filter(|_| by_grant && same));
     }
     for candidate in candidates(ledger, ask, agent).await? {

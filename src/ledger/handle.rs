@@ -116,11 +116,11 @@ impl Ledger {
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new())
-    ///     .asks(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
+    ///     .ask_policy(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
     /// # let _ = ledger;
     /// ```
     #[must_use]
-    pub fn asks(
+    pub fn ask_policy(
         mut self,
         policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
     ) -> Self {
@@ -182,7 +182,7 @@ impl Ledger {
     /// assert!(ledger.project().is_none());
     /// ```
     #[must_use]
-    pub fn lease_time(&self) -> Duration {
+    pub fn configured_lease(&self) -> Duration {
         self.lease
     }
 
@@ -294,8 +294,8 @@ impl Ledger {
 
     /// Has people asked before a call is run again whose execution has an unknown end. The question says that the call
     /// may have run, when it was claimed and by which worker, and no earlier approval covers it (rule A1). An approved
-    /// call runs once more; for a denied one the model gets the result that the call may have run and was not run
-    /// again. Without this setting the model gets that result at once.
+    /// call runs again; for a denied one the model gets the result that the call may have run and was not run again.
+    /// Without this setting the model gets that result at once.
     ///
     /// Calls of idempotent tools run again without a question.
     ///

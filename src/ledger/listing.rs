@@ -21,7 +21,7 @@ pub struct Listed<T> {
     pub refused: Vec<RefusedRow>,
 }
 
-/// A row that is refused, and why.
+/// A refused row, with the reason.
 #[derive(Debug)]
 pub struct RefusedRow {
     /// The id of the row: the id of an ask, or `run:` and the id of a run.

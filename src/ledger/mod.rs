@@ -11,7 +11,7 @@
 //! the worker that won. The state transitions of an ask are the same for every store: a [`Store`] only runs
 //! transactions over rows, and appends to a log in which each entry is chained to the one before it.
 //!
-//! `cargo run --example approvals --features inbox` is a service around a ledger: an inbox in the browser, an API, and workers.
+//! `cargo run -p approvals` is a service around a ledger: an inbox in the browser, an API, and workers.
 //!
 //! ```
 //! use countersign::deferred::Answer;
@@ -52,6 +52,7 @@
 //! themselves. The methods of [`Ledger`] are for surfaces, which list and decide, and for programs that are not agents
 //! and want a question answered once.
 
+mod acquisition;
 mod ask;
 mod audit;
 mod broken;
@@ -104,7 +105,7 @@ pub use project::Project;
 pub use record::{AskState, ClaimRecord, GrantUse, LedgerDecision, Record, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub use run_record::RunRecord;
-pub use runs::{Saved, Taken};
+pub use runs::Saved;
 pub use store::{
     Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
     Writes,

@@ -54,7 +54,7 @@ mod tests {
 
     /// L1: "Deciders are compared in a canonical form (trimmed, NFC, case-folded by default …)".
     #[test]
-    fn a_name_is_the_same_however_it_is_written() {
+    fn spellings_of_a_name_have_one_canonical_form() {
         let names = Names::default();
         for (a, b) in [
             ("ann", "ANN"),

@@ -1,4 +1,4 @@
-//! Closed patterns over arguments: a field that is not named has to be as it was.
+//! Closed patterns over arguments: a field that the pattern does not name has to be as in the original call.
 //!
 //! The pattern is closed: what it does not name has to be as it was in the original call, and a field that was absent
 //! has to be absent. An open pattern ("these fields match, others are free") would be widened by the tool itself: a new

@@ -1,5 +1,5 @@
-//! The asks of served calls: keyed by what would run and for whom, so that an equal call finds the decision about the
-//! one before it (rules M2, M3).
+//! The asks of served calls, keyed by principal and call, so that an equal call finds the decision about the one before
+//! it (rules M2, M3).
 //!
 //! A client of MCP has no memory of a call: after a time-out it sends an equal request, which is another call to the
 //! protocol, and the same wish to a person. So an ask is found by what it is about. Equal requests of one person share
@@ -28,11 +28,12 @@ use serde_json::{Value, json};
 use super::launch::digest;
 use super::site::lock;
 use crate::args::Args;
+use crate::call::RunContext;
 use crate::decision::Question;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::ledger::{
-    Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record, Taken,
+    Acquired, Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record,
 };
 
 /// How long an approval that nothing has used stays valid.
@@ -44,7 +45,7 @@ const UNUSED: Duration = Duration::from_secs(15 * 60);
 const UNDELIVERED: Millis = 10 * 60 * 1000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
-/// After how many denials of a person in a row, within a day, an equal call is denied without asking.
+/// The number of denials in a row, within a day, after which an equal call is denied without asking.
 ///
 /// A model that repeats a denied call wears a person down until the answer is yes (rule D11).
 const MAX_DENIALS: u32 = 3;
@@ -53,21 +54,21 @@ const DAY: Millis = 24 * 60 * 60 * 1000;
 const HISTORY: &str = "countersign mcp";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
-/// How often one request may find that another has just used the decision that it wanted.
+/// How often one request may lose a decision to another request.
 ///
 /// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
 /// for a bug.
 const ATTEMPTS: usize = 32;
 
-/// What identifies a call: who makes it, of which server and project, and what would run.
+/// The key of a call: principal, server, project, tool and arguments.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct AskKey {
     pub(super) id: String,
     pub(super) principal: String,
     pub(super) tool: String,
 }
 
-impl Key {
+impl AskKey {
     /// `scope` tells apart the servers, projects and, without a principal, the connections.
     pub(super) fn new(
         principal: &str,
@@ -92,8 +93,8 @@ impl Key {
     }
 }
 
-/// What the ledger says about a call that has to be asked about.
-pub(super) enum Standing {
+/// The state of a call that needs an approval, by the ledger.
+pub(super) enum AskStanding {
     /// No decision yet.
     Pending(Box<Record>),
     /// Approved, and claimed by this request: it runs now, once.
@@ -104,33 +105,37 @@ pub(super) enum Standing {
     Delivered(Value),
 }
 
+/// Changes an ask before it is parked.
+pub(super) type AskPolicy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
+
 /// The asks of one server.
 pub(super) struct Asks {
     pub(super) ledger: Ledger,
     worker: String,
-    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    policy: Arc<AskPolicy>,
     /// The latest known generation of each key, to find it with one read.
     hints: Mutex<HashMap<String, u32>>,
 }
 
 impl Asks {
-    pub(super) fn new(ledger: Ledger, policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>) -> Self {
+    pub(super) fn new(ledger: Ledger, policy: Arc<AskPolicy>) -> Self {
         let worker = format!("mcp-{}", uuid::Uuid::now_v7());
         Self { ledger, worker, policy, hints: Mutex::default() }
     }
 
-    /// Finds out how a call stands, and parks its ask if there is none that it can join. A claim is taken here, before
-    /// anything runs, so that of any number of equal calls one gets it.
+    /// Finds the state of a call, and parks an ask if there is none that the call can join. A claim is taken here,
+    /// before anything runs, so that one of any number of equal calls gets it.
     ///
     /// Reads the latest generation, takes what it offers, and goes to the next one where it offers nothing. Parking is
     /// idempotent, so two requests that park one generation at the same time both find the same ask. The claim is the
     /// one step of which only one request can be the winner.
     pub(super) async fn standing(
         &self,
-        key: &Key,
+        cx: &RunContext,
+        key: &AskKey,
         args: &Args,
         questions: &[Question],
-    ) -> Result<Standing, BoxError> {
+    ) -> Result<AskStanding, BoxError> {
         let mut before = None;
         let mut generation = self.latest(key).await?;
         for _ in 0..ATTEMPTS {
@@ -141,9 +146,9 @@ impl Asks {
                     continue;
                 }
                 if let Some(denied) = self.denied_often(key, generation).await? {
-                    return Ok(Standing::Denied(denied));
+                    return Ok(AskStanding::Denied(denied));
                 }
-                self.park(key, generation, args, questions, before.take()).await?;
+                self.park(cx, key, generation, (args, questions), before.take()).await?;
                 continue;
             };
             match self.take(key, generation, record, questions).await? {
@@ -155,17 +160,17 @@ impl Asks {
         Err("too many equal calls are made at once".into())
     }
 
-    /// Takes what the ask of this generation offers, or says why there has to be another ask.
+    /// Uses the ask of this generation, or says why there has to be another one.
     ///
     /// An open ask that does not show all questions of now is cancelled: a layer was added, or a rule changed, and an
     /// approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
-        key: &Key,
+        key: &AskKey,
         generation: u32,
         record: Record,
         questions: &[Question],
-    ) -> Result<Result<Standing, Option<String>>, BoxError> {
+    ) -> Result<Result<AskStanding, Option<String>>, BoxError> {
         let id = record.ask.id().to_owned();
         let open = matches!(record.state, AskState::Pending | AskState::Decided);
         let shown = record.ask.questions();
@@ -179,21 +184,21 @@ impl Asks {
             return Ok(Err(None));
         }
         Ok(match self.ledger.claim(&id, &self.worker, LEASE).await? {
-            Claimed::NotDecided => Ok(Standing::Pending(Box::new(record))),
+            Claimed::NotDecided => Ok(AskStanding::Pending(Box::new(record))),
             Claimed::Claimed { token } => {
                 let claimed = self.ledger.get(&id).await?.unwrap_or(record);
-                Ok(Standing::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
+                Ok(AskStanding::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
             }
             Claimed::Denied { state: AskState::Decided }
                 if self.deliver(key, generation).await? =>
             {
-                Ok(Standing::Denied(denial(&record)))
+                Ok(AskStanding::Denied(denial(&record)))
             }
             Claimed::Settled { outcome } => {
                 let now = self.ledger.now().await?;
                 let fresh = now.saturating_sub(record.changed_at) < UNDELIVERED;
                 match fresh && self.deliver(key, generation).await? {
-                    true => Ok(Standing::Delivered(outcome)),
+                    true => Ok(AskStanding::Delivered(outcome)),
                     false => Err(None),
                 }
             }
@@ -207,10 +212,10 @@ impl Asks {
 
     async fn park(
         &self,
-        key: &Key,
+        cx: &RunContext,
+        key: &AskKey,
         generation: u32,
-        args: &Args,
-        questions: &[Question],
+        (args, questions): (&Args, &[Question]),
         before: Option<String>,
     ) -> Result<(), BoxError> {
         let mut questions = questions.to_vec();
@@ -226,7 +231,7 @@ impl Asks {
             .with_questions(questions)
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        match self.ledger.park((self.policy)(ask)).await {
+        match self.ledger.park((self.policy)(cx, ask)).await {
             // The run was dropped from the ledger: the next generation is free.
             Ok(_) | Err(LedgerError::Unkeepable { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -240,7 +245,7 @@ impl Asks {
     /// The steps double and are then halved, so a key with a thousand generations costs about twenty reads when a
     /// process starts, and one read afterwards, from the number that is remembered. The memory is only a hint: a number
     /// that is too low is corrected by the same steps, and it is never too high.
-    async fn latest(&self, key: &Key) -> Result<u32, BoxError> {
+    async fn latest(&self, key: &AskKey) -> Result<u32, BoxError> {
         let hint = lock(&self.hints).get(&key.id).copied();
         let mut low = hint.unwrap_or(0);
         let mut step = 1;
@@ -258,23 +263,23 @@ impl Asks {
         Ok(low)
     }
 
-    async fn exists(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn exists(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let ask = key.ask(generation);
         Ok(self.ledger.get(ask.id()).await?.is_some() || self.is_used(key, generation).await?)
     }
 
     /// Whether the run of a generation is over, also when its asks were dropped.
-    async fn is_used(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn is_used(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
     }
 
-    /// Records that the outcome of a generation is delivered. Of any number of requests one is told `true`.
-    pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    /// Records that the outcome of a generation is delivered. Of any number of requests, one gets `true`.
+    pub(super) async fn deliver(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let run = key.run(generation);
         self.ledger.save_run(&run, Value::Null, None).await?;
-        match self.ledger.take_run(&run, &self.worker, LEASE).await? {
-            Taken::Taken { token, .. } => {
-                self.ledger.end_run(&run, token, json!("delivered")).await?;
+        match self.ledger.acquire_run_as(&run, &self.worker, LEASE).await? {
+            Acquired::Lease(lease) => {
+                lease.end(json!("delivered"), &[]).await?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -282,7 +287,7 @@ impl Asks {
     }
 
     /// Records the delivery of the outcome of this ask.
-    pub(super) async fn delivered(&self, key: &Key, ask: &str) -> Result<(), BoxError> {
+    pub(super) async fn delivered(&self, key: &AskKey, ask: &str) -> Result<(), BoxError> {
         if let Some(record) = self.ledger.get(ask).await?
             && let Some(generation) =
                 record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok())
@@ -296,7 +301,7 @@ impl Asks {
     ///
     /// Counts backwards from the next generation, and ends at the first that is not a person's denial within a day, so
     /// one approval between them starts the count anew.
-    async fn denied_often(&self, key: &Key, next: u32) -> Result<Option<String>, BoxError> {
+    async fn denied_often(&self, key: &AskKey, next: u32) -> Result<Option<String>, BoxError> {
         let (mut count, mut words, mut now) = (0, String::new(), None);
         for generation in (0..next).rev().take(MAX_DENIALS as usize) {
             let Some(record) = self.ledger.get(key.ask(generation).id()).await? else { break };
@@ -321,11 +326,11 @@ impl Asks {
     }
 
     /// Waits until the ask may have changed, or the time is over.
-    pub(super) async fn changed(&self, run: &str, place: i64) -> Result<i64, BoxError> {
-        Ok(self.ledger.changed(run, place).await?)
+    pub(super) async fn wait_for_change(&self, run: &str, place: i64) -> Result<i64, BoxError> {
+        Ok(self.ledger.wait_for_change(run, place).await?)
     }
 
-    /// Settles a claim with what came of the call; `None` means that its end was not seen.
+    /// Settles a claim with the outcome of the call; `None` means that its end was not seen.
     ///
     /// A call whose end was not seen keeps its claim and gives up the lease. The next look at the ask then finds it
     /// unknown, and no process runs it again (rule L2).
@@ -340,7 +345,7 @@ impl Asks {
     }
 }
 
-/// What came of a claimed call.
+/// The outcome of a claimed call.
 pub(super) enum End {
     Outcome(Value),
     NotRun,

@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::McpError;
-use super::launch::{Launch, Way};
+use super::launch::{Launch, Transport};
 use super::site::{Routes, Site};
 
 /// The longest pause between two attempts to start a server.
@@ -47,7 +47,7 @@ pub(super) struct Connection {
     pub(super) launch: Launch,
     live: Mutex<State>,
     routes: Arc<Routes>,
-    /// Counts list changes and restarts: what was listed under another number has to be listed again.
+    /// Counts list changes and restarts: a list that was read under another number has to be read again.
     changes: watch::Sender<u64>,
     forms: AtomicBool,
     calls: AtomicU64,
@@ -55,7 +55,7 @@ pub(super) struct Connection {
 
 #[derive(Default)]
 struct State {
-    running: Option<RunningService<RoleClient, Client>>,
+    running: Option<RunningService<RoleClient, ClientSide>>,
     failures: u32,
     not_before: Option<Instant>,
 }
@@ -128,20 +128,20 @@ impl Connection {
         }
     }
 
-    /// What the server said about itself in the handshake.
+    /// The server's description of itself in the handshake.
     pub(super) async fn info(self: &Arc<Self>) -> Result<Arc<ServerPeerInfo>, McpError> {
         let peer = self.peer().await?;
         let missing = || self.handshake("the handshake has no answer");
         peer.peer_info().ok_or_else(missing)
     }
 
-    async fn start(&self) -> Result<RunningService<RoleClient, Client>, McpError> {
+    async fn start(&self) -> Result<RunningService<RoleClient, ClientSide>, McpError> {
         let mut capabilities = ClientCapabilities::default();
         if self.forms.load(Ordering::Relaxed) {
             capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
         }
         let me = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
-        let client = Client {
+        let client = ClientSide {
             info: ClientConfig::new(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
@@ -152,7 +152,7 @@ impl Connection {
         };
         let started = async {
             match &self.launch.way {
-                Way::Command { program, args, env, directory } => {
+                Transport::Command { program, args, env, directory } => {
                     let mut command = tokio::process::Command::new(program);
                     command.args(args).envs(env);
                     if let Some(directory) = directory {
@@ -168,7 +168,7 @@ impl Connection {
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
-                Way::Url { url, headers } => {
+                Transport::Url { url, headers } => {
                     let config = self.http(url, headers)?;
                     let transport = StreamableHttpClientTransport::from_config(config);
                     client
@@ -207,12 +207,12 @@ impl Connection {
 
     /// At most 300 characters, escaped: it may be a page of HTML, or bytes that steer a terminal (rule S1).
     fn handshake(&self, problem: &(impl std::fmt::Display + ?Sized)) -> McpError {
-        // What the server printed is its own text, and may hold anything.
+        // The server's output is left out, as it may contain anything.
         let problem: String = crate::show::escape(&problem.to_string()).chars().take(300).collect();
         McpError::Handshake { server: self.name.to_string(), problem }
     }
 
-    /// A server of the newest revision tells of changes on a stream that has to be opened.
+    /// A server of the newest revision announces changes on a stream that the client has to open.
     fn listen(&self, peer: Peer<RoleClient>) {
         let new = peer
             .peer_info()
@@ -292,13 +292,13 @@ impl Drop for CancelOnDrop {
 /// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
 ///
 /// Sampling and roots are refused, since both would let a server act with what the host has: its model, its folders.
-pub(super) struct Client {
+pub(super) struct ClientSide {
     info: ClientConfig,
     routes: Arc<Routes>,
     changes: watch::Sender<u64>,
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for ClientSide {
     fn get_info(&self) -> ClientConfig {
         self.info.clone()
     }

@@ -24,7 +24,7 @@ pub enum McpError {
     Start {
         /// The name of the server in the user's configuration.
         server: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         problem: String,
     },
     /// The server does not speak MCP, ended at once, or speaks another version.
@@ -34,7 +34,7 @@ pub enum McpError {
     Handshake {
         /// The name of the server in the user's configuration.
         server: String,
-        /// What came in place of the handshake.
+        /// The message or the error in place of the handshake.
         problem: String,
     },
     /// The server could not list its tools.
@@ -62,7 +62,7 @@ pub enum McpError {
     /// A setting of the server or guard cannot be used.
     #[error("{problem}")]
     Config {
-        /// Which setting, and what to do about it.
+        /// The setting, and how to correct it.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The server's side of the protocol: which requests are answered, and for whom.
+//! The server's side of the protocol: the requests that are answered, and the principals that they act for.
 //!
 //! The face translates between the protocol and the served calls, and holds no state of calls: that is in [`Shared`],
 //! since a client may come back on another connection.
@@ -17,22 +17,25 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures::future::Either;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientRequest,
     CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequest, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ResultType, ServerCapabilities, ServerConfig, ServerResult, SubscriptionFilter, Tool as Listed,
+    InitializeResult, InputRequiredResult, ListPromptsRequest, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ResultType, ServerCapabilities, ServerConfig,
+    ServerResult, SubscriptionFilter, Tool as Listed,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::connection::Failed;
-use super::flight::{Client, Reply, Request};
+use super::flight::{CallingClient, Reply, Request};
 use super::shared::{Shared, Upstream};
 use super::toolset::{GET_PROMPT, READ_RESOURCE};
 use crate::call::ToolDefinition;
@@ -40,7 +43,7 @@ use crate::turn::Turn;
 
 /// The person that a request of HTTP acts for, as `authorize` has found out.
 #[derive(Clone)]
-pub(super) struct Principal(pub(super) Option<String>);
+pub(super) struct HttpPrincipal(pub(super) Option<String>);
 
 /// One connection of a client, or one request of a client without connections.
 pub(super) struct Face {
@@ -55,13 +58,13 @@ impl Face {
         Self { shared, http, nonce: uuid::Uuid::now_v7().to_string() }
     }
 
-    /// Who makes a request, and how that person can be asked: never in a way that the client does not declare.
-    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> Client {
+    /// The principal of a request, and the ways to ask that person: only those that the client declares.
+    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> CallingClient {
         let rounds =
             cx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (forms, urls) = asking(cx.client_capabilities().as_ref());
         let parts = cx.extensions.get::<axum::http::request::Parts>();
-        let named = parts.and_then(|parts| parts.extensions.get::<Principal>());
+        let named = parts.and_then(|parts| parts.extensions.get::<HttpPrincipal>());
         let (principal, nonce) = match named.and_then(|named| named.0.clone()) {
             Some(name) => (name, None),
             None if self.http => {
@@ -70,7 +73,7 @@ impl Face {
             }
             None => (self.shared.principal.clone(), None),
         };
-        Client { principal, nonce, forms, urls, rounds }
+        CallingClient { principal, nonce, forms, urls, rounds }
     }
 
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {
@@ -79,7 +82,22 @@ impl Face {
         self.shared.call(client, request, cx).await
     }
 
-    /// Connects to the upstream server as this client would, and takes over what it offers.
+    /// Serves a request whose result is passed on as it came, or is a question to the client.
+    async fn passed_on<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Either<T, InputRequiredResult>, ErrorData> {
+        match self.serve(request, cx).await {
+            Reply::Raw(raw) => serde_json::from_value(raw)
+                .map(Either::Left)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None)),
+            Reply::InputRequired(required) => Ok(Either::Right(*required)),
+            other => Err(refused(other)),
+        }
+    }
+
+    /// Connects to the upstream server as this client would, and offers the same lists.
     async fn connect(&self, capabilities: Option<&ClientCapabilities>) -> Result<(), ErrorData> {
         let Some(upstream) = &self.shared.upstream else { return Ok(()) };
         let connection = &upstream.toolset.connection;
@@ -127,7 +145,7 @@ impl Face {
         has: impl Fn(&ServerCapabilities) -> bool + Send,
         none: ErrorData,
     ) -> Result<&Upstream, ErrorData> {
-        // A client of the newest revision need not have asked before what is offered.
+        // A client of the newest revision may call without having listed anything before.
         if self.shared.upstream.as_ref().is_some_and(|it| it.capabilities.get().is_none()) {
             self.connect(cx.client_capabilities().as_ref()).await?;
         }
@@ -162,7 +180,7 @@ fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {
     }
 }
 
-/// A definition as clients are told it.
+/// A definition, as clients see it.
 fn listed(definition: &ToolDefinition) -> Listed {
     let beside = definition.metadata().get("mcp").cloned().unwrap_or_default();
     let of = |key: &str| beside.get(key).filter(|value| !value.is_null()).cloned();
@@ -291,7 +309,7 @@ impl ServerHandler for Face {
         let mut tools = Vec::new();
         for tool in listing.tools.iter().filter(|tool| offered.contains(&*tool.name)) {
             let tool = match &upstream.pins {
-                // As it was accepted: a server cannot tell the model anything else by changing it.
+                // The accepted definition: a server that changes it cannot get a new text to the model.
                 Some(pins) => {
                     let shown = pins.listed(&tool.name, json!(tool)).await;
                     serde_json::from_value(shown).unwrap_or_else(|_| tool.clone())
@@ -387,16 +405,13 @@ impl ServerHandler for Face {
         let (tool, args) = (READ_RESOURCE.to_owned(), json!({"uri": params.uri}));
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::ReadResourceResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::ReadResourceResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(ReadResourceResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => ReadResourceResponse::InputRequired(required),
+        })
     }
 
     async fn get_prompt(
@@ -417,16 +432,13 @@ impl ServerHandler for Face {
         let tool = GET_PROMPT.to_owned();
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::GetPromptResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::GetPromptResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(GetPromptResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => GetPromptResponse::InputRequired(required),
+        })
     }
 
     async fn complete(

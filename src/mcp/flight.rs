@@ -1,4 +1,4 @@
-//! A served call in flight, what its client is told, and how that client can be asked.
+//! A served call in flight, the replies to its client, and the ways to ask that client.
 //!
 //! A flight can outlive its request. In the newest revision a server asks back by the result of the request, so the
 //! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and goes on from
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::asks::{Key, Renewing};
+use super::asks::{AskKey, Renewing};
 use super::site::Site;
 use crate::turn::{TurnError, TurnReport};
 
@@ -26,18 +26,18 @@ pub(super) const STATE: &str = "mcp request state";
 /// How long a request state may be used.
 pub(super) const STATE_VALID: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// What is told to the client.
+/// The reply to the client.
 pub(super) enum Reply {
     Result(Box<CallToolResult>),
-    /// A result of another kind, as it came.
+    /// A result of another kind, unchanged.
     Raw(Value),
     InputRequired(Box<InputRequiredResult>),
     Error(ErrorData),
 }
 
-/// How a client can be asked, by what it declares.
+/// The ways to ask a client, by its declared capabilities.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct CallingClient {
     pub(super) principal: String,
     /// Tells apart the connections of clients without a name.
     pub(super) nonce: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Client {
     pub(super) rounds: bool,
 }
 
-/// One request, whatever its method.
+/// One request, of any method.
 pub(super) struct Request {
     pub(super) tool: String,
     pub(super) args: Value,
@@ -55,7 +55,7 @@ pub(super) struct Request {
     pub(super) responses: Option<InputResponses>,
 }
 
-/// What a request state holds. The seal covers it, and the ledger makes it single-use.
+/// The content of a request state. The seal covers it, and the ledger makes it single-use.
 ///
 /// It goes through the client, which may be hostile or merely old, so it is sealed (rule L6), names the key of the
 /// call, and is refused for any other. Unknown fields are refused, as a state of a newer build may mean something that
@@ -68,7 +68,7 @@ pub(super) struct State {
     /// The ask that the client's person is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ask: Option<String>,
-    /// The call that is kept because its server has asked back.
+    /// The suspended call whose server has sent a question to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<String>,
     /// Stands in for the connection of a client without a name.
@@ -76,23 +76,23 @@ pub(super) struct State {
     pub(super) nonce: Option<String>,
 }
 
-pub(super) type Running = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
+pub(super) type TurnFuture = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
 pub(super) type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
 
-/// A call in flight: its turn, and what comes of it.
+/// A call in flight: its turn, and the channels for its results.
 pub(super) struct Flight {
-    pub(super) running: Running,
+    pub(super) running: TurnFuture,
     pub(super) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
     pub(super) questions: mpsc::UnboundedReceiver<Asked>,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
-    pub(super) key: Key,
+    pub(super) key: AskKey,
     /// The question of the server that is with the client now.
     pub(super) open: Option<oneshot::Sender<ElicitResult>>,
     pub(super) told: f64,
 }
 
-/// What the handler of a turn leaves for the request that waits for the turn.
+/// The messages of a turn's handler to the request that waits for the turn.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) reply: Mutex<Option<Reply>>,

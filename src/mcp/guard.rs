@@ -26,9 +26,9 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// A guard in front of one MCP server: the same tools, behind your layers. A client is configured with the guard in
 /// place of the server, and needs no change.
 ///
-/// - Calls that the layers allow run upstream, and their results are passed on as they came. Reading a resource is
-///   judged as a call of `resources/read` with its `uri`, getting a prompt as one of `prompts/get` with its `name`.
-///   Sampling and unknown methods are refused.
+/// - Calls that the layers allow run upstream, and their results are passed on unchanged. Reading a resource is judged
+///   as a call of `resources/read` with its `uri`, getting a prompt as one of `prompts/get` with its `name`. Sampling
+///   and unknown methods are refused.
 /// - A call that a layer asks about is decided by a person: see [`Server`]. The approval is claimed before upstream is
 ///   called, and settled after.
 /// - The tools are pinned ([`Proposal`](super::Proposal)): until a person has accepted the server's tools once, each
@@ -44,7 +44,7 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// # async fn run() -> Result<(), countersign::mcp::McpError> {
 /// let launch = Launch::command("mcp-server-git").args(["--repository", "."]);
 /// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).layers(|tools| {
-///     tools.layered(decide_fn(|call: &countersign::ToolCall| match call.name() {
+///     tools.layered(decide_fn(|_, call: &countersign::ToolCall| match call.name() {
 ///         "git_status" | "git_diff" | "git_log" => Decision::allow(),
 ///         _ => Decision::ask("changes the repository"),
 ///     }))
@@ -113,7 +113,7 @@ impl Guard {
         self
     }
 
-    /// Sets the person that stdio clients act for.
+    /// Sets the name of the person that stdio clients act for.
     ///
     /// Asks are made in this name, and a policy that forbids approving one's own calls compares with it. It is not
     /// proved: a client on stdio is whoever has started the guard.
@@ -128,7 +128,7 @@ impl Guard {
         self
     }
 
-    /// Accepts every tool as the server defines it now, and whatever it changes later.
+    /// Accepts every tool as the server defines it, now and after later changes.
     ///
     /// Without pins a server that is updated at night can give a tool another description or meaning, and the model
     /// follows it (rule M4).
@@ -197,7 +197,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// The server's tools, without executing them: for what the layers would have decided.
+/// The server's tools without their execution, to find the decisions that the layers would have made.
 ///
 /// A stack is judged by running it, so it needs tools, and these do nothing.
 struct Unexecuted(McpToolset);
@@ -220,7 +220,7 @@ impl Toolset for Unexecuted {
     }
 }
 
-/// Logs what the layers would have decided, and allows every call.
+/// Logs the decision that the layers would have made, and allows every call.
 struct Observer(Tools);
 
 impl ToolMiddleware for Observer {

@@ -20,14 +20,14 @@ use sha2::{Digest as _, Sha256};
 /// ```
 #[derive(Clone)]
 pub struct Launch {
-    pub(super) way: Way,
+    pub(super) way: Transport,
     pub(super) timeout: Duration,
     pub(super) start_timeout: Duration,
     pub(super) idempotent: Vec<String>,
 }
 
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum Transport {
     Command {
         program: OsString,
         args: Vec<OsString>,
@@ -48,7 +48,7 @@ impl Launch {
     #[must_use]
     pub fn command(program: impl Into<OsString>) -> Self {
         let (args, env, directory) = (Vec::new(), BTreeMap::new(), None);
-        Self::of(Way::Command { program: program.into(), args, env, directory })
+        Self::of(Transport::Command { program: program.into(), args, env, directory })
     }
 
     /// A server that is reached by streamable HTTP at this URL.
@@ -57,10 +57,10 @@ impl Launch {
     /// [`McpError::Config`](super::McpError).
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
-        Self::of(Way::Url { url: url.into(), headers: BTreeMap::new() })
+        Self::of(Transport::Url { url: url.into(), headers: BTreeMap::new() })
     }
 
-    fn of(way: Way) -> Self {
+    fn of(way: Transport) -> Self {
         let (timeout, start_timeout) = (Duration::from_secs(300), Duration::from_secs(30));
         Self { way, timeout, start_timeout, idempotent: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let Way::Command { args, .. } = &mut self.way {
+        if let Transport::Command { args, .. } = &mut self.way {
             args.extend(more.into_iter().map(Into::into));
         }
         self
@@ -97,7 +97,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Way::Command { env, .. } = &mut self.way {
+        if let Transport::Command { env, .. } = &mut self.way {
             env.insert(name.into(), value.into());
         }
         self
@@ -108,7 +108,7 @@ impl Launch {
     /// Part of the digest: the same command in another directory works on other files.
     #[must_use]
     pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
-        if let Way::Command { directory, .. } = &mut self.way {
+        if let Transport::Command { directory, .. } = &mut self.way {
             *directory = Some(path.into());
         }
         self
@@ -119,7 +119,7 @@ impl Launch {
     /// Read when the server is first used; a name or value that is not one of HTTP is an error then. Not in the digest.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        if let Way::Url { headers, .. } = &mut self.way {
+        if let Transport::Url { headers, .. } = &mut self.way {
             headers.insert(name.into(), value.into());
         }
         self
@@ -160,8 +160,8 @@ impl Launch {
         self
     }
 
-    /// The digest of the program with its arguments and directory, or of the URL: who a server is, as far as its own
-    /// claims are not needed for it. Environment and headers are left out, because they hold secrets that rotate.
+    /// The digest of the program with its arguments and directory, or of the URL: the identity of a server, which does
+    /// not depend on its own claims. Environment and headers are left out, because they hold secrets that rotate.
     ///
     /// SHA-256 in hexadecimal, over JSON with sorted keys, so it is the same in every build. Pins and the keys of asks
     /// contain it: another program under the same name has to be accepted and approved anew.
@@ -169,7 +169,7 @@ impl Launch {
     pub fn digest(&self) -> String {
         let text = |os: &OsString| os.to_string_lossy().into_owned();
         let who = match &self.way {
-            Way::Command { program, args, directory, .. } => {
+            Transport::Command { program, args, directory, .. } => {
                 let args: Vec<_> = args.iter().map(text).collect();
                 json!([
                     "stdio",
@@ -178,7 +178,7 @@ impl Launch {
                     directory.as_ref().map(|it| it.to_string_lossy())
                 ])
             }
-            Way::Url { url, .. } => json!(["http", url]),
+            Transport::Url { url, .. } => json!(["http", url]),
         };
         digest(&who)
     }
@@ -188,10 +188,10 @@ impl fmt::Debug for Launch {
     /// The program or the host, never arguments or headers, which may hold secrets (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
-            Way::Command { program, args, .. } => {
+            Transport::Command { program, args, .. } => {
                 write!(f, "Launch({program:?} with {} arguments)", args.len())
             }
-            Way::Url { url, .. } => {
+            Transport::Url { url, .. } => {
                 let host = url::Url::parse(url).ok();
                 write!(f, "Launch({})", host.as_ref().and_then(url::Url::host_str).unwrap_or("url"))
             }

@@ -71,7 +71,7 @@ struct State {
 
 type Accepted = BTreeMap<String, Value>;
 
-/// How a tool stands against the accepted set.
+/// The state of a tool, compared with the accepted set.
 pub(super) enum Pinned {
     Same,
     /// Never accepted; the ask by which it can be.
@@ -100,8 +100,8 @@ impl Pins {
         Ask::new(self.run(generation), PATH, ACCEPT_TOOLS)
     }
 
-    /// How a tool of the server stands now; `None` where the server does not offer it. What differs is proposed in an
-    /// ask, once.
+    /// The state of a tool of the server now; `None` where the server does not offer it. A difference is proposed in
+    /// one ask.
     ///
     /// The usual call compares a pointer: the listing is the one that was found equal before. Only another listing is
     /// compared, and only a difference reads the ledger.
@@ -202,7 +202,7 @@ impl Pins {
         accepted.cloned().unwrap_or(now)
     }
 
-    /// Proposes what has changed, before the tools are listed.
+    /// Proposes the changes, before the tools are listed.
     pub(super) async fn look(&self) {
         if let Err(error) = self.standing("").await {
             tracing::error!(target: "countersign::mcp", server = self.server, %error, "the pins cannot be read");
@@ -367,7 +367,7 @@ impl Proposal {
         self.part("added")
     }
 
-    /// The changed tools, each with what was and what is now.
+    /// The changed tools, each with the accepted definition and the present one.
     ///
     /// Each value is `{"difference": {"description": {"was": …, "now": …}}, "now": …}`, with the parts that differ, and
     /// the whole definition as it would be accepted.

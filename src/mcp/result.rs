@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, ToolError, ToolReturn};
 
-/// The key of a return's metadata under which the result is kept as it came.
+/// The key of a return's metadata under which the unchanged result is kept.
 pub(super) const RAW: &str = "mcp";
 
 /// A server's result as the return of a tool. `isError` is a failure.
@@ -27,7 +27,7 @@ pub(super) fn returned(result: &CallToolResult) -> Result<ToolReturn, ToolError>
     })
 }
 
-/// What the model is told: the structured content, or the text of the blocks.
+/// The content for the model: the structured content, or the text of the blocks.
 fn value(result: &CallToolResult) -> Value {
     match &result.structured_content {
         Some(structured) => structured.clone(),
@@ -35,7 +35,7 @@ fn value(result: &CallToolResult) -> Value {
     }
 }
 
-/// The blocks as text; what is no text is named with its type and size.
+/// The blocks as text; a block of another kind is named with its type and size.
 pub(super) fn text(content: &[ContentBlock]) -> String {
     let blocks: Vec<_> = content.iter().map(block).collect();
     blocks.join("\n")
@@ -76,8 +76,8 @@ fn beside(content: &[ContentBlock]) -> Option<Value> {
     (!parts.is_empty()).then_some(Value::Array(parts))
 }
 
-/// The outcome of a served call as a result. The result of a server behind it is passed on as it came, unless a layer
-/// has changed what the model is told.
+/// The outcome of a served call as a result. The result of an upstream server is passed on unchanged, unless a layer
+/// has changed the content for the model.
 pub(super) fn result(outcome: &Outcome, has_schema: bool) -> CallToolResult {
     match outcome {
         Outcome::Returned(returned) => {
@@ -106,12 +106,12 @@ fn built(value: &Value, has_schema: bool) -> CallToolResult {
     result
 }
 
-/// A result that says why there is none; it has neither structured content nor metadata.
+/// A result with an explanation in place of content; it has neither structured content nor metadata.
 pub(super) fn failed(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Whether the outcome still is what this result says, so that the result may be passed on as it came.
+/// Whether the outcome still is what this result says, so that the result may be passed on unchanged.
 ///
 /// Compared by value, so it does not matter which layer has changed it, or that one has put the same back.
 pub(super) fn is_of(came: &CallToolResult, outcome: &Outcome) -> bool {

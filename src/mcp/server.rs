@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::McpError;
-use super::asks::Asks;
+use super::asks::{AskPolicy, Asks};
 use super::face::Face;
 use super::pins::Pins;
-use super::shared::{Authorize, Shared, Upstream};
+use super::shared::{FindPrincipal, Shared, Upstream};
 use super::toolset::McpToolset;
+use crate::call::RunContext;
 use crate::ledger::{Ask, Ledger, MemoryStore};
 use crate::seal::SealKeys;
 use crate::tools::Tools;
@@ -37,7 +38,7 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         wait: Duration::from_secs(45),
         inbox: None,
         principal: "mcp client".to_owned(),
-        policy: Arc::new(|ask| ask),
+        policy: Arc::new(|_, ask| ask),
         upstream: None,
         hosts: None,
         origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
@@ -74,11 +75,11 @@ pub struct Server {
     wait: Duration,
     inbox: Option<String>,
     principal: String,
-    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    policy: Arc<AskPolicy>,
     upstream: Option<(McpToolset, Option<Arc<Pins>>)>,
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
-    authorize: Option<Authorize>,
+    authorize: Option<FindPrincipal>,
 }
 
 impl Server {
@@ -132,28 +133,32 @@ impl Server {
         self
     }
 
-    /// Sets what approvals are shared within, beside the principal: the root of the project. Equal calls in two
+    /// Sets the root of the project, within which a principal's equal calls share approvals. Equal calls in two
     /// projects are two calls.
     pub fn project(mut self, root: impl Into<String>) -> Self {
         self.scope = json!([self.scope, root.into()]);
         self
     }
 
-    /// Sets a function that is called with each ask before it is parked, to set its deadline and quorum.
-    ///
-    /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
-    /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
-    /// found by it.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use countersign::ledger::Ask;
-    /// use countersign::{FunctionToolset, mcp};
-    ///
-    /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
-    /// # let _ = server;
-    /// ```
-    pub fn asks(mut self, policy: impl Fn(Ask) -> Ask + Send + Sync + 'static) -> Self {
+    /// Sets a function that is called with the context of the run and each ask before it is parked, to set its deadline
+    /// and quorum; see [`Ledger::ask_policy`].
+    pub fn ask_policy(
+        mut self,
+        policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
+    ) -> Self {
+        ///
+        /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
+        /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
+        /// found by it.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use countersign::ledger::Ask;
+        /// use countersign::{FunctionToolset, mcp};
+        ///
+        /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
+        /// # let _ = server;
+        /// ```
         self.policy = Arc::new(policy);
         self
     }
@@ -280,7 +285,7 @@ impl Server {
         let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
         let service = match served {
             Ok(service) => service,
-            // A client that ends at once has asked for nothing.
+            // A client that disconnects at once has made no request.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(failed(error.to_string())),
         };

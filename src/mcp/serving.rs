@@ -1,4 +1,4 @@
-//! One served call: its pass through the stack, the asks it needs, and what the client is told meanwhile.
+//! One served call: its pass through the stack, its asks, and the replies to the client.
 //!
 //! ```text
 //! request --> open the state --> (decide | resume a kept call | start a turn)
@@ -28,9 +28,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::asker::{Asker, elicit};
-use super::asks::{End, Key};
-use super::flight::{Asked, Client, Flight, Reply, Request, Running, STATE, State, Waiting};
-use super::form::{self, Said};
+use super::asks::{AskKey, End};
+use super::flight::{
+    Asked, CallingClient, Flight, Reply, Request, STATE, State, TurnFuture, Waiting,
+};
+use super::form::{self, FormAnswer};
 use super::result;
 use super::shared::Shared;
 use super::site::{Elicit, Raw, Site, lock};
@@ -41,12 +43,12 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
 
-/// How long a claimed call may go on after its client has given up, so that its outcome is known.
+/// How long a claimed call may run after its client has given up, so that its outcome is recorded.
 ///
 /// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
 /// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a call is kept whose server has asked back.
+/// How long a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
 const CALL: &str = "call";
@@ -55,7 +57,7 @@ impl Shared {
     /// Serves one call to its reply.
     pub(super) async fn call(
         self: &Arc<Self>,
-        client: Client,
+        client: CallingClient,
         request: Request,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
@@ -99,14 +101,19 @@ impl Shared {
         }
     }
 
-    async fn key(&self, client: &Client, request: &Request, args: &Args) -> Result<Key, BoxError> {
+    async fn key(
+        &self,
+        client: &CallingClient,
+        request: &Request,
+        args: &Args,
+    ) -> Result<AskKey, BoxError> {
         let scope = json!([self.scope, client.nonce]);
         let identity = self.identity(&request.tool).await?;
-        Ok(Key::new(&client.principal, &scope, &request.tool, &identity, args))
+        Ok(AskKey::new(&client.principal, &scope, &request.tool, &identity, args))
     }
 
     /// Opens a request state that was sealed for this call of this person.
-    fn open(&self, state: &str, key: &Key) -> Result<State, String> {
+    fn open(&self, state: &str, key: &AskKey) -> Result<State, String> {
         let opened: State =
             self.keys.open(STATE, state, std::time::SystemTime::now()).map_err(|error| {
                 format!("The request state is refused: {error}. Call again without it.")
@@ -117,12 +124,17 @@ impl Shared {
         Ok(opened)
     }
 
-    /// Records what the client's person has said about an ask. It counts as the requester's answer.
-    ///
-    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
-    /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
-    /// again.
-    async fn decide(&self, ask: &str, said: Option<&Value>, client: &Client) -> Result<(), Reply> {
+    /// Records the answer of the client's person to an ask. It counts as the requester's.
+    async fn decide(
+        &self,
+        ask: &str,
+        said: Option<&Value>,
+        client: &CallingClient,
+    ) -> Result<(), Reply> {
+        ///
+        /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
+        /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
+        /// again.
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
         let Some(record) = record else {
             return Err(Reply::Error(ErrorData::invalid_params(
@@ -132,7 +144,7 @@ impl Shared {
         };
         if record.outcome.is_some() || record.claim.is_some() {
             let generation = record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok());
-            let key = Key {
+            let key = AskKey {
                 id: run_key(record.ask.run()),
                 principal: client.principal.clone(),
                 tool: String::new(),
@@ -151,10 +163,10 @@ impl Shared {
                 )),
             });
         }
-        let answer = match said.map_or(Said::Nothing, form::said) {
-            Said::Approve => Answer::Approve { args: None },
-            Said::Deny => Answer::Deny { message: "denied in the client".to_owned() },
-            Said::Nothing => return Ok(()),
+        let answer = match said.map_or(FormAnswer::Nothing, form::said) {
+            FormAnswer::Approve => Answer::Approve { args: None },
+            FormAnswer::Deny => Answer::Deny { message: "denied in the client".to_owned() },
+            FormAnswer::Nothing => return Ok(()),
         };
         let decided =
             self.asks.ledger.decide(ask, &record.fingerprint, &client.principal, answer).await;
@@ -164,9 +176,9 @@ impl Shared {
     /// Starts the turn of a call.
     fn start(
         self: &Arc<Self>,
-        client: &Client,
+        client: &CallingClient,
         request: &Request,
-        key: Key,
+        key: AskKey,
         cx: &RequestContext<RoleServer>,
     ) -> Flight {
         let (progress_to, progress) = mpsc::unbounded_channel();
@@ -176,7 +188,7 @@ impl Shared {
                 let ask = ask.clone();
                 Box::pin(async move {
                     let (answer, answered) = oneshot::channel();
-                    // A client that has gone has answered nothing.
+                    // A client that has disconnected has not answered.
                     _ = ask.send((params, answer));
                     answered.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel))
                 })
@@ -195,9 +207,10 @@ impl Shared {
             linked: request.state.is_some() && !client.forms,
             beat: wants_progress.then_some(progress_to),
         };
-        let turn = Turn::new(self.tools.clone()).deps(Arc::clone(&site)).handler(handler);
+        let turn =
+            Turn::new(self.tools.clone()).deps(Arc::clone(&site)).deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
-        let running: Running = Box::pin(async move { turn.run(vec![call]).await });
+        let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
         Flight { running, progress, questions, site, waiting, key, open: None, told: 0.0 }
     }
 
@@ -208,7 +221,7 @@ impl Shared {
     async fn fly(
         &self,
         flight: &mut Flight,
-        client: &Client,
+        client: &CallingClient,
         cx: &RequestContext<RoleServer>,
     ) -> Flown {
         let token = cx.meta.get_progress_token();
@@ -218,7 +231,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 report = &mut flight.running => {
-                    // What came before the result is told before it.
+                    // Messages from before the result are sent before it.
                     while let Ok(progress) = flight.progress.try_recv() {
                         progressed(&mut flight.told, token.as_ref(), progress, cx).await;
                     }
@@ -256,11 +269,11 @@ impl Shared {
         }
     }
 
-    /// Settles the claims of a call with what came of it, and makes the reply.
+    /// Settles the claims of a call with its outcome, and makes the reply.
     async fn landed(
         &self,
         waiting: &Waiting,
-        (key, site): (&Key, &Site),
+        (key, site): (&AskKey, &Site),
         report: Result<TurnReport, TurnError>,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
@@ -283,7 +296,7 @@ impl Shared {
             (Outcome::Deferred(_), _) => Reply::Result(Box::new(result::failed(
                 "The call has to be asked about again. Call it again.",
             ))),
-            // What came from upstream is passed on unchanged, unless a layer has changed what the model is told.
+            // An upstream result is passed on unchanged, unless a layer has changed the content for the model.
             (outcome @ (Outcome::Failed(_) | Outcome::Returned(_)), Some(raw)) => {
                 Self::passed_on(outcome, raw)
             }
@@ -347,14 +360,14 @@ impl Shared {
                 Ok(()) if ended => settled.push(ask),
                 Ok(()) => {}
                 Err(error) => {
-                    tracing::error!(target: "countersign::mcp", ask, %error, "what came of a call could not be recorded");
+                    tracing::error!(target: "countersign::mcp", ask, %error, "the outcome of a call could not be recorded");
                 }
             }
         }
         settled
     }
 
-    /// Keeps a call whose server has asked back, until the client comes with the answer.
+    /// Keeps a call whose server has sent a question, until the client returns with the answer.
     ///
     /// Kept in memory, so the answer has to come to this process within a quarter of an hour; afterwards the call is
     /// given up, with its claims as unknown.
@@ -362,7 +375,7 @@ impl Shared {
         self: &Arc<Self>,
         flight: Flight,
         question: ElicitRequestParams,
-        client: &Client,
+        client: &CallingClient,
     ) -> Reply {
         let id = uuid::Uuid::now_v7().to_string();
         let state = State {
@@ -414,7 +427,7 @@ async fn progressed(
     let Some(token) = token.filter(|_| progress.progress > *told) else { return };
     *told = progress.progress;
     progress.progress_token = token.clone();
-    // A client that has gone needs no progress.
+    // A client that has disconnected needs no progress.
     _ = cx.peer.notify_progress(progress).await;
 }
 

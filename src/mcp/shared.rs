@@ -1,4 +1,4 @@
-//! What all requests of a server share.
+//! The state that all requests of a server share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -27,13 +27,13 @@ use crate::turn::Turn;
 /// Listing a server's tools for each call would double its requests. Within this time a changed tool is still found by
 /// its pin.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long calls may go on after the client's connection has ended.
+/// How long calls may run after the client's connection has ended.
 ///
 /// Ending the process at once would leave every call in flight as one that may have run.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Finds the name of the person that a request of HTTP acts for.
-pub(super) type Authorize = Arc<
+pub(super) type FindPrincipal = Arc<
     dyn Fn(axum::http::HeaderMap) -> futures::future::BoxFuture<'static, Option<String>>
         + Send
         + Sync,
@@ -43,14 +43,14 @@ pub(super) type Authorize = Arc<
 pub(super) struct Upstream {
     pub(super) toolset: McpToolset,
     pub(super) pins: Option<Arc<Pins>>,
-    /// What the upstream server offers, once it was reached.
+    /// The lists that the upstream server offers, once it was reached.
     pub(super) capabilities: OnceLock<ServerCapabilities>,
 }
 
 /// The tools by their names.
-type Identities = Arc<HashMap<String, Identity>>;
+type Identities = Arc<HashMap<String, ToolIdentity>>;
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) tools: Tools,
@@ -61,7 +61,7 @@ pub(super) struct Shared {
     pub(super) inbox: Option<String>,
     pub(super) principal: String,
     pub(super) upstream: Option<Upstream>,
-    /// Calls whose servers have asked back, until their clients answer.
+    /// The calls whose servers have sent a question, until their clients answer.
     pub(super) kept: Mutex<HashMap<String, Flight>>,
     pub(super) identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
@@ -69,7 +69,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Clone)]
-pub(super) struct Identity {
+pub(super) struct ToolIdentity {
     digest: String,
     has_schema: bool,
 }
@@ -101,7 +101,7 @@ impl Shared {
             .is_some_and(|identity| identity.has_schema)
     }
 
-    /// Waits for the calls that still run after the client has gone, so that their outcomes are recorded.
+    /// Waits for calls that still run after the client has disconnected, so that their outcomes are recorded.
     pub(super) async fn ended(&self) {
         let end = Instant::now() + ENDING;
         while Arc::strong_count(&self.in_flight) > 1 && Instant::now() < end {
@@ -144,9 +144,9 @@ impl Shared {
     }
 }
 
-fn identity(definition: &ToolDefinition) -> (String, Identity) {
+fn identity(definition: &ToolDefinition) -> (String, ToolIdentity) {
     let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
     let has_schema = beside.is_some_and(|schema| !schema.is_null());
     let digest = digest(&json!([definition.source(), definition.parameters()]));
-    (definition.name().to_owned(), Identity { digest, has_schema })
+    (definition.name().to_owned(), ToolIdentity { digest, has_schema })
 }

@@ -1,5 +1,5 @@
-//! What a served call gives to the server behind it: where progress goes, who answers its questions, and a place for the
-//! result as it came.
+//! The connection of a served call with the upstream server: the target of progress, the client that answers questions,
+//! and a slot for the unchanged result.
 //!
 //! The served call and the call upstream are two protocols with a stack between them, which carries arguments and
 //! outcomes and nothing else. A site is a dependency of the turn, so a call finds its own, also when many run at the
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(super) type Elicit =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
 
-/// What came from upstream, unchanged.
+/// A result from upstream, unchanged.
 #[derive(Clone)]
 pub(super) enum Raw {
     Result(Value),
@@ -58,7 +58,7 @@ impl fmt::Debug for Site {
     }
 }
 
-/// Where the messages go that a server sends while calls are in flight.
+/// Routes the messages that a server sends while calls are in flight.
 #[derive(Default)]
 pub(super) struct Routes {
     progress: Mutex<HashMap<String, UnboundedSender<ProgressNotificationParam>>>,
@@ -85,7 +85,7 @@ impl Routes {
 
     pub(super) fn progressed(&self, token: &str, params: ProgressNotificationParam) {
         if let Some(to) = lock(&self.progress).get(token) {
-            // A client that has gone needs no progress.
+            // A client that has disconnected needs no progress.
             _ = to.send(params);
         }
     }

@@ -43,7 +43,7 @@ pub(super) const GET_PROMPT: &str = "prompts/get";
 const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
 const MAX_PAGES: usize = 1_000;
-/// How often a server may ask back within one call.
+/// How many rounds of questions a server may send within one call.
 ///
 /// Each round asks a person.
 const MAX_ROUNDS: usize = 10;
@@ -78,7 +78,7 @@ pub struct McpToolset {
     whole: bool,
 }
 
-/// What the server has listed.
+/// The latest listing of the server.
 pub(super) struct Listing {
     pub(super) tools: Vec<Listed>,
     definitions: Vec<ToolDefinition>,
@@ -91,8 +91,8 @@ pub(super) struct Listing {
 }
 
 impl McpToolset {
-    /// Connects to the server and lists its tools. `name` is the name of the server in your configuration; what the
-    /// server calls itself is never used.
+    /// Connects to the server and lists its tools. `name` is the name of the server in your configuration; the server's
+    /// own name for itself is never used.
     ///
     /// # Errors
     /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
@@ -135,11 +135,11 @@ impl McpToolset {
     ///
     /// ```no_run
     /// # async fn watch(git: countersign::mcp::McpToolset) {
-    /// git.changed().await;
+    /// git.wait_for_change().await;
     /// println!("{} has other tools now", git.server());
     /// # }
     /// ```
-    pub async fn changed(&self) {
+    pub async fn wait_for_change(&self) {
         // The sender lives as long as the connection that this value holds.
         _ = self.connection.changes().changed().await;
     }
@@ -307,7 +307,7 @@ impl McpToolset {
         if let Some(key) = own.or_else(|| cx.idempotency_key()) {
             meta.0.insert(IDEMPOTENCY.to_owned(), Value::String(key));
         }
-        let mut asked = Asked { meta: RequestMetaObject(meta), ..Asked::default() };
+        let mut asked = AskedBack { meta: RequestMetaObject(meta), ..AskedBack::default() };
         for _ in 0..MAX_ROUNDS {
             let request = request(permit.tool(), permit.args(), &asked)?;
             match self.connection.request(request, site.as_ref()).await {
@@ -330,7 +330,7 @@ impl McpToolset {
                 }
             }
         }
-        Err(ToolFailed::new(format!("`{}` asked back too often.", self.server())).into())
+        Err(ToolFailed::new(format!("`{}` asked the client too often.", self.server())).into())
     }
 
     fn done(
@@ -358,7 +358,7 @@ impl McpToolset {
     }
 }
 
-/// What of a tool is pinned: all of its definition but `_meta`, which is no part of what a person is shown.
+/// The pinned part of a tool: its definition without `_meta`, which people are not shown.
 fn pinned(mut tool: Value) -> Value {
     if let Value::Object(map) = &mut tool {
         map.remove("_meta");
@@ -366,15 +366,15 @@ fn pinned(mut tool: Value) -> Value {
     tool
 }
 
-/// What a server has asked back so far, and the answers.
+/// The questions that a server has sent so far within a call, with the answers.
 #[derive(Default)]
-struct Asked {
+struct AskedBack {
     meta: RequestMetaObject,
     responses: Option<std::collections::BTreeMap<String, Value>>,
     state: Option<String>,
 }
 
-fn request(tool: &str, args: &Args, asked: &Asked) -> Result<ClientRequest, ToolError> {
+fn request(tool: &str, args: &Args, asked: &AskedBack) -> Result<ClientRequest, ToolError> {
     let missing = |what: &str| ToolError::from(ToolFailed::new(format!("`{what}` is missing.")));
     Ok(match tool {
         READ_RESOURCE => {
@@ -405,12 +405,12 @@ fn request(tool: &str, args: &Args, asked: &Asked) -> Result<ClientRequest, Tool
     })
 }
 
-/// Asks the client's person what the server asks; questions of other kinds are cancelled.
+/// Passes the server's questions to the client's person; questions of other kinds are cancelled.
 async fn answered(
     required: InputRequiredResult,
     site: Option<&Arc<Site>>,
     meta: RequestMetaObject,
-) -> Asked {
+) -> AskedBack {
     let mut responses = std::collections::BTreeMap::new();
     for (key, question) in required.input_requests.unwrap_or_default() {
         let elicit = site.and_then(|site| site.elicit.as_ref());
@@ -420,7 +420,7 @@ async fn answered(
         };
         responses.insert(key, json!(answer));
     }
-    Asked { meta, responses: Some(responses), state: required.request_state }
+    AskedBack { meta, responses: Some(responses), state: required.request_state }
 }
 
 impl Toolset for McpToolset {

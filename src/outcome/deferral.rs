@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::decision::Question;
 
-/// What a deferred call waits for.
+/// The kind of answer that a deferred call needs.
 ///
 /// | kind | answered with | shown as |
 /// |---|---|---|
@@ -31,7 +31,7 @@ pub enum DeferralKind {
     Agent,
 }
 
-/// Why a call is deferred: what it waits for, and the open questions.
+/// Why a call is deferred: the kind of answer that it needs, and the open questions.
 ///
 /// ```
 /// use countersign::outcome::DeferralKind;
@@ -78,7 +78,7 @@ impl Deferral {
         Self::external(DeferralKind::Agent, Map::new())
     }
 
-    /// What the call waits for.
+    /// The kind of answer that the call needs.
     #[must_use]
     pub fn kind(&self) -> DeferralKind {
         self.kind

@@ -130,7 +130,7 @@ fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     }
 }
 
-/// What the type of an error means for the call.
+/// The meaning of an error for the call, by its type.
 enum Control {
     Says(ToolError),
     Fatal,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::rows::encode;
 use crate::ledger::{Entry, Millis, Row};
 
-/// PostgreSQL's limit on the payload of a notification, in bytes. A run with a longer id is not notified; those who
+/// PostgreSQL's limit on the payload of a notification, in bytes. A run with a longer id is not notified; tasks that
 /// wait for it poll the log.
 const LONGEST_NOTIFIED: usize = 7_999;
 

@@ -1,4 +1,4 @@
-//! Notifications of changed runs (`LISTEN`), for [`Ledger::changed`](crate::ledger::Ledger::changed).
+//! Notifications of changed runs (`LISTEN`), for [`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change).
 //!
 //! One connection serves all waiting tasks of a store, since a connection is memory of the server and a process may
 //! wait for thousands of runs. A notification carries the id of a run and nothing of what happened: the woken task
@@ -114,7 +114,7 @@ where
         for statement in schema::LISTEN {
             client.batch_execute(statement).await?;
         }
-        // Changes from before `LISTEN` were not notified to this connection, so every waker reads its log once more.
+        // Changes from before `LISTEN` were not notified to this connection, so every waker reads its log again.
         lock(wakers).values().for_each(wake);
         pending::<Result<(), tokio_postgres::Error>>().await
     };

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nul_comes_back_and_the_order_stays() {
+    fn a_nul_survives_a_round_trip_and_the_order_stays() {
         let mut texts =
             ["", "a", "\0", "\0\0", "\u{1}", "\u{1}0", "\u{1}1", "\0a", "\u{2}", "é'\"\\"];
         texts.sort_unstable();

@@ -19,7 +19,7 @@ use futures::future::{join, join3, join4};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
-use super::connection::{Open, Server};
+use super::connection::{Open, ServerPool};
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::schema;
@@ -87,7 +87,7 @@ impl Locked {
 
 /// Runs a transaction with locks.
 pub(super) async fn write_once(
-    server: &Server,
+    server: &ServerPool,
     ids: &[String],
     linker: &Linker,
     work: &mut Work<'_>,
@@ -129,11 +129,15 @@ pub(super) async fn write_once(
 
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
-///
-/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
-/// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
-/// stored with its log entries, so the question is whether the entry at that place has this name.
-pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Result<(), Failure> {
+pub(super) async fn outcome(
+    server: &ServerPool,
+    ids: &[String],
+    lost: &Lost,
+) -> Result<(), Failure> {
+    ///
+    /// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
+    /// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
+    /// stored with its log entries, so the question is whether the entry at that place has this name.
     let mut attempts = server.attempts();
     loop {
         let failure = match was_committed(server, ids, lost).await {
@@ -164,7 +168,7 @@ pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Res
 /// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the
 /// connection has gone.
 async fn was_committed(
-    server: &Server,
+    server: &ServerPool,
     ids: &[String],
     lost: &Lost,
 ) -> Result<Option<bool>, Failure> {

@@ -1,18 +1,17 @@
-//! What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+//! The engine that evaluates rules: directories, the table of programs, and the tools that are shells.
 //!
 //! A tool is known as a shell by its name, as rules have to hold for programs that never heard of this crate. A name
 //! that is not in the list is no shell until the user says so, and its text is then compared as a text: conditions
 //! about commands are unknown, so that a rule that allows by commands is silent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::call::RuleCall;
 use super::paths::Places;
 use super::tool_pattern::ToolPattern;
-use crate::shell::lexically_normal;
 use crate::shell::{Classifier, Dialect};
 
-/// What rules are evaluated with: directories, the table of programs, and the tools that are shells.
+/// The directories, the table of programs, and the tools that are shells, for the evaluation of rules.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     pub(super) places: Places,
@@ -57,42 +56,14 @@ impl Engine {
     }
 
     pub(super) fn is_installed(&self, program: &str) -> bool {
-        !self.places.looks() || !is_in_writable_place(program, self.places.root())
+        !self.places.looks() || self.classifier.is_installed(program)
     }
 }
 
-/// Whether a program would be found in a place that tools may write to, or in the working directory.
 ///
 /// Allowing `ls` means the system's `ls`. If the first directory of the search path in which it is found can be written
 /// by tools (the workspace, a temporary directory, a relative entry), a tool could put its own `ls` there first, and be
 /// allowed to run it. A path with a slash is compared with the folders of the system.
-fn is_in_writable_place(program: &str, root: &Path) -> bool {
-    if program.contains('/') {
-        let place = lexically_normal(Path::new(program));
-        let system =
-            ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
-        return !place
-            .parent()
-            .is_some_and(|folder| system.iter().any(|known| folder == Path::new(known)));
-    }
-    let Some(path) = std::env::var_os("PATH") else { return false };
-    let writable = |path: &Path| {
-        path.starts_with(root)
-            || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place))
-    };
-    for folder in std::env::split_paths(&path) {
-        if !folder.is_absolute() || writable(&lexically_normal(&folder)) {
-            return true;
-        }
-        if let Ok(found) = std::fs::canonicalize(folder.join(program))
-            && found.is_file()
-        {
-            return writable(&found);
-        }
-    }
-    false
-}
-
 /// Whether a tool of this name is known to be a shell.
 pub(super) fn is_known_shell(name: &str) -> bool {
     SHELLS.iter().any(|(tool, _)| tool.eq_ignore_ascii_case(name))

@@ -112,7 +112,7 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
         let reason = "`countersign` decides what is allowed, and a person has to run it".to_owned();
         add(spoke, "floor/countersign", reason, Some(view.text_of(number)));
     }
-    // What the table does not know may write whatever it names.
+    // A program that is not in the table may write every file that it names.
     if !part.reasons().is_empty()
         && part.argv().iter().skip(1).any(|word| protected_text(seen, word))
     {

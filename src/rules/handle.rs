@@ -35,7 +35,7 @@ use super::journal::{DecisionJournal, JournalEntry};
 use super::rule_set::RuleSet;
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::decision::ToolDecision;
 
 /// How many versions of the rules can wait for being accepted.
@@ -48,29 +48,30 @@ pub(super) struct InForce {
     problem: Option<RulesError>,
 }
 
-struct Shared {
+struct Inner {
     engine: Engine,
     sources: Sources,
     in_force: RwLock<Arc<InForce>>,
     settings: Settings,
 }
 
-/// Says for whom a call is made.
-pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
+/// The function that gives the principal of a call.
+pub(super) type PrincipalOf = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
 
 /// How calls are counted and recorded.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) counts: Arc<dyn CallCounts>,
-    pub(super) principal: Arc<Principal>,
+    pub(super) principal: Arc<PrincipalOf>,
     pub(super) journal: Option<DecisionJournal>,
 }
 
 /// Permissions from files: a [middleware](crate::ToolMiddleware) that decides about each call by rules.
 ///
 /// Cheap to clone; clones share the rules that are in force. Apply it with
-/// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, whatever its file or place, and a call
-/// that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes the format.
+/// [`into_layer`](crate::ToolMiddlewareExt::into_layer). The strictest rule wins, in any order of rules and files, and
+/// a call that no rule speaks about is asked about (rule R2). [The file of rules](crate::docs::rules_file) describes
+/// the format.
 ///
 /// ```no_run
 /// use countersign::rules::Rules;
@@ -117,7 +118,7 @@ pub(super) struct Settings {
 /// ```
 #[derive(Clone)]
 pub struct Rules {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 /// What a reload has changed.
@@ -156,7 +157,7 @@ impl Rules {
     pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
         let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
         let in_force = RwLock::new(Arc::new(in_force));
-        Self { shared: Arc::new(Shared { engine, sources, in_force, settings }) }
+        Self { shared: Arc::new(Inner { engine, sources, in_force, settings }) }
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -260,8 +261,8 @@ impl Rules {
         }
     }
 
-    pub(super) fn principal(&self, cx: &RunContext) -> String {
-        (self.shared.settings.principal)(cx)
+    pub(super) fn principal(&self, cx: &RunContext, call: &ToolCall) -> String {
+        (self.shared.settings.principal)(cx, call)
     }
 
     pub(super) fn journal(&self) -> Option<&DecisionJournal> {
@@ -317,7 +318,7 @@ impl Rules {
     }
 }
 
-/// The stricter of two rulings, with what both say.
+/// The stricter of two rulings, with the rules of both.
 fn stricter(latest: Ruling, before: Ruling) -> Ruling {
     let decision = latest.decision.max(before.decision);
     let mut both = latest;

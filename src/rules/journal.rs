@@ -18,12 +18,12 @@ use serde_json::{Map, Value};
 
 use super::call::RuleCall;
 use super::private_file;
-use super::ruling::{Ruling, word};
+use super::ruling::Ruling;
 use crate::decision::ToolDecision;
 
 /// A private file with every decision of the rules: allowed, asked about and denied calls, with their arguments.
 ///
-/// Entries are removed after a number of days. The file is readable for this user alone, and never belongs into a
+/// Entries are removed after a number of days. The file is readable for this user alone, and does not belong in a
 /// project. A failure to write is logged and changes no decision.
 ///
 /// ```
@@ -96,7 +96,7 @@ impl JournalEntry {
             directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
             pins: ruling.pins.clone(),
             rules,
-            decision: word(ruling.decision).to_owned(),
+            decision: ruling.decision.word().to_owned(),
         }
     }
 
@@ -112,7 +112,7 @@ impl JournalEntry {
     pub fn decision(&self) -> Option<ToolDecision> {
         [ToolDecision::Allow, ToolDecision::Ask, ToolDecision::Deny]
             .into_iter()
-            .find(|it| word(*it) == self.decision)
+            .find(|it| it.word() == self.decision)
     }
 
     /// The recorded call, to decide about it again.

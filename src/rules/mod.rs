@@ -71,7 +71,6 @@
 //! `tool_pattern`; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
 //! [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
 
-mod answer;
 mod builder;
 mod call;
 mod classes;
@@ -109,6 +108,7 @@ mod seen;
 mod source;
 mod sources;
 mod tool_pattern;
+mod truth;
 
 pub use builder::RulesBuilder;
 pub use call::RuleCall;
@@ -122,6 +122,6 @@ pub use journal::{DecisionJournal, JournalEntry};
 pub use lint::{Lint, lint};
 pub use preset::preset_text;
 pub use project::{ApprovedProject, ProjectApprovals, find_project_file};
-pub use replay::{Change, Replayed, compare, replay};
+pub use replay::{ChangedDecision, Replayed, compare, replay};
 pub use ruling::{Layer, NearMiss, Ruling, Spoke};
 pub use schema::schema;

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::private_file;
 
-/// The file that holds which form of each project's rules a person has approved. It belongs to the user, and never into
-/// a project.
+/// The file that holds which form of each project's rules a person has approved. It belongs to the user, and not in a
+/// project.
 ///
 /// ```
 /// use countersign::rules::ProjectApprovals;

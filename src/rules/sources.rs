@@ -30,7 +30,7 @@ pub(super) enum Origin {
 pub(super) struct Sources {
     pub(super) origins: Vec<Origin>,
     pub(super) approvals: Option<ProjectApprovals>,
-    /// What the tests in files are run with.
+    /// The engine that the tests in files are run with.
     pub(super) tests: Engine,
 }
 
@@ -79,7 +79,7 @@ impl Sources {
             let (ruling, _) = evaluate(&set, &self.tests, &example.call(), false);
             if ruling.decision != example.wanted {
                 let (ruling, _) = evaluate(&set, &self.tests, &example.call(), true);
-                let wanted = super::ruling::word(example.wanted);
+                let wanted = example.wanted.word();
                 let text = format!(
                     "the test `{}` wants {wanted}, and the rules decide: {ruling}",
                     example.text

@@ -61,7 +61,7 @@ impl SealKeys {
         Self { keys: Vec::new(), audience: None }.and_accept(name, secret)
     }
 
-    /// As [`new`](Self::new), but accepts a secret of one repeated byte, which anybody can guess: for tests, and for
+    /// As [`new`](Self::new), but accepts a secret of one repeated byte, which is easy to guess: for tests, and for
     /// tokens that were sealed before such secrets were refused. A person who guesses the secret can decide.
     ///
     /// # Errors

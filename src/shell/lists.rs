@@ -18,10 +18,11 @@
 use std::path::PathBuf;
 
 use super::commands::{Commands, Join, Pipeline, Stage};
-use super::judgement::{Reason, Verdict};
+use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
+use crate::decision::ToolDecision;
 
-/// What a pipeline means for the pipelines after it.
+/// The effect of a pipeline on the pipelines after it.
 struct Went {
     directories: Vec<PathBuf>,
     /// Whether the success of the pipeline means that the directory was changed.
@@ -88,7 +89,7 @@ impl Judging<'_> {
     pub(super) fn ask_last(&mut self, why: &str) {
         if let Some(part) = self.parts.last_mut() {
             part.reasons.push(Reason {
-                verdict: Verdict::Ask,
+                decision: ToolDecision::Ask,
                 every_time: false,
                 text: why.to_owned(),
             });

@@ -1,4 +1,4 @@
-//! What a classifier judges by: the preset, the table of programs, and the places of the workspace and of programs.
+//! The settings of a classifier: the preset, the table of programs, and the places of the workspace and of programs.
 
 use super::paths::Workspace;
 use super::search_path::SearchPath;
@@ -20,7 +20,7 @@ pub enum Preset {
 
 /// The settings of a classifier.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct ClassifierSettings {
     pub(super) programs: Programs,
     pub(super) workspace: Workspace,
     pub(super) preset: Preset,

@@ -84,7 +84,7 @@ impl SearchPath {
     }
 }
 
-/// What the search for a program has found.
+/// The result of the search for a program.
 pub(super) enum ProgramFile {
     /// The file, with links resolved.
     File(PathBuf),

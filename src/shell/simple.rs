@@ -28,10 +28,11 @@ use std::path::PathBuf;
 
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::judgement::{Effect, Part, Reason, Verdict, hex};
-use super::preset::{Preset, Settings};
+use super::judgement::{Effect, Part, Reason, hex};
+use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
+use crate::decision::ToolDecision;
 
 /// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
@@ -40,7 +41,7 @@ pub(super) struct Simple<'a> {
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(super) here: Vec<PathBuf>,
-    /// What is known about the lines of its standard input.
+    /// The known property of the lines of its standard input.
     pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
     pub(super) appended: bool,
@@ -56,7 +57,7 @@ pub(super) struct Simple<'a> {
     program: Option<Program>,
 }
 
-/// What the name of a program stands for.
+/// The meaning of a program's name.
 struct Program {
     name: String,
     file: Option<PathBuf>,
@@ -106,15 +107,27 @@ impl<'a> Simple<'a> {
     }
 
     pub(super) fn ask(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Ask, every_time: false, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            text: text.into(),
+        });
     }
 
     pub(super) fn ask_every_time(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Ask, every_time: true, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: true,
+            text: text.into(),
+        });
     }
 
     pub(super) fn deny(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Deny, every_time: false, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Deny,
+            every_time: false,
+            text: text.into(),
+        });
     }
 
     pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
@@ -396,7 +409,7 @@ impl<'a> Simple<'a> {
     }
 }
 
-/// What is known about the lines of a command's output.
+/// The known property of the lines of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
     /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
@@ -406,7 +419,7 @@ pub(super) enum Lines {
     Unknown,
 }
 
-/// What a command means for the commands after it.
+/// The effect of a command on the commands after it.
 #[derive(Debug, Clone)]
 pub(super) struct Left {
     pub(super) lines: Lines,
@@ -418,7 +431,7 @@ pub(super) struct Left {
 
 /// The state of one judgement.
 pub(super) struct Judging<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClassifierSettings,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
 }

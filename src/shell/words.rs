@@ -112,7 +112,7 @@ impl Lexer<'_> {
     }
 
     fn plain(&mut self, word: &mut OpenWord, next: char) {
-        let lone_bracket = next == '[' && self.at == word.start && !self.word_goes_on();
+        let lone_bracket = next == '[' && self.at == word.start && !self.word_continues();
         if matches!(next, '*' | '?' | '[') && !lone_bracket && word.kind != WordKind::Expansion {
             word.kind = WordKind::Glob;
         }
@@ -122,7 +122,7 @@ impl Lexer<'_> {
     }
 
     /// Whether the word continues after the current character.
-    fn word_goes_on(&self) -> bool {
+    fn word_continues(&self) -> bool {
         !matches!(self.peek_second(), None | Some(' ' | '\t' | '\n' | ';' | '|' | '&' | ')'))
     }
 

@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_hidden() {
+    fn invisible_characters_are_hidden() {
         for c in "\u{0}\u{7f}\u{a0}\u{ad}\u{34f}\u{115f}\u{180e}\u{200b}\u{202e}\u{2028}\u{2800}\u{3000}\u{3164}\u{e000}\u{feff}\u{fe0f}\u{ffff}\u{e0041}\u{e0101}\u{10ffff}\u{378}".chars() {
             assert!(is_hidden(c), "{c:?}");
         }
     }
 
     #[test]
-    fn what_everybody_can_see_is_not_hidden() {
+    fn visible_characters_are_not_hidden() {
         for c in "azAZ09 ~äß€日本語한국어😀→│".chars() {
             assert!(!is_hidden(c), "{c:?}");
         }

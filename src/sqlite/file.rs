@@ -1,4 +1,4 @@
-//! Checks that a path still names the file that was opened (rule L9). SQLite goes on using a file that was removed, so
+//! Checks that a path still names the file that was opened (rule L9). SQLite keeps using a file that was removed, so
 //! two processes that opened one path could each have a ledger of their own.
 //!
 //! A worked case: process A has opened `asks.db`; a script restores a backup by `mv backup.db asks.db`; process B opens
@@ -55,7 +55,7 @@ impl File {
             PathBuf::from(name)
         });
         let mut parts = vec![(path.clone(), identity(&path)?)];
-        // Those of the two files that exist by now.
+        // The second and third file may not exist yet.
         let found = beside.into_iter().filter_map(|it| identity(&it).ok().map(|id| (it, id)));
         parts.extend(found);
         Ok(Self { parts })

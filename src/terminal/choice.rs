@@ -40,7 +40,7 @@ pub(super) const HELP: &str = "Nothing runs before the last answer.
   e      edit the arguments, then approve
   a, d   approve, deny every call that has no answer yet
   t, x   approve, deny every such call of this tool
-  v      show this call in full; once more, with what is masked
+  v      show this call in full; again: with the masked values
   ?      this help
   Ctrl-C stops the run: nothing is decided, and none of these calls runs.
   A call of which something was left out can be approved once v has shown it.
@@ -74,7 +74,7 @@ impl Choice {
 mod tests {
     use super::*;
 
-    /// B17: "missing/late/unknown decision, wrong type, extra choice: deny"; here it is asked again.
+    /// An unknown choice decides nothing, and is asked again.
     #[test]
     fn only_an_exact_yes_approves() {
         use Scope::{All, This, Tool};

@@ -60,7 +60,7 @@ fn ended(child: &mut Child, input: &Input) -> Result<io::Result<bool>, Gone> {
     loop {
         match child.try_wait() {
             Ok(None) if input.is_abandoned() => {
-                // An error is ignored: the editor may have ended by now.
+                // An error is ignored: the editor may have ended already.
                 let _ = child.kill().and_then(|()| child.wait());
                 return Err(Gone::Abandoned);
             }

@@ -19,9 +19,9 @@ use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchron
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Plain,
-    /// Headings, and what an answer is about.
+    /// Headings, and the subject of an answer.
     Strong,
-    /// What is not important, or cannot be used now.
+    /// Text that is not important, or keys that cannot be used now.
     Faint,
     /// The selected row.
     Selected,
@@ -104,7 +104,7 @@ pub(super) fn columns(text: &str) -> usize {
     text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
 }
 
-/// What the terminal shows.
+/// The content of the terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) rows: Vec<ScreenRow>,

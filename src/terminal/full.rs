@@ -18,7 +18,7 @@ use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, size};
 
 use super::editor;
-use super::input::{Input, Raw, failed};
+use super::input::{Input, RawMode, failed};
 use super::list::{AfterKey, List};
 use super::screen::Gone;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
@@ -26,12 +26,12 @@ use crate::show;
 
 /// The full screen, until this value is dropped.
 struct Full {
-    _raw: Raw,
+    _raw: RawMode,
 }
 
 impl Full {
     fn enter() -> io::Result<Self> {
-        let full = Self { _raw: Raw::enter()? };
+        let full = Self { _raw: RawMode::enter()? };
         execute!(io::stderr(), EnterAlternateScreen)?;
         Ok(full)
     }

@@ -75,12 +75,12 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 /// Raw mode is a state of the terminal and not of the process, so a program that had it on before (a full-screen
 /// program that embeds an agent) keeps it. Bracketed paste marks pasted text as such, without which a paste would be a
 /// row of keys that decide.
-pub(super) struct Raw {
-    /// Whether raw mode was on before: it stays on then.
+/// Whether raw mode was on before: it stays on then.
+pub(super) struct RawMode {
     before: bool,
 }
 
-impl Raw {
+impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
         let before = is_raw_mode_enabled()?;
         if !before {
@@ -92,7 +92,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // An error is ignored: the terminal may be gone.
         let _ = execute!(io::stderr(), DisableBracketedPaste);

@@ -23,7 +23,7 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   j k, arrows       the next or previous call; g, G the first or last one
   Tab, n            the next call without an answer
   Space, PageDown   more of this call; PageUp, Left, Right, End
-  v, Enter          all of this call; once more, what is masked
+  v, Enter          all of this call; again: the masked values
   a                 approve this call
   d                 deny it; m denies it with a message for the model
   e                 edit the arguments, then approve them

@@ -1,4 +1,5 @@
-//! The batch on a full screen: what a key does, and what is shown. Without a terminal, so that tests can press keys.
+//! The batch on a full screen: the effect of each key, and the rows to draw. It needs no terminal, so that tests can
+//! press keys.
 //!
 //! Three protections are here, because each is about the time between what is drawn and what is pressed:
 //!
@@ -20,12 +21,12 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
-use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
-use super::line::{Line, Step};
+use super::dialogue::{MANY_APPROVED, MANY_DENIED, denied, object};
+use super::line::{Line, LineStep};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, counted};
 
 /// The batch on a full screen.
 pub(super) struct List<'a> {
@@ -34,7 +35,7 @@ pub(super) struct List<'a> {
     pub(super) mode: Mode,
     pub(super) message: String,
     arming: Duration,
-    /// Until when keys decide nothing, as what they are about has just appeared.
+    /// The time until which keys decide nothing, because the call has just appeared.
     inert_until: Instant,
     early: usize,
     /// Whether the last row of the details is on the screen.
@@ -48,7 +49,7 @@ pub(super) struct List<'a> {
     external_editor: bool,
 }
 
-/// What the keys are about.
+/// The mode of the list, by which keys are interpreted.
 pub(super) enum Mode {
     List,
     Help,
@@ -58,7 +59,7 @@ pub(super) enum Mode {
     Edited(Args),
 }
 
-/// What a typed line is for.
+/// The purpose of a typed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A message for the model, with the denial.
@@ -115,7 +116,7 @@ impl<'a> List<'a> {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Makes the deciding keys inert, as what they are about has appeared or moved (rule S3).
+    /// Makes the deciding keys inert, because the call has appeared or moved (rule S3).
     pub(super) fn rearm(&mut self) {
         self.inert_until = Instant::now() + self.arming;
     }
@@ -131,7 +132,7 @@ impl<'a> List<'a> {
         self.early += keys;
         self.rearm();
         let keys = counted(self.early, "key");
-        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
+        self.message = format!("Ignored {keys}: the call had just appeared.");
         false
     }
 
@@ -146,7 +147,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
+    /// Handles a key. If it has changed the call that the deciding keys would decide, they become inert.
     ///
     /// The batch is done when no entry is open and the list is shown: the last answer ends it without a further key.
     /// `u` before that takes an answer back. In the mode of typing the keys are letters, so none of them decides.
@@ -160,10 +161,10 @@ impl<'a> List<'a> {
             Mode::Typing(purpose, line) => {
                 let purpose = *purpose;
                 match line.key(key) {
-                    Step::More => AfterKey::Stay,
-                    Step::Gone(Gone::Cancelled) => self.cancelled(purpose),
-                    Step::Gone(gone) => return Err(gone),
-                    Step::Done => {
+                    LineStep::More => AfterKey::Stay,
+                    LineStep::Gone(Gone::Cancelled) => self.cancelled(purpose),
+                    LineStep::Gone(gone) => return Err(gone),
+                    LineStep::Done => {
                         let text = line.text();
                         self.typed(purpose, &text)
                     }
@@ -185,7 +186,7 @@ impl<'a> List<'a> {
         Ok(if done { AfterKey::Done } else { next })
     }
 
-    /// What the deciding keys are about: the mode, the call, and how much of it is shown.
+    /// The subject of the deciding keys: the mode, the call, and how much of it is shown.
     fn about(&self) -> (u8, usize, Option<Opened>) {
         let mode = match self.mode {
             Mode::List => 0,
@@ -336,7 +337,7 @@ impl<'a> List<'a> {
         let unchanged = entry.calls.first().map(|call| call.args().clone());
         entry.draft = Some(text.to_owned());
         self.message = match object(text) {
-            Err(error) => format!("No JSON object, e goes on: {}", show::escape(&error)),
+            Err(error) => format!("No JSON object, e edits it again: {}", show::escape(&error)),
             Ok(args) if unchanged.is_some_and(|before| before.equal(&args)) => {
                 entry.draft = None;
                 "Nothing was changed.".to_owned()
@@ -361,7 +362,7 @@ impl<'a> List<'a> {
             KeyCode::Char('e') => return self.edit(),
             KeyCode::Esc => {
                 self.mode = Mode::List;
-                "The edit is kept, and was not approved: e goes on with it."
+                "The edit is kept, and was not approved: e continues it."
                     .clone_into(&mut self.message);
             }
             KeyCode::Char('a') if self.is_armed(1) => {

@@ -8,7 +8,7 @@
 //! use countersign::{FunctionToolset, ToolsExt, Turn};
 //!
 //! let tools = FunctionToolset::new().approval_required();
-//! let turn = Turn::new(tools).handler(TerminalHandler::new().answered_by("ann"));
+//! let turn = Turn::new(tools).deferred_tool_handler(TerminalHandler::new().answered_by("ann"));
 //! # let _ = turn;
 //! ```
 
@@ -61,12 +61,12 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
 /// | `u` | takes the answer back |
 /// | `A`, `D` | approve or deny every listed call without an answer |
-/// | `/`, `v`, `?` | search the list, show all of the call (again: what is masked), show help |
+/// | `/`, `v`, `?` | search the list, show all of the call (again: the masked values), show help |
 /// | Ctrl-C, Ctrl-D | stop the run |
 ///
-/// A key decides nothing while what it is about has been on the screen for less than [a while](Self::arming) (rule S3).
-/// A call of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or
-/// with others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
+/// A key decides nothing while its call has been on the screen for less than [a while](Self::arming) (rule S3). A call
+/// of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or with
+/// others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
 /// than 10 is confirmed.
 ///
 /// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
@@ -189,24 +189,24 @@ impl TerminalHandler {
     }
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
-    ///
-    /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
-    /// since a service that was started without its terminal would otherwise look like a person who denies everything.
-    fn nobody(
+    fn deny_unasked(
+        ///
+        /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
+        /// since a service that was started without its terminal would otherwise look like a person who denies everything.
         &self,
         requests: &DeferredToolRequests,
         why: &str,
     ) -> Result<DeferredToolResults, AnswerError> {
         let calls = requests.approvals.len();
-        tracing::warn!(calls, why, "nobody can be asked, the calls are denied");
+        tracing::warn!(calls, why, "no person can be asked, the calls are denied");
         // An error is ignored, as stderr may be closed.
         let _ = writeln!(
             io::stderr(),
-            "Nobody can be asked about {calls} tool calls, which are denied: {why}."
+            "No person can be asked about {calls} tool calls, which are denied: {why}."
         );
         let mut answers = deny_blocked(requests);
         for call in askable(requests) {
-            let denied = ToolDenied::new(format!("Denied: nobody can be asked, as {why}."));
+            let denied = ToolDenied::new(format!("Denied: no person can be asked, as {why}."));
             answers = answers.approval(call.id(), denied);
         }
         answers.answered_by(&self.answered_by).leave_rest().build()
@@ -229,7 +229,7 @@ impl TerminalHandler {
             Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
-                return Ok(self.nobody(requests, &why)?);
+                return Ok(self.deny_unasked(requests, &why)?);
             }
         };
         let mut answers = deny_blocked(requests);
@@ -256,11 +256,11 @@ impl DeferredToolHandler for TerminalHandler {
             return Ok(deny_blocked(requests).leave_rest().build()?);
         }
         if let Some(why) = no_terminal() {
-            return Ok(self.nobody(requests, why)?);
+            return Ok(self.deny_unasked(requests, why)?);
         }
         let runtime = Handle::try_current()?;
         let turn = TERMINAL.lock().await;
-        let waiting = Waiting(Arc::default());
+        let waiting = NoLongerNeeded(Arc::default());
         let abandoned = Arc::clone(&waiting.0);
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
@@ -272,12 +272,12 @@ impl DeferredToolHandler for TerminalHandler {
 }
 
 /// Tells the blocking thread, when dropped, that the answers are no longer needed.
+struct NoLongerNeeded(Arc<AtomicBool>);
 ///
 /// The blocking thread cannot be cancelled by dropping its future, so it is told through this flag, and looks at it
 /// every tick.
-struct Waiting(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for NoLongerNeeded {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -12,8 +12,8 @@ use crate::middleware::ToolMiddleware;
 /// Checks that a middleware decides the same way about the same call, and leaves its own result alone: f(f(x)) = f(x).
 ///
 /// The stack relies on both (rule D3): when an inner layer changes arguments that other layers have decided on, all of
-/// them decide again on the changed arguments, and arguments that change once more are denied. Test with calls that the
-/// middleware changes and with calls that it does not change.
+/// them decide again on the changed arguments, and a call whose arguments change again is denied. Test with calls that
+/// the middleware changes and with calls that it does not change.
 ///
 /// `RunContext::default()` is a context outside any run; add the dependencies that the middleware reads with
 /// [`with_deps`](RunContext::with_deps).
@@ -32,11 +32,11 @@ use crate::middleware::ToolMiddleware;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let call = ToolCall::new("c1", "read_file", json!({"path": "a.log"}));
-/// let nests = decide_fn(|call: &ToolCall| moved(call.args(), "sandbox"));
+/// let nests = decide_fn(|_, call: &ToolCall| moved(call.args(), "sandbox"));
 /// let text = rewrites_once(&nests, &RunContext::default(), &call).await.unwrap_err();
 /// assert!(text.contains(r#"{"path":"sandbox/sandbox/a.log"}"#));
 ///
-/// let settles = decide_fn(|call: &ToolCall| match call.args()["path"].as_str() {
+/// let settles = decide_fn(|_, call: &ToolCall| match call.args()["path"].as_str() {
 ///     Some(path) if path.starts_with("sandbox/") => Decision::allow(),
 ///     _ => Decision::from(moved(call.args(), "sandbox")),
 /// });

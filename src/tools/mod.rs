@@ -104,7 +104,7 @@ trait Stack: Send + Sync {
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// What becomes of a call of a tool that is not there: the model is told so.
+/// The outcome of a call of a tool that does not exist: the model is told so.
 fn unknown(call: &ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
     let unknown = Outcome::retry(format!("unknown tool `{}`", call.name()));
     Box::pin(std::future::ready(Ok(unknown)))

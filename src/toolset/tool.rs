@@ -48,7 +48,7 @@ type Previews =
     dyn Fn(&RunContext, &Args) -> BoxFuture<'static, Result<Vec<Preview>, BoxError>> + Send + Sync;
 
 impl Tool {
-    /// Every call needs an approval, whatever the layers decide.
+    /// Every call needs an approval, even if all layers allow it.
     ///
     /// The question is the tool's own (layer ``tool `deploy` ``, key `declared`) and is open also where a layer answers
     /// in the tool's place, for example a cache: that answer needs the same approval as an execution (rule A1).

@@ -41,7 +41,7 @@ impl CallState {
     /// Denies a call because of a limit, without asking.
     pub(super) fn deny_unasked(&mut self, limit: &str, mut text: String) {
         if self.child.run.is_none() && self.execution.started() && !self.may_have_run() {
-            text.insert_str(0, "The tool had begun its work, and asked before it goes on. ");
+            text.insert_str(0, "The tool had begun its work, and asked before continuing. ");
         }
         self.settle_unrun(Outcome::denied(text));
         self.denied_by = Some(limit.to_owned());

@@ -206,8 +206,8 @@ mod tests {
         _deep: Value,
     }
 
-    // Rule L7: "What any version has written loads, and goes on from there". Earlier versions had no limit of 64
-    // levels.
+    // Rule L7: "The state that any earlier version has written loads and can be continued". Earlier versions had no
+    // limit of 64 levels.
     #[tokio::test]
     async fn a_call_that_was_stored_with_deeper_arguments_loads_and_runs() {
         let deep = (0..100).fold(json!(1), |value, _| json!([value]));

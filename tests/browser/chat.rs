@@ -7,9 +7,9 @@ use countersign::ledger::{AskState, Ledger};
 use countersign::sqlite::SqliteStore;
 use tempfile::TempDir;
 
-use crate::built::example;
 use crate::http::{closed, half_open};
 use crate::player::play;
+use crate::program::program;
 use crate::service::halt;
 use crate::surface_contract;
 
@@ -20,22 +20,21 @@ const CONTRACT: [(&str, &str); 10] = [
     ("elision", CAREFUL),
     ("edits", CAREFUL),
     ("drafts", CAREFUL),
-    ("floods", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
-    ("bulk", "many_calls_are_denied_at_once_and_those_that_ran_are_one_row"),
+    ("floods", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
+    ("bulk", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
     ("stop", "pages_are_reloaded_and_opened_twice_and_the_server_is_killed"),
-    ("hostile text", "hostile_text_stays_text_and_everything_works_from_the_keyboard"),
-    ("previews", "a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself"),
+    ("hostile text", "hostile_text_stays_text_and_the_keyboard_reaches_every_control"),
+    ("previews", "a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone"),
 ];
 
-const CAREFUL: &str =
-    "nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost";
+const CAREFUL: &str = "nothing_moves_nothing_is_approved_unseen_and_drafts_survive";
 
 #[test]
 fn the_chat_passes_the_scenarios_of_every_surface() {
     surface_contract::holds("the chat", include_str!("chat.rs"), &CONTRACT);
 }
 
-/// The server, and what it keeps.
+/// The server and its data.
 struct Chat {
     data: TempDir,
     process: Child,
@@ -49,7 +48,7 @@ impl Chat {
         Self { data, process, url }
     }
 
-    /// Ends it as the machine's failing would, and starts it again at the same place.
+    /// Kills it, as a failure of the machine would, and starts it again over the same data.
     fn restart(&mut self) {
         self.stop();
         let port = self.url.rsplit_once(':').unwrap().1.parse().unwrap();
@@ -69,7 +68,7 @@ impl Drop for Chat {
 }
 
 fn serve(data: &TempDir, port: u16, more: &[&str]) -> (Child, String) {
-    let mut child = Command::new(example("chat"))
+    let mut child = Command::new(program("chat"))
         .args(["--port", &port.to_string(), "--data"])
         .arg(data.path())
         .args(more)
@@ -96,7 +95,7 @@ async fn people(scenarios: &str) {
         word => panic!("the scenario asks for `{word}`"),
     });
     chat.stop();
-    // L1, L2: what people did is decided once, ran at most once, and the log of it is whole.
+    // L1, L2: every ask was decided once and ran at most once, and the log verifies.
     let ledger = Ledger::new(SqliteStore::open(chat.data.path().join("chats.db")).await.unwrap());
     assert!(ledger.verify(&Default::default()).await.is_ok());
     for record in ledger.list(None, u32::MAX).await.unwrap().records {
@@ -119,20 +118,20 @@ async fn pages_are_reloaded_and_opened_twice_and_the_server_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_moves_under_the_hand_nothing_is_approved_unseen_and_nothing_written_is_lost() {
+async fn nothing_moves_nothing_is_approved_unseen_and_drafts_survive() {
     // S3, S4, S5; "a lost server is shown".
     people("careful").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_shown_as_a_change_and_what_was_cut_is_approved_by_itself() {
+async fn a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone() {
     // S7: "every surface shows it"; "a preview that was cut says how much is missing, and its call is approved only by
     // itself".
     people("previews").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_calls_are_denied_at_once_and_those_that_ran_are_one_row() {
+async fn many_calls_are_denied_at_once_and_executed_calls_share_a_row() {
     // S8: "denying everything is a key of its own, with a confirmation above 10 calls".
     people("many").await;
 }
@@ -148,6 +147,6 @@ async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_text_stays_text_and_everything_works_from_the_keyboard() {
+async fn hostile_text_stays_text_and_the_keyboard_reaches_every_control() {
     people("showing").await;
 }

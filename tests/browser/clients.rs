@@ -1,16 +1,16 @@
-//! The AI SDK's own clients, unmodified, in five versions: what honest ones see, and what no honest one sends.
+//! The AI SDK's own clients, unmodified, in five versions: conversations of honest clients, and attacks.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::built::example;
+use crate::program::program;
 
 struct Fixture(Child, String);
 
 impl Fixture {
     fn start(sdk: &str) -> Self {
-        let mut child = Command::new(example("ai_sdk_fixture"))
+        let mut child = Command::new(program("ai_sdk_fixture"))
             .args(["--port", "0", "--sdk", sdk])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -31,7 +31,7 @@ impl Drop for Fixture {
 
 /// Lets a client of this version have all conversations and try all attacks, with a server for clients from there on.
 fn converse(client: &str, server: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/clients");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser/clients");
     assert!(folder.join("node_modules").exists(), ".ci/browser installs the clients");
     let fixture = Fixture::start(server);
     let node = Command::new("node")
@@ -65,6 +65,6 @@ fn the_last_client_of_7_that_refuses_unknown_fields() {
 }
 
 #[test]
-fn the_newest_client_of_7_with_all_that_it_takes() {
+fn the_newest_client_of_7_with_every_chunk() {
     converse("7.0.173", "7.0.173");
 }

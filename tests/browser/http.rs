@@ -1,4 +1,4 @@
-//! The server without a browser: what other sites, other programs and broken clients may send.
+//! The server without a browser: requests of other sites, other programs and broken clients.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::net::TcpStream;
 
 use crate::service::Place;
 
-/// How long anything may take that a server has to do.
+/// The time limit of every operation of a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const TRUE: Value = Value::Bool(true);
 
-/// Somebody who speaks JSON, and is logged in.
+/// A client that sends JSON and is logged in.
 pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
@@ -56,7 +56,7 @@ impl Client {
         assert_eq!(status, 201, "{said}");
     }
 
-    /// The one ask that waits.
+    /// The only pending ask.
     async fn ask(&self) -> Value {
         self.get("/api/asks").await.1["asks"][0].clone()
     }
@@ -69,7 +69,7 @@ async fn said(request: RequestBuilder) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
 }
 
-/// A server with one ask, and somebody who may decide about it.
+/// A server with one ask, and a client that may decide it.
 async fn one_ask(place: &Place) -> (crate::service::Process, Client, Value) {
     let server = place.server(&[]);
     let ann = Client::of(&server.url, "ann").await;
@@ -108,7 +108,7 @@ async fn other_sites_cannot_decide() {
         let (status, said) = said(decide().header("sec-fetch-site", site).json(&yes(&ask))).await;
         assert_eq!((status, &said["error"]), (403, &json!("wrong_origin")), "{site}");
     }
-    // A name of somebody else that points here.
+    // The name of another host that points here.
     let other = format!("127.0.0.2:{port}");
     for host in ["evil.example", "127.0.0.1", "", &*format!("evil.example:{port}"), &*other] {
         for method in [Method::GET, Method::POST] {
@@ -117,7 +117,7 @@ async fn other_sites_cannot_decide() {
             assert_eq!((status, &said["error"]), (403, &json!("wrong_host")), "{host}");
         }
     }
-    // What a form can send without asking first.
+    // The content types that a form can send without a preflight request.
     let form = [
         "application/x-www-form-urlencoded",
         "multipart/form-data",
@@ -132,7 +132,7 @@ async fn other_sites_cannot_decide() {
     }
     let (status, _) = said(decide().body(yes(&ask).to_string())).await;
     assert_eq!(status, 415, "no type at all");
-    // Nobody answers a browser that asks whether another site may.
+    // A preflight request of another site is not allowed.
     let preflight =
         ann.request(Method::OPTIONS, &path(&ask)).header(ORIGIN, "https://evil.example");
     let preflight = preflight.header("access-control-request-method", "POST").send().await.unwrap();
@@ -145,7 +145,7 @@ async fn other_sites_cannot_decide() {
 }
 
 #[tokio::test]
-async fn nothing_is_changed_without_a_post_or_a_name() {
+async fn changes_need_a_post_and_a_name() {
     let place = Place::sqlite().await;
     let (server, ann, ask) = one_ask(&place).await;
     for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH] {
@@ -167,7 +167,7 @@ async fn nothing_is_changed_without_a_post_or_a_name() {
         assert_eq!(ann.request(Method::GET, path).send().await.unwrap().status(), 200, "{path}");
     }
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let nobody = Client { http, url: server.url.clone(), cookie: String::new() };
+    let anonymous = Client { http, url: server.url.clone(), cookie: String::new() };
     for cookie in [
         "",
         "approvals_demo_name=",
@@ -175,25 +175,28 @@ async fn nothing_is_changed_without_a_post_or_a_name() {
         "approvals_demo_name=../x",
         "name=ann",
     ] {
-        let nobody =
-            Client { http: nobody.http.clone(), url: nobody.url.clone(), cookie: cookie.into() };
+        let anonymous = Client {
+            http: anonymous.http.clone(),
+            url: anonymous.url.clone(),
+            cookie: cookie.into(),
+        };
         for (status, said) in [
-            nobody.post(&path(&ask), &yes(&ask)).await,
-            nobody.post("/api/runs", &json!({})).await,
-            nobody.get("/api/asks").await,
-            nobody.get("/api/history").await,
-            nobody.get("/api/changes").await,
-            nobody.get(&format!("/api/asks/{id}")).await,
+            anonymous.post(&path(&ask), &yes(&ask)).await,
+            anonymous.post("/api/runs", &json!({})).await,
+            anonymous.get("/api/asks").await,
+            anonymous.get("/api/history").await,
+            anonymous.get("/api/changes").await,
+            anonymous.get(&format!("/api/asks/{id}")).await,
         ] {
             assert_eq!((status, &said["error"]), (401, &json!("unauthenticated")), "{cookie}");
         }
     }
-    assert_eq!(nobody.get("/api/me").await.1["name"], Value::Null);
+    assert_eq!(anonymous.get("/api/me").await.1["name"], Value::Null);
     still_waits(&place).await;
 }
 
 #[tokio::test]
-async fn every_refusal_has_its_status_and_its_word() {
+async fn every_refusal_has_a_status_and_a_word() {
     let place = Place::sqlite().await;
     let (_server, ann, ask) = one_ask(&place).await;
     let (at, fingerprint) = (path(&ask), &ask["fingerprint"]);
@@ -241,13 +244,13 @@ async fn every_refusal_has_its_status_and_its_word() {
     assert_eq!(refused(ann.post("/api/runs", &json!({"prompt": ""})).await), is(422, "bad_prompt"));
     assert_eq!(refused(ann.post("/api/login", &json!({"name": "a b"})).await), is(422, "bad_name"));
     let body = json!({"verdict": "approve", "fingerprint": fingerprint, "by": "bob"});
-    assert_eq!(refused(send(&body.to_string()).await), is(403, "somebody_else"));
+    assert_eq!(refused(send(&body.to_string()).await), is(403, "wrong_person"));
     still_waits(&place).await;
 
     let no = json!({"verdict": "deny", "fingerprint": fingerprint, "message": "no"});
     let bob = Client::of(&ann.url, "bob").await;
     assert_eq!(bob.post(&at, &no).await.1["result"], "won");
-    assert_eq!(bob.post(&at, &no).await.1["again"], true, "the same again is no error");
+    assert_eq!(bob.post(&at, &no).await.1["again"], true, "a repeated decision is no error");
     let (status, lost) = ann.post(&at, &yes(&ask)).await;
     assert_eq!((status, &lost["error"]), (409, &json!("already_decided")));
     assert_eq!(lost["message"], "Already decided by bob: denied.");
@@ -263,7 +266,7 @@ async fn every_refusal_has_its_status_and_its_word() {
 }
 
 #[tokio::test]
-async fn whoever_wants_a_transfer_may_not_approve_it() {
+async fn the_requester_of_a_transfer_may_not_approve_it() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     let ann = Client::of(&server.url, "ann").await;
@@ -274,12 +277,12 @@ async fn whoever_wants_a_transfer_may_not_approve_it() {
     assert_eq!((status, &said["error"]), (403, &json!("not_allowed")));
     let bob = Client::of(&server.url, "bob").await;
     assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["approvals"], 1);
-    assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["again"], true, "nobody counts twice");
+    assert_eq!(bob.post(&path(&ask), &yes(&ask)).await.1["again"], true, "no person counts twice");
     assert_eq!(place.ask("to", "DE02").await.state, AskState::Pending);
 }
 
 #[tokio::test]
-async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_not_shown() {
+async fn spellings_of_a_name_are_one_person_and_aged_votes_are_hidden() {
     // L1: "People are compared by a canonical form of their names"; A8: "A vote that is too old does not count".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -307,7 +310,7 @@ async fn one_person_is_one_person_however_the_name_is_written_and_old_votes_are_
 }
 
 #[tokio::test]
-async fn a_requester_has_one_share_however_the_name_is_written() {
+async fn a_requester_has_one_share_under_every_spelling_of_the_name() {
     // S6: "of each requester ten entries come before any other's eleventh".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -400,12 +403,12 @@ async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
 }
 
 #[tokio::test]
-async fn a_login_that_believes_everybody_serves_this_machine_only() {
+async fn the_demo_login_serves_this_machine_only() {
     // D5: "What weakens a decision is called `danger_…`."
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let (status, said) = Place::refuses(&["--listen", address]);
         assert_eq!(status, Some(2), "{said}");
-        assert!(said.contains("--danger-anybody-may-log-in"), "{said}");
+        assert!(said.contains("--danger-anyone-may-log-in"), "{said}");
     }
     let place = Place::sqlite().await;
     let server = place.server_at(0, &["--allow-host", "Inbox.Example"]);
@@ -466,7 +469,7 @@ async fn connections_without_a_request_are_closed_and_keep_no_client_out() {
 }
 
 #[tokio::test]
-async fn the_list_is_read_page_by_page_the_soonest_due_first_and_each_requesters_share_in_front() {
+async fn the_list_is_paged_by_deadline_with_a_share_for_each_requester() {
     // S6: "every ask reachable; oldest or soonest deadline first; equal calls grouped; a per-requester share".
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);
@@ -652,9 +655,9 @@ async fn the_past_can_be_read_with_its_run_its_numbers_and_its_log() {
     assert_eq!(lines.last().unwrap()["end"], true, "an export says that it is whole");
 }
 
-/// L8: "A row that was changed or removed outside of the ledger is refused", and keeps no other from being decided.
+/// L8: "A row that was changed or removed outside of the ledger is refused", and the others can be decided.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ask_that_was_changed_in_the_store_is_shown_as_one_that_cannot_be_decided() {
+async fn an_ask_that_was_changed_in_the_store_is_shown_as_undecidable() {
     let place = Place::sqlite().await;
     let (_server, ann, ask) = one_ask(&place).await;
     let id = ask["id"].as_str().unwrap();
@@ -678,6 +681,6 @@ async fn an_ask_that_was_changed_in_the_store_is_shown_as_one_that_cannot_be_dec
     let (status, said) = ann.post(&path(other), &yes(other)).await;
     assert_eq!(status, 200, "{said}");
     place.until(other["id"].as_str().unwrap(), AskState::Executed).await;
-    assert_eq!(place.times("path", "c.log"), 1, "its worker goes on");
+    assert_eq!(place.times("path", "c.log"), 1, "its worker continues");
     assert!(place.ran().iter().all(|ran| ran["args"]["path"] == "c.log"), "nothing else runs");
 }

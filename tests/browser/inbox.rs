@@ -1,4 +1,4 @@
-//! The inbox, as people use it; and what the ledger has of it: one winner for each decision, each call run once.
+//! The inbox, as people use it, and its records in the ledger: one winner for each decision, and one run for each call.
 
 use countersign::Args;
 use countersign::deferred::Answer;
@@ -31,14 +31,14 @@ async fn each_ran_once(place: &Place) {
 }
 
 #[tokio::test]
-async fn an_approved_call_runs_once_and_a_page_that_is_loaded_again_shows_the_same() {
+async fn an_approved_call_runs_once_and_a_reloaded_page_shows_the_same() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/approve", &[&server.url], nothing);
     each_ran_once(&place).await;
     let ask = place.ask("path", "logs/2024-archive.tar").await;
     assert_eq!((ask.state, decided(&ask)), (AskState::Executed, (vec!["ann"], "approve")));
-    // T7: the sub-agent's ask is for whoever started the run, too.
+    // T7: the requester of the sub-agent's ask is the person who started the run, too.
     let ask = place.ask("path", "tmp/session-cache").await;
     assert_eq!(ask.ask.principal(), Some("ann"));
     assert_eq!(place.ran().len(), 2);
@@ -63,7 +63,7 @@ async fn the_model_is_told_a_denial_word_for_word() {
 }
 
 #[tokio::test]
-async fn what_runs_is_what_was_typed_and_the_ledger_has_it() {
+async fn edited_arguments_run_as_typed_and_are_in_the_ledger() {
     // A2: "Edited arguments go through the whole stack. They are validated before anything executes".
     let place = Place::sqlite().await;
     let server = place.server(&[]);
@@ -94,17 +94,17 @@ async fn one_wins(place: Place) {
 }
 
 #[tokio::test]
-async fn of_two_people_who_click_at_once_one_wins_over_sqlite() {
+async fn two_concurrent_clicks_have_one_winner_over_sqlite() {
     one_wins(Place::sqlite().await).await;
 }
 
 #[tokio::test]
-async fn of_two_people_who_click_at_once_one_wins_over_postgres() {
+async fn two_concurrent_clicks_have_one_winner_over_postgres() {
     one_wins(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn two_have_to_agree_on_the_same_arguments_and_one_no_is_a_veto() {
+async fn two_people_agree_on_the_same_arguments_and_one_denial_is_a_veto() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/quorum", &[&server.url], nothing);
@@ -124,7 +124,7 @@ async fn two_have_to_agree_on_the_same_arguments_and_one_no_is_a_veto() {
 }
 
 #[tokio::test]
-async fn a_click_on_a_stale_page_changes_nothing_and_says_who_was_first() {
+async fn a_click_on_a_stale_page_changes_nothing_and_names_the_winner() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/stale", &[&server.url], nothing);
@@ -141,7 +141,7 @@ async fn a_login_form_is_not_sent_before_its_script_has_loaded() {
 }
 
 #[tokio::test]
-async fn a_page_decides_as_whom_it_shows_or_not_at_all() {
+async fn a_page_decides_only_under_the_name_that_it_shows() {
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/switch", &[&server.url], nothing);
@@ -150,25 +150,25 @@ async fn a_page_decides_as_whom_it_shows_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn after_its_deadline_nobody_decides_and_it_is_nobodys_no() {
-    // L4: "Expiry is a denial that is recorded as expiry, and nobody's no."
+async fn an_expired_ask_is_denied_without_a_decider() {
+    // L4: "Expiry is a denial that is recorded as expiry, and not as a person's no."
     let place = Place::sqlite().await;
     let server = place.server(&["--deadline-s", "4"]);
     play("inbox/expired", &[&server.url], nothing);
     let ask = place.ask("host", "db-2").await;
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
     let said = place.over(&[ask.ask.run().to_owned()]).await;
-    assert_eq!(said, ["restart_server: Nobody decided in time."]);
+    assert_eq!(said, ["restart_server: No decision was made in time."]);
     assert!(place.ran().is_empty());
 }
 
 #[tokio::test]
-async fn what_a_model_writes_stays_text() {
+async fn text_of_a_model_stays_text() {
     // S1: "Control, bidi, zero-width and escape characters are shown, elided text says how much".
     let place = Place::sqlite().await;
     let server = place.server(&[]);
     play("inbox/hostile", &[&server.url], nothing);
-    // What was approved is what ran, character for character.
+    // The approved arguments are those that ran, character for character.
     for text in ["safe\u{202e}gpj.exe\u{2066}x\u{2069}", "\u{1b}[2J\u{1b}[31mred\u{7}\u{9b}1m"] {
         assert_eq!(place.times("to", text), 1);
     }
@@ -187,7 +187,7 @@ async fn everything_works_without_a_mouse_and_on_a_phone() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_and_started_again_loses_nothing() {
+async fn a_server_that_is_killed_and_restarted_loses_nothing() {
     let place = Place::sqlite().await;
     let mut server = place.server(&[]);
     let (url, port) = (server.url.clone(), server.port());
@@ -210,7 +210,7 @@ async fn a_server_that_is_killed_and_started_again_loses_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_moves_under_the_hand_and_what_has_just_appeared_does_not_count() {
+async fn nothing_moves_under_the_pointer_and_new_controls_are_inert() {
     // S3: "A control that appears, moves or regains focus is inert for 600 ms".
     let place = Place::sqlite().await;
     let server = place.server(&[]);
@@ -221,7 +221,7 @@ async fn nothing_moves_under_the_hand_and_what_has_just_appeared_does_not_count(
 }
 
 #[tokio::test]
-async fn nothing_is_approved_that_was_not_shown() {
+async fn nothing_is_approved_unseen() {
     // S4: "Text that was left out of the view has to be opened before the call can be approved".
     let place = Place::sqlite().await;
     let server = place.server(&[]);
@@ -230,7 +230,7 @@ async fn nothing_is_approved_that_was_not_shown() {
 }
 
 #[tokio::test]
-async fn a_call_has_one_set_of_buttons_and_what_is_half_written_stays() {
+async fn a_call_has_one_set_of_buttons_and_drafts_survive() {
     // S5: "While an edit is open the only approval is of the edited arguments. Drafts survive".
     let place = Place::sqlite().await;
     let mut server = place.server(&[]);
@@ -248,7 +248,7 @@ async fn a_call_has_one_set_of_buttons_and_what_is_half_written_stays() {
 }
 
 #[tokio::test]
-async fn a_flood_hides_no_call_and_equal_calls_are_answered_together() {
+async fn a_flood_hides_no_call_and_equal_calls_are_one_entry() {
     // S6: "every ask reachable; oldest or soonest deadline first; equal calls grouped".
     let place = Place::sqlite().await;
     let server = place.server(&[]);

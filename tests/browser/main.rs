@@ -1,12 +1,8 @@
-//! What people do in a browser, and what others send to the same servers: tests with a real Chromium, against the
-//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); what became of the
-//! asks is then read from the ledger itself.
+//! The pages as people use them, and other requests to the same servers: tests with a real Chromium, against the
+//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); the states of the
+//! asks are then read from the ledger itself.
 
-#[path = "../it/support/built.rs"]
-mod built;
-#[cfg(feature = "ai-sdk")]
 mod chat;
-#[cfg(feature = "ai-sdk")]
 mod clients;
 mod http;
 mod inbox;
@@ -17,8 +13,9 @@ mod player;
     reason = "the same server as in `tests/it`, of which not everything is needed here"
 )]
 mod postgres;
+#[path = "../it/support/program.rs"]
+mod program;
 mod service;
-#[cfg(feature = "ai-sdk")]
 #[path = "../it/support/surface_contract.rs"]
 mod surface_contract;
 mod workers;

@@ -1,4 +1,4 @@
-//! Plays a scenario: node drives the browser, and asks for what only the test can do.
+//! Plays a scenario: node drives the browser, and asks the test for actions that only the test can do.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,15 +8,15 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long scenarios may take.
+/// The time limit of a scenario.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How many browsers are open at once.
+/// The largest number of open browsers.
 const BROWSERS: usize = 2;
 
 static OPEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// Leave to open a browser.
+/// A permit to open a browser.
 struct Turn;
 
 impl Turn {
@@ -35,11 +35,11 @@ impl Drop for Turn {
     }
 }
 
-/// Plays the scenario of this name (`inbox/approve`) at these addresses. `asked` does what it asks for.
+/// Plays the scenario of this name (`inbox/approve`) at these addresses. `asked` carries out its requests.
 ///
-/// It fails, with what was checked and what everybody saw, when something is not as it should be.
+/// When a check fails, the error has the checks before it and the content of every page.
 pub(crate) fn play(scenario: &str, urls: &[&str], mut asked: impl FnMut(&str)) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     assert!(
         folder.join("node_modules/playwright-core").exists(),
         "the browser tests need what is in tests/browser/package.json: .ci/browser installs it"
@@ -64,7 +64,7 @@ pub(crate) fn play(scenario: &str, urls: &[&str], mut asked: impl FnMut(&str)) {
             Ok(line) => match line.strip_prefix('@') {
                 Some(word) => {
                     asked(word);
-                    // Whoever has given up says why.
+                    // The scenario has printed why it gave up.
                     let _ = writeln!(answers, "done");
                 }
                 None => said.push_back(line),

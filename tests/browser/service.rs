@@ -1,19 +1,19 @@
-//! The example `approvals`: its processes, over a store of their own, and what the ledger in it says.
+//! The example `approvals`: its processes over a store of their own, and the records of its ledger.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{AskState, Ledger, Record, Taken};
+use countersign::ledger::{Acquired, AskState, Ledger, Record};
 use countersign::postgres::PostgresStore;
 use countersign::sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::built::example;
 use crate::postgres::Server;
+use crate::program::program;
 
-/// A store, and the file in which tools write what they have done.
+/// A store, and the file in which the tools record their runs.
 pub(crate) struct Place {
     url: String,
     folder: TempDir,
@@ -36,7 +36,7 @@ impl Place {
         Self { url, folder: TempDir::new().unwrap(), ledger }
     }
 
-    /// Runs SQL on the SQLite file, as something else than a ledger does.
+    /// Runs SQL on the SQLite file, behind the ledger's back.
     pub(crate) fn sql(&self, sql: &str) {
         let path = self.url.strip_prefix("sqlite:").expect("it is an SQLite file");
         rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
@@ -47,7 +47,7 @@ impl Place {
     }
 
     fn start(&self, args: &[&str]) -> (Child, String) {
-        let mut child = Command::new(example("approvals"))
+        let mut child = Command::new(program("approvals"))
             .args(["--store", &self.url, "--ran"])
             .arg(self.folder.path().join("ran.jsonl"))
             .args(args)
@@ -59,7 +59,7 @@ impl Place {
         let mut first = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut first).unwrap();
-        // What is printed and logged is read, so that nobody waits for it, and kept.
+        // Output and log are read all the time, so that a full pipe does not block the process, and stored.
         let log = self.folder.path().join("log.txt");
         let err = child.stderr.take().unwrap();
         for from in [Box::new(out) as Box<dyn std::io::Read + Send>, Box::new(err)] {
@@ -69,15 +69,15 @@ impl Place {
         (child, first)
     }
 
-    /// What a process says that does not start.
+    /// The output of a process that does not start.
     pub(crate) fn refuses(args: &[&str]) -> (Option<i32>, String) {
-        let ended = Command::new(example("approvals")).args(args).stdin(Stdio::null()).output();
+        let ended = Command::new(program("approvals")).args(args).stdin(Stdio::null()).output();
         let ended = ended.unwrap();
         assert!(ended.stdout.is_empty());
         (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
     }
 
-    /// Everything that all processes have printed and logged.
+    /// The output and the logs of all processes.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log.txt")).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl Place {
         Process { child, url: String::new() }
     }
 
-    /// What the tools have done, in order.
+    /// The runs of the tools, in order.
     pub(crate) fn ran(&self) -> Vec<Value> {
         let text =
             std::fs::read_to_string(self.folder.path().join("ran.jsonl")).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Place {
         self.ran().iter().filter(|ran| ran["args"][name] == value).count()
     }
 
-    /// All asks, newest first. The log behind them is whole.
+    /// All asks, newest first. Also verifies the log.
     pub(crate) async fn asks(&self) -> Vec<Record> {
         assert!(self.ledger.verify(&Default::default()).await.is_ok());
         self.ledger.list(None, u32::MAX).await.unwrap().records
@@ -128,7 +128,7 @@ impl Place {
         asks.remove(0)
     }
 
-    /// Waits for an ask to come to a state.
+    /// Waits until an ask is in this state.
     pub(crate) async fn until(&self, id: &str, state: AskState) -> Record {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
@@ -146,7 +146,7 @@ impl Place {
         }
     }
 
-    /// What the runs have come to: the model's last words. Waits until none of them waits any more.
+    /// The final texts of the runs. Waits until no run is suspended.
     pub(crate) async fn over(&self, runs: &[String]) -> Vec<String> {
         let end = Instant::now() + Duration::from_secs(60);
         while !self.ledger.waiting_runs(1).await.unwrap().records.is_empty() {
@@ -155,8 +155,8 @@ impl Place {
         }
         let mut said = Vec::new();
         for run in runs {
-            let taken = self.ledger.take_run(run, "test", Duration::ZERO).await.unwrap();
-            let Taken::Over { result } = taken else { panic!("{taken:?}") };
+            let acquired = self.ledger.acquire_run_as(run, "test", Duration::ZERO).await.unwrap();
+            let Acquired::Over { result } = acquired else { panic!("{acquired:?}") };
             said.push(result.as_str().unwrap().to_owned());
         }
         said
@@ -174,12 +174,12 @@ impl Process {
         self.url.rsplit_once(':').unwrap().1.parse().unwrap()
     }
 
-    /// Stops it where it is, so that its connections hang; or lets it go on.
+    /// Stops the process by a signal, so that its connections hang, or continues it.
     pub(crate) fn pause(&self, pause: bool) {
         halt(&self.child, pause);
     }
 
-    /// Ends it as the machine's failing would.
+    /// Kills it, as a failure of the machine would.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -192,7 +192,7 @@ impl Drop for Process {
     }
 }
 
-/// Stops a process where it is, or lets it go on.
+/// Stops a process by a signal, or continues it.
 pub(crate) fn halt(child: &Child, pause: bool) {
     let signal = if pause { "-STOP" } else { "-CONT" };
     let told = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::http::Client;
 use crate::service::Place;
 
-/// Starts a run and approves its one ask. Gives the ask's id.
+/// Starts a run and approves its one ask. Returns the ask's id.
 async fn approved(place: &Place, url: &str, prompt: &str) -> String {
     Client::of(url, "ann").await.start(prompt).await;
     let pending = place.ledger().list(Some(AskState::Pending), 2).await.unwrap().records;
@@ -24,8 +24,8 @@ async fn waits_for_a_worker(place: Place) {
     let id = approved(&place, &server.url, r#"delete_file {"path": "a.log"}"#).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let ask = place.ledger().get(&id).await.unwrap().unwrap();
-    assert_eq!(ask.state, AskState::Decided, "nobody is there to resume it");
-    // Several come at once: one gets the run.
+    assert_eq!(ask.state, AskState::Decided, "there is no worker to resume it");
+    // Of several concurrent workers one gets the run.
     let _workers = [place.worker(&[]), place.worker(&[]), place.server(&[])];
     place.until(&id, AskState::Executed).await;
     assert_eq!(place.times("path", "a.log"), 1);
@@ -34,18 +34,18 @@ async fn waits_for_a_worker(place: Place) {
 }
 
 #[tokio::test]
-async fn a_decision_waits_for_a_worker_and_one_of_several_takes_it_up_over_sqlite() {
+async fn one_of_several_workers_resumes_a_decided_run_over_sqlite() {
     waits_for_a_worker(Place::sqlite().await).await;
 }
 
 #[tokio::test]
-async fn a_decision_waits_for_a_worker_and_one_of_several_takes_it_up_over_postgres() {
+async fn one_of_several_workers_resumes_a_decided_run_over_postgres() {
     waits_for_a_worker(Place::postgres().await).await;
 }
 
 async fn dies(place: Place) {
-    // L2: "When its worker is gone, what came of it is unknown, and it is never silently run again, unless the tool is
-    // idempotent."  L5: another worker takes the run up.
+    // L2: "When the worker is gone, the outcome is unknown, and the call is never silently run again, unless the tool
+    // is idempotent."  L5: another worker takes the run up.
     let server = place.server(&["--workers", "0"]);
     // Six seconds are nine thirds of the lease: the body ends as its claim and its run are renewed.
     for (prompt, tool, idempotent) in [
@@ -71,17 +71,17 @@ async fn dies(place: Place) {
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_had_begun_is_taken_up_after_its_lease_over_sqlite() {
+async fn the_run_of_a_dead_worker_is_resumed_after_its_lease_over_sqlite() {
     dies(Place::sqlite().await).await;
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_had_begun_is_taken_up_after_its_lease_over_postgres() {
+async fn the_run_of_a_dead_worker_is_resumed_after_its_lease_over_postgres() {
     dies(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn what_is_asked_later_in_a_run_is_still_for_whoever_started_it() {
+async fn later_asks_of_a_run_keep_its_requester() {
     // L1: "the requester may be refused", also where it is a worker's process that asks, for a sub-agent.
     let place = Place::sqlite().await;
     let server = place.server(&["--workers", "0"]);

@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::example;
+use crate::support::program;
 
-/// In files that must not be read: no output and no file may ever show it.
-const SECRET: &str = "MARKER-that-nobody-may-see";
+/// The content of files that must not be read: no output and no file may ever show it.
+const SECRET: &str = "MARKER-that-no-output-may-show";
 
 /// A folder to tidy, in a place of its own, with something outside of it.
 struct Place {
     place: TempDir,
 }
 
-/// What a process came to.
+/// The end of a process.
 struct Ended {
     code: Option<i32>,
     out: String,
@@ -87,7 +87,7 @@ impl Place {
 
     /// Runs with this in the environment, and without the keys that may be there.
     fn run_in(&self, args: &[&str], environment: &[(&str, &str)]) -> Ended {
-        let ran = Command::new(example("assistant"))
+        let ran = Command::new(program("assistant"))
             .args(args)
             .env_remove("OPENAI_API_KEY")
             .envs(environment.iter().copied())
@@ -145,7 +145,7 @@ impl Ended {
 }
 
 #[test]
-fn what_is_approved_is_done() {
+fn approved_calls_run() {
     let place = Place::messy();
     let ended = place.tidy(&["--approve-all"]).code(0);
     ended
@@ -160,7 +160,7 @@ fn what_is_approved_is_done() {
 }
 
 #[test]
-fn what_is_denied_is_not_done() {
+fn denied_calls_do_not_run() {
     let place = Place::messy();
     let ended = place.tidy(&["--deny-all"]).code(0);
     ended.shows("Denied by the user.").shows("I have changed nothing.");
@@ -168,10 +168,10 @@ fn what_is_denied_is_not_done() {
 }
 
 #[test]
-fn without_a_terminal_the_answer_is_no_and_it_says_so() {
+fn without_a_terminal_calls_are_denied_with_a_note() {
     let place = Place::messy();
     let ended = place.tidy(&[]).code(0);
-    ended.shows("no terminal to ask in").shows("nobody is at the terminal");
+    ended.shows("no terminal to ask in").shows("there is no terminal to ask in");
     assert!(place.is_messy());
 }
 
@@ -221,7 +221,7 @@ fn a_file_of_rules_answers_each_call() {
 }
 
 #[test]
-fn an_edit_cannot_leave_the_workspace_either() {
+fn an_edit_cannot_leave_the_workspace() {
     for path in ["../outside/new.md", "shared/new.md", "/etc/new.md", ".env"] {
         let place = Place::messy();
         let rules = format!(
@@ -245,7 +245,7 @@ fn an_edit_that_a_layer_rewrites_is_asked_about_again() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_stop_it_before_anything_runs() {
+fn unreadable_rules_are_an_error_before_anything_runs() {
     let place = Place::messy();
     for (rules, says) in [
         ("{\"answer\": \"approve\"", "line 1"),
@@ -266,13 +266,13 @@ fn rules_that_cannot_be_read_stop_it_before_anything_runs() {
 }
 
 #[test]
-fn a_run_is_suspended_and_another_process_goes_on() {
+fn a_run_is_suspended_and_another_process_continues() {
     let place = Place::messy();
     place.tidy(&["--suspend", "run"]).code(0).shows("3 calls wait in run");
     assert!(place.is_messy());
     // The next question is suspended in its turn.
     let ended = place.run(&["--resume", "run", "--approve-all", "--suspend", "next"]).code(0);
-    ended.shows("Going on with the run in run: 3 calls wait.").shows("1 call waits in next");
+    ended.shows("Resuming the run in run: 3 calls wait.").shows("1 call waits in next");
     assert!(place.has("notes/todo.txt") && !place.has("SUMMARY.md"));
     let ended = place.run(&["--resume", "next", "--deny-all"]).code(0);
     // The table knows what the processes before have seen.
@@ -290,7 +290,7 @@ fn a_run_is_suspended_and_another_process_goes_on() {
 }
 
 #[test]
-fn rules_answer_a_part_and_the_rest_waits() {
+fn rules_answer_some_calls_and_the_others_stay_pending() {
     let place = Place::messy();
     fs::write(place.path("../rules"), r#"{"path": "*.tmp", "answer": "approve"}"#).unwrap();
     place.tidy(&["--answers", "rules", "--suspend", "run"]).code(0).shows("2 calls wait");
@@ -301,10 +301,10 @@ fn rules_answer_a_part_and_the_rest_waits() {
 }
 
 #[test]
-fn a_file_that_changed_while_its_question_waited_is_asked_about_again() {
+fn a_file_that_changed_while_its_call_was_pending_is_asked_about_again() {
     let place = Place::messy();
     place.tidy(&["--suspend", "run"]).code(0);
-    place.write("old.log", "2026-01-01 start\nsomething that nobody has seen\n");
+    place.write("old.log", "2026-01-01 start\na line that was not shown\n");
     let ended = place.run(&["--resume", "run", "--approve-all", "--suspend", "again"]).code(0);
     ended.shows("1 call waits in again");
     assert!(place.has("old.log") && !place.has("cache.tmp"));
@@ -313,7 +313,7 @@ fn a_file_that_changed_while_its_question_waited_is_asked_about_again() {
 }
 
 #[test]
-fn a_file_that_is_not_as_it_was_written_is_refused_and_nothing_runs() {
+fn a_changed_or_truncated_file_is_refused_and_nothing_runs() {
     let place = Place::messy();
     place.tidy(&["--suspend", "run"]).code(0);
     let run = fs::read_to_string(place.path("../run")).unwrap();
@@ -345,7 +345,7 @@ fn a_file_that_is_not_as_it_was_written_is_refused_and_nothing_runs() {
 }
 
 #[test]
-fn explain_shows_what_every_layer_said() {
+fn explain_shows_the_decision_of_every_layer() {
     let place = Place::messy();
     let ended = place.tidy(&["--approve-all", "--explain"]).code(0);
     ended
@@ -379,7 +379,7 @@ fn a_link_to_a_secret_is_a_secret_and_a_link_is_never_changed() {
 }
 
 #[test]
-fn names_cannot_play_tricks_on_the_terminal() {
+fn hostile_names_are_escaped_on_the_terminal() {
     let place = Place::new(&[("a\u{202e}gpj.tmp", "x"), ("b\u{1b}[2J.tmp", "y")]);
     let ended = place.tidy(&["--approve-all"]).code(0).shows("\\u{202e}");
     assert!(!ended.out.contains(['\u{202e}', '\u{1b}']));
@@ -400,9 +400,9 @@ mod paths {
     use super::Place;
     use super::sandbox::{Refused, Sandbox};
 
-    /// `peers.md` P01, P02, P03, P06, P08.
+    /// Absolute paths, `..`, links and other ways out, as other programs have missed them.
     #[test]
-    fn nothing_leads_out() {
+    fn no_path_leads_out_of_the_workspace() {
         let place = Place::new(&[("a.txt", "a"), ("notes/b.txt", "b"), ("../work-evil/c", "c")]);
         symlink("/nowhere/at/all", place.path("dangling")).unwrap();
         symlink(".", place.path("loop")).unwrap();
@@ -476,7 +476,6 @@ mod paths {
 }
 
 /// With a real model: a local server in its place.
-#[cfg(feature = "genai")]
 mod with_a_real_model {
     use serde_json::json;
 
@@ -484,7 +483,7 @@ mod with_a_real_model {
     use crate::genai::provider::{KEY, Provider, Reply, Wire, calls, says};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_real_model_is_asked_and_has_the_same_stack_before_it() {
+    async fn a_real_model_has_the_same_stack() {
         let first = ["~", ".env"].map(|path| calls(path, "read_file", json!({"path": path})));
         let changes = ["cache.tmp", "../outside/salaries.csv", "old.log"];
         let changes = changes.map(|path| calls(path, "delete_file", json!({"path": path})));
@@ -508,7 +507,7 @@ mod with_a_real_model {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_failing_provider_loses_nothing_and_is_quoted_when_asked_for() {
+    async fn a_failing_provider_loses_nothing_and_is_quoted_with_explain() {
         let sorry =
             || Reply::Fails(404, json!({"error": {"type": "not_found", "message": "no replayed"}}));
         let delete = Reply::Says(vec![calls("c1", "delete_file", json!({"path": "cache.tmp"}))]);
@@ -533,7 +532,7 @@ mod with_a_real_model {
     }
 
     #[test]
-    fn without_its_key_no_model_is_asked_and_nothing_runs() {
+    fn without_a_key_no_request_is_sent_and_nothing_runs() {
         let place = Place::messy();
         let ended = place.tidy(&["--model", "gpt-4o-mini", "--approve-all"]).code(2);
         let said = "error: openai (gpt-4o-mini): no key: set OPENAI_API_KEY in the environment\n";

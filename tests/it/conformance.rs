@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::example;
+use crate::support::program;
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance").join(name)
 }
 
 /// What the runner prints for a scenario.
@@ -59,7 +59,7 @@ fn sorted(executed: &Value) -> Value {
 
 #[test]
 fn every_scenario_gives_the_expected_result() {
-    let runner = example("conformance");
+    let runner = program("conformance");
     let (mut played, mut failed) = (0, Vec::new());
     for entry in fs::read_dir(folder("scenarios")).unwrap() {
         let path = entry.unwrap().path();
@@ -94,6 +94,6 @@ fn the_comparison_tells_results_apart() {
 
 #[test]
 fn a_scenario_that_cannot_be_played_is_refused() {
-    let runner = example("conformance");
+    let runner = program("conformance");
     assert!(play(&runner, b"{}").unwrap_err().contains("missing field"));
 }

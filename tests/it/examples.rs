@@ -1,4 +1,4 @@
-//! The examples of one file each, as their users run them: what they print is what ran, and what did not.
+//! The examples of one file each, as their users run them: their output says which calls ran and which did not.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -10,11 +10,11 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::example;
+use crate::support::program;
 
 /// What an example without arguments prints.
 fn printed(name: &str) -> String {
-    let ran = Command::new(example(name)).stdin(Stdio::null()).output().unwrap();
+    let ran = Command::new(program(name)).stdin(Stdio::null()).output().unwrap();
     let (out, err) =
         (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
     assert!(ran.status.success(), "{name}: {out}\n{err}");
@@ -46,8 +46,8 @@ fn hello_runs_nothing_where_no_person_can_answer() {
 }
 
 #[test]
-fn capabilities_last_as_long_and_reach_as_far_as_they_were_granted() {
-    // Seed 000: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
+fn capabilities_have_the_duration_and_reach_of_their_grant() {
+    // The proposal: "Manage grant lifetime (per-run, inheritable to child workers)". A5, T7.
     let out = printed("capabilities");
     assert_eq!(
         ran(&out),
@@ -84,7 +84,7 @@ fn multi_agent_answers_one_batch_for_all_agents_and_runs_nothing_twice() {
 
 #[test]
 fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
-    // Seed 000: "Batch decisions: approve all reads, deny all writes".  T2.
+    // The proposal: "Batch decisions: approve all reads, deny all writes".  T2.
     let out = printed("batch_policy");
     assert_eq!(
         ran(&out),
@@ -131,8 +131,8 @@ fn batch_policy_runs_what_its_rules_approve_and_nothing_else() {
 }
 
 #[test]
-fn fail_closed_runs_nothing_that_nobody_approved_and_goes_on() {
-    // Seed 000: "deny anything not explicitly approved".
+fn fail_closed_runs_only_approved_calls_and_continues() {
+    // The proposal: "deny anything not explicitly approved".
     let out = printed("fail_closed");
     let scenes: Vec<&str> = out.split("== ").skip(1).collect();
     let [forgets, forgets_wrapped, rest @ ..] = &scenes[..] else { panic!("{out}") };
@@ -201,8 +201,8 @@ fn a_custom_layer_loses_no_question_and_runs_no_tool_twice() {
 }
 
 #[test]
-fn an_own_loop_stores_what_waits_and_answers_every_call() {
-    // Seed 001: "What does an apple cost? Also buy me one."
+fn own_loop_stores_pending_calls_and_answers_every_call() {
+    // The proposal: "What does an apple cost? Also buy me one."
     let out = printed("own_loop");
     assert_eq!(ran(&out), ["looked up apple", "bought: apple", "looked up pear"]);
     tells(
@@ -267,7 +267,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        let mut command = Command::new(example("webhook"));
+        let mut command = Command::new(program("webhook"));
         command.arg("--serve").arg(folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
@@ -310,7 +310,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// As processes end that nobody asked.
+    /// Kills the process.
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -332,7 +332,7 @@ fn text(answers: &DeferredToolResults) -> String {
 
 #[tokio::test]
 async fn a_decision_over_http_reaches_another_process_and_counts_once() {
-    // Seed 001: "Hours later, when approval comes via webhook".  A4, A6.
+    // The proposal: "Hours later, when approval comes via webhook".  A4, A6.
     let folder = TempDir::new().unwrap();
     let has = |name: &str| folder.path().join("databases").join(name).exists();
     let first = Server::start(folder.path());
@@ -342,7 +342,11 @@ async fn a_decision_over_http_reaches_another_process_and_counts_once() {
     let server = Server::start(folder.path());
     let (status, reply) = server.get("/tasks/1").await;
     let requests = waits(&reply);
-    assert_eq!((status, &requests), (200, &shown), "what waits is what was shown");
+    assert_eq!(
+        (status, &requests),
+        (200, &shown),
+        "the pending calls are the ones that were shown"
+    );
     let answers = requests.answer().approve("call_3").deny("call_2", "we need it");
     let answers = answers.answered_by("ann").build().unwrap();
     server.refuses(1, "{", 400, "EOF").await;

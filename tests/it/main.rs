@@ -11,9 +11,9 @@
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
 //! | a stored form | [`corpus`], and the files in `tests/corpus` |
 //! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
-//! | what two modules have to agree on: logs, examples, sentences of the design | [`secrecy`], [`examples`], [`assistant`], [`seeds`] |
+//! | what two modules have to agree on: logs, examples, sentences of the first proposals | [`secrecy`], [`examples`], [`assistant`], [`proposals`] |
 //! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
-//! | what must not compile | [`compile_fail`], and the files in `tests/ui` |
+//! | what must not compile | `tests/ui` |
 //! | names, floors, lengths, documents | `tests/house.rs` |
 //!
 //! Helpers that several modules use are in [`support`].
@@ -21,38 +21,33 @@
 mod support;
 
 mod agent;
-#[cfg(feature = "ai-sdk")]
 mod ai_sdk;
 mod args;
 mod assistant;
 mod call;
-mod compile_fail;
 mod conformance;
 mod corpus;
 mod decision;
 mod deferred;
 mod examples;
-#[cfg(feature = "genai")]
 mod genai;
-#[cfg(feature = "cli")]
 mod hook;
 mod layer;
 mod ledger;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod middleware;
 mod model;
 mod outcome;
-#[cfg(feature = "postgres")]
 mod postgres;
 mod program;
 mod properties;
+mod proposals;
 mod pydantic;
 mod rules;
 mod seal;
 mod secrecy;
-mod seeds;
 mod shell;
+mod show;
 mod terminal;
 mod testing;
 mod tools;

@@ -157,7 +157,7 @@ async fn heard(model: impl Model) -> Vec<String> {
 
 // "The model is asked again: what was heard of the response so far is void."
 #[tokio::test]
-async fn what_was_heard_of_a_response_always_adds_up_to_its_text() {
+async fn streamed_deltas_always_add_up_to_the_text() {
     let again = || ServiceBuilder::new().retry(Again(5));
     let text = || Ok(ModelResponse::text("a b"));
     // Each attempt is heard.
@@ -209,7 +209,7 @@ async fn what_was_heard_of_a_response_always_adds_up_to_its_text() {
 }
 
 #[tokio::test]
-async fn what_is_said_after_the_response_is_not_heard() {
+async fn deltas_after_the_response_are_ignored() {
     let (late, kept) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
     let keeps = Arc::clone(&late);
     let model = Counted::new(move |_, request| {
@@ -238,7 +238,7 @@ async fn a_rate_limit_spreads_requests_out_and_they_run_side_by_side() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_concurrency_limit_lets_so_many_requests_run_at_a_time() {
+async fn a_concurrency_limit_bounds_concurrent_requests() {
     let model = Counted::taking(Duration::from_secs(10));
     let agent = agent(model.clone().layered(ServiceBuilder::new().concurrency_limit(2)));
     let start = Instant::now();
@@ -248,7 +248,7 @@ async fn a_concurrency_limit_lets_so_many_requests_run_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_dropped_in_the_queue_keeps_nobody_waiting() {
+async fn a_request_that_is_dropped_in_the_queue_blocks_no_other() {
     let model = Counted::taking(Duration::from_secs(10));
     let agent = agent(model.clone().layered(ServiceBuilder::new().concurrency_limit(1)));
     let impatient = |secs| tokio::time::timeout(Duration::from_secs(secs), agent.run("go"));

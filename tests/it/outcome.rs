@@ -1,4 +1,4 @@
-//! What becomes of the errors of tools: by default an ordinary one fails its call, and the run goes on (rule T8).
+//! Errors of tools: by default an ordinary one fails its call, and the run continues (rule T8).
 
 use std::error::Error as _;
 use std::fmt;
@@ -116,8 +116,8 @@ async fn say(tool: &Tool, says: &str) -> Result<CallReport, Error> {
     }
 }
 
-// T8: "An ordinary error of a tool fails its call: the model is told its `Display`, without its sources, and the run
-// goes on. An error that says by its type what is to become of the call (to try again, to ask) is found in every form."
+// T8: "An ordinary error of a tool, in whatever form it is returned, fails its call: the model is told its `Display`,
+// without its sources, and the run continues … An error type with a meaning … is recognised in every form."
 #[tokio::test]
 async fn an_ordinary_error_fails_its_call_and_control_values_keep_their_meaning_in_every_form() {
     for (form, tool) in tools() {
@@ -158,7 +158,7 @@ async fn a_deferred_call_and_a_missing_dependency_are_found_in_a_box() {
         let defers = say(&tool, "defer").await.unwrap();
         let countersign::Outcome::Deferred(deferral) = defers.outcome() else { panic!("{form}") };
         assert_eq!(deferral.kind(), DeferralKind::Question);
-        // What the host wired wrong is the host's to mend.
+        // A missing dependency is an error of the host.
         let deps = say(&tool, "deps").await.unwrap_err();
         let says = deps.source().map(ToString::to_string).unwrap_or_default();
         assert!(says.starts_with("the run has no dependency of type `u8`"), "{form}: {says}");
@@ -192,7 +192,7 @@ async fn the_host_finds_the_error_with_its_sources_and_no_debug_shows_it() {
 
 // anyhow keeps what `context` was given apart from the sources of the error.
 #[tokio::test]
-async fn what_a_tool_says_is_found_in_the_context_of_an_anyhow_error() {
+async fn control_errors_are_found_in_the_context_of_an_anyhow_error() {
     let tool = tool_fn("say", "", async |what: What| -> anyhow::Result<()> {
         let failed = anyhow::Error::new(outage());
         Err(match what.says.as_str() {
@@ -234,7 +234,7 @@ async fn a_call_that_is_repeated_with_success_has_no_error() {
 
 // An application's own error can hold what a tool says.
 #[tokio::test]
-async fn what_a_tool_says_is_found_among_the_sources_of_its_error() {
+async fn control_errors_are_found_among_the_sources_of_an_error() {
     #[derive(Debug)]
     struct Own(ApprovalRequired);
     impl fmt::Display for Own {
@@ -254,7 +254,7 @@ async fn what_a_tool_says_is_found_among_the_sources_of_its_error() {
 }
 
 #[tokio::test]
-async fn text_is_an_error_too_and_an_error_without_words_says_so() {
+async fn text_is_an_error_and_an_empty_error_gets_a_default_text() {
     let owned = tool_fn("say", "", async |_: What| Err::<(), _>(String::from("not today")));
     assert_eq!(say(&owned, "").await.unwrap().outcome().text().unwrap(), "not today");
     let fixed = tool_fn("say", "", async |_: What| Err::<(), &'static str>("not today"));
@@ -278,7 +278,7 @@ async fn a_value_that_is_no_json_fails_its_call_and_says_that_the_tool_ran() {
 
 // T8: "`Turn::tool_errors_end_run` has every error of a tool end the run, as PydanticAI does."
 #[tokio::test]
-async fn every_error_ends_the_run_where_that_was_asked_for() {
+async fn with_tool_errors_end_run_every_error_ends_the_run() {
     let say = tools().remove(0).1;
     let turn = Turn::new(FunctionToolset::new().tool(say));
     let calls = || {
@@ -303,7 +303,7 @@ fn broken() -> Recorder {
     Recorder::new(["broken"]).body(|_, _| Err(outage().into()))
 }
 
-// T8: "it is no retry": a model may go on however often its tools fail.
+// T8: "such an error does not count as a retry": a model may continue after any number of them.
 #[tokio::test]
 async fn an_ordinary_error_costs_no_retry() {
     let script = Script::calls([call("c1", "broken", json!({}))]);
@@ -314,7 +314,7 @@ async fn an_ordinary_error_costs_no_retry() {
 }
 
 #[tokio::test]
-async fn what_a_root_says_about_errors_holds_for_its_sub_agents() {
+async fn tool_errors_end_run_applies_to_sub_agents() {
     let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
     let root = |child: &Agent| {
         let tools = FunctionToolset::new().tool(child.as_tool("child", "Works"));
@@ -328,7 +328,7 @@ async fn what_a_root_says_about_errors_holds_for_its_sub_agents() {
 }
 
 #[tokio::test]
-async fn a_ledger_records_what_the_model_is_told_of_an_error() {
+async fn a_ledger_records_the_models_text_of_an_error() {
     let ledger = Ledger::new(MemoryStore::new());
     let turn = Turn::new(broken().approval_required()).ledger(ledger.clone());
     let report = turn.run(vec![call("c1", "broken", json!({}))]).await.unwrap();
@@ -344,7 +344,7 @@ async fn a_ledger_records_what_the_model_is_told_of_an_error() {
 }
 
 #[tokio::test]
-async fn a_missing_dependency_of_a_tool_ends_the_run_about_that_tool_and_says_which_it_is() {
+async fn a_missing_dependency_of_a_tool_ends_the_run_and_is_named() {
     async fn needy(cx: RunContext, _: What) -> Result<Value, ToolError> {
         Ok(json!(cx.deps::<u128>()?.to_string()))
     }
@@ -356,11 +356,12 @@ async fn a_missing_dependency_of_a_tool_ends_the_run_about_that_tool_and_says_wh
 }
 
 #[tokio::test]
-async fn a_turn_in_a_tool_that_a_person_stops_fails_the_call_of_the_tool_alone() {
+async fn stopping_a_turn_inside_a_tool_fails_only_the_tools_call() {
     // S8, as `Stopped` says of tools that run a turn of their own.
     async fn stopped(args: What) -> Result<Value, ToolError> {
         let stop = handler_fn(async |_, _| Err::<DeferredToolResults, _>(Stopped));
-        let inner = Turn::new(Recorder::new(["delete"]).approval_required()).handler(stop);
+        let inner =
+            Turn::new(Recorder::new(["delete"]).approval_required()).deferred_tool_handler(stop);
         match inner.run(vec![call("i1", "delete", json!({}))]).await {
             Err(error) if args.says == "fatal" => Err(ToolError::fatal(error)),
             ended => Ok(ended.map(|_| json!("unreachable"))?),

@@ -76,7 +76,7 @@ fn token(ask: &Record) -> String {
 }
 
 #[tokio::test]
-async fn a_token_decides_as_whom_it_names() {
+async fn a_token_decides_as_the_person_it_names() {
     let place = Place::new();
     let ask = place.park(ask("root/c1")).await;
     let claims = keys().open_ask(&token(&ask), at(NOW)).unwrap();
@@ -92,7 +92,7 @@ async fn a_token_decides_as_whom_it_names() {
 }
 
 #[tokio::test]
-async fn a_token_that_comes_twice_counts_once_and_the_second_is_told_who_won() {
+async fn a_token_that_is_used_twice_counts_once() {
     let place = Place::new();
     let ask = place.park(ask("root/c1")).await;
     let anns = token(&ask);
@@ -114,7 +114,7 @@ async fn a_token_that_comes_twice_counts_once_and_the_second_is_told_who_won() {
 }
 
 #[tokio::test]
-async fn where_several_have_to_agree_one_token_is_one_vote() {
+async fn a_token_is_one_vote_of_a_quorum() {
     let place = Place::new();
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let ask = place.park(ask("root/c1").with_quorum(quorum)).await;
@@ -128,7 +128,7 @@ async fn where_several_have_to_agree_one_token_is_one_vote() {
 }
 
 #[tokio::test]
-async fn a_token_is_over_by_the_stores_clock() {
+async fn a_token_expires_by_the_stores_clock() {
     let place = Place::new();
     let ask = place.park(ask("root/c1").with_expires_in(Duration::from_secs(120))).await;
     let (token, written) = (token(&ask), place.written().await);
@@ -145,7 +145,7 @@ async fn a_token_is_over_by_the_stores_clock() {
 }
 
 #[tokio::test]
-async fn the_asks_own_deadline_holds_as_well() {
+async fn the_deadline_of_the_ask_applies_to_its_token() {
     let place = Place::new();
     let ask = place.park(ask("root/c1").with_expires_in(Duration::from_secs(30))).await;
     place.clock.store(NOW + 30_000, Ordering::Relaxed);
@@ -154,7 +154,7 @@ async fn the_asks_own_deadline_holds_as_well() {
 }
 
 #[tokio::test]
-async fn a_token_is_for_one_call_and_for_what_was_asked() {
+async fn a_token_is_for_one_call_with_its_questions() {
     let place = Place::new();
     let sealed = place.park(ask("root/c1")).await;
     let token = token(&sealed);
@@ -225,7 +225,7 @@ async fn every_bit_of_a_token_counts() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_refused_and_never_quoted() {
+async fn an_invalid_token_is_refused_and_never_quoted() {
     let place = Place::new();
     let first = token(&place.park(ask("root/c1")).await);
     let second = token(&place.park(ask("root/c2")).await);
@@ -297,7 +297,7 @@ fn keys_rotate() {
 }
 
 #[test]
-fn keys_that_protect_nothing_are_refused() {
+fn weak_keys_are_refused() {
     let problem = |name: &str, secret: &[u8]| SealKeys::new(name, secret).unwrap_err().to_string();
     assert_eq!(
         problem("k", &SECRET[..31]),
@@ -349,7 +349,7 @@ async fn a_token_is_for_its_audience() {
 }
 
 #[test]
-fn the_purposes_of_the_library_are_not_sealed_for() {
+fn reserved_purposes_are_refused() {
     for purpose in ["countersign", "countersign ask", "countersign ai-sdk chat 1"] {
         let error = keys().seal(purpose, &json!(1), at(NOW + 1)).unwrap_err();
         assert!(error.to_string().contains("are the library's"), "{error}");
@@ -366,7 +366,7 @@ fn keys_do_not_show_their_secrets() {
 }
 
 #[test]
-fn what_was_sealed_for_one_thing_is_no_use_for_another() {
+fn a_token_for_one_purpose_is_refused_for_another() {
     let keys = keys();
     let token = keys.seal("log in", &json!({"user": "ann"}), at(NOW + 1)).unwrap();
     let open = |purpose: &str| keys.open::<Value>(purpose, &token, at(NOW));
@@ -378,7 +378,7 @@ fn what_was_sealed_for_one_thing_is_no_use_for_another() {
 }
 
 #[test]
-fn claims_that_fit_the_seal_and_not_the_type_say_where() {
+fn claims_of_another_type_name_the_field() {
     #[derive(Debug, serde::Deserialize)]
     #[allow(dead_code, reason = "only read")]
     struct Claims {
@@ -400,7 +400,7 @@ fn claims_that_are_too_large_are_refused_when_they_are_sealed() {
 }
 
 #[test]
-fn times_before_and_behind_all_others_are_times() {
+fn extreme_times_are_accepted() {
     let seal = |at| keys().seal("p", &json!(1), at).unwrap();
     let open = |token: &str, at| keys().open::<Value>("p", token, at);
     let long_ago = UNIX_EPOCH - Duration::from_secs(1);
@@ -432,7 +432,7 @@ proptest! {
 
     // Any claims come back under their purpose and key, and under nothing else, whatever bit is flipped.
     #[test]
-    fn what_comes_back_is_what_was_sent(
+    fn claims_survive_a_round_trip_unchanged(
         purpose in ".{0,20}", other in ".{0,20}", text in ".*", number in any::<i64>(), list in prop::collection::vec(any::<u64>(), 0..5),
         secret in any::<[u8; 32]>(), lives in 1..1_000_000_i64, bit in any::<prop::sample::Index>(),
     ) {

@@ -40,10 +40,10 @@ fn kind(kind: ToolKind) -> impl Fn(&RunContext, Vec<ToolDefinition>) -> Vec<Tool
 #[tokio::test]
 async fn the_layer_that_the_builder_is_given_first_is_outermost() {
     let layers = ServiceBuilder::new()
-        .layer(decide_fn(|_| countersign::Decision::allow()).named("outer"))
-        .layer(decide_fn(|_| countersign::Decision::allow()).named("inner"));
+        .layer(decide_fn(|_, _| countersign::Decision::allow()).named("outer"))
+        .layer(decide_fn(|_, _| countersign::Decision::allow()).named("inner"));
     let tools = Recorder::new(["a"]).layered(layers);
-    let outermost = tools.layered(decide_fn(|_| countersign::Decision::allow()).named("last"));
+    let outermost = tools.layered(decide_fn(|_, _| countersign::Decision::allow()).named("last"));
     let report = run_one(&Turn::new(outermost).explain(), call("c1", "a", json!({}))).await;
     let said: Vec<_> = report.calls()[0].said().iter().map(|said| said.layer.as_str()).collect();
     assert_eq!(said, ["last", "outer", "inner"]);
@@ -51,7 +51,7 @@ async fn the_layer_that_the_builder_is_given_first_is_outermost() {
 
 #[tokio::test]
 async fn a_layer_sees_the_names_at_its_own_level() {
-    let denies = |name| decide_fn(move |call: &ToolCall| deny_if(call.name() == name));
+    let denies = |name| decide_fn(move |_, call: &ToolCall| deny_if(call.name() == name));
     let recorder = Recorder::new(["a"]);
     let inside = recorder.clone().layered(denies("a")).prefixed("p");
     let outside = recorder.clone().prefixed("p").layered(denies("p_a"));
@@ -95,7 +95,7 @@ async fn approval_required_if_asks_about_the_calls_that_the_predicate_picks() {
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
-// An async predicate is awaited; one that says no does not ask (PydanticAI's quirk Q always asks).
+// An async predicate is awaited; one that says no does not ask (PydanticAI always asks).
 #[tokio::test]
 async fn approval_required_if_async_awaits_its_predicate() {
     let recorder = Recorder::new(["a"]);
@@ -118,7 +118,8 @@ async fn a_predicate_that_panics_denies_its_call_and_no_other() {
         recorder.clone().approval_required_if_async(async |_, call: ToolCall| broken(&call));
     for tools in [sync, asynchronous] {
         let calls = vec![call("c1", "a", json!({"n": 1})), call("c2", "a", json!({}))];
-        let report = Turn::new(tools).handler(danger_approve_all()).run(calls).await.unwrap();
+        let report =
+            Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls).await.unwrap();
         assert_eq!(words(&report), ["returned", "denied"]);
         assert!(content(&report, 1).as_str().unwrap().contains("`approval_required`"));
         assert_eq!(report.calls()[1].denied_by(), Some("approval_required"));
@@ -206,7 +207,7 @@ async fn renamed_can_swap_two_names() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_not_renamed() {
+async fn renaming_a_missing_tool_has_no_effect() {
     let tools = Recorder::new(["a", "b"]).filtered(|_, it| it.name() != "a").renamed([("z", "a")]);
     assert_eq!(names(&tools).await, ["b"]);
     let report = run_one(&Turn::new(tools), call("c1", "z", json!({}))).await;
@@ -280,7 +281,7 @@ async fn a_tool_that_is_hidden_after_it_was_asked_about_does_not_run() {
 
 // I130: sync and async prepare functions.
 #[tokio::test]
-async fn i130_prepared_changes_what_the_model_is_told() {
+async fn i130_prepared_changes_the_definitions_for_the_model() {
     let describe = |given: Vec<ToolDefinition>| -> Vec<ToolDefinition> {
         given.into_iter().skip(1).map(|it| it.with_description("prepared")).collect()
     };
@@ -292,7 +293,7 @@ async fn i130_prepared_changes_what_the_model_is_told() {
         let definitions = tools.definitions(&cx).await.unwrap();
         assert_eq!(definitions.len(), 1);
         assert_eq!(definitions[0].description(), "prepared");
-        // What was left out is unknown.
+        // A tool that was left out is unknown.
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!(words(&report), ["retry"]);
     }
@@ -374,7 +375,7 @@ async fn prepared_keeps_a_sequential_tool_sequential() {
 
 // T5, A1: whatever the model is shown, the toolset's own check holds.
 #[tokio::test]
-async fn prepared_does_not_change_what_arguments_are_valid() {
+async fn prepared_does_not_change_the_validation_of_arguments() {
     let recorder = Recorder::new(["a"]);
     let anew = |_: &RunContext, _: Vec<ToolDefinition>| vec![ToolDefinition::new("a", json!({}))];
     let turn = Turn::new(recorder.clone().prepared(anew));
@@ -501,10 +502,10 @@ async fn i133_names_and_calls_route_through_all_wrappers() {
             .prepared(|_, given| {
                 given.into_iter().map(|it| it.with_description("maths")).collect()
             }),
-        texts.clone().layered(decide_fn(|_| countersign::Decision::allow())).prefixed("t"),
+        texts.clone().layered(decide_fn(|_, _| countersign::Decision::allow())).prefixed("t"),
     ]);
     let tools =
-        Tools::combined([tools.prefixed("x"), Tools::none()]).with_metadata(|_| true, "k", 1);
+        Tools::combined([tools.prefixed("x"), Tools::none()]).with_metadata(|_, _| true, "k", 1);
     assert_eq!(names(&tools).await, ["x_plus", "x_m_sub", "x_t_upper"]);
     let called = ["x_plus", "x_m_sub", "x_t_upper", "x_m_mul", "m_sub", "plus", "upper"];
     let calls = called.map(|tool| call(tool, tool, json!({}))).to_vec();
@@ -546,9 +547,9 @@ async fn i139_a_set_that_cannot_be_listed_is_one_error_with_its_cause() {
     assert!(recorder.ran().is_empty());
 }
 
-// T9: a set that fails to list on a resume leaves what waits as it was.
+// T9: a set that fails to list on a resume leaves the pending calls unchanged.
 #[tokio::test]
-async fn a_set_that_cannot_be_listed_on_a_resume_keeps_what_waits() {
+async fn a_set_that_cannot_be_listed_on_a_resume_keeps_the_pending_calls() {
     let recorder = Recorder::new(["a"]);
     let report =
         run_one(&Turn::new(recorder.clone().approval_required()), call("c1", "a", json!({}))).await;
@@ -582,7 +583,7 @@ async fn the_arguments_of_external_tools_are_not_validated() {
 #[tokio::test]
 async fn an_external_call_is_handed_out_only_when_the_layers_allow_it() {
     let browser = || ExternalToolset::new("browser", [ToolDefinition::new("open", json!({}))]);
-    let denied = Turn::new(browser().layered(decide_fn(|_| countersign::Decision::deny("no"))));
+    let denied = Turn::new(browser().layered(decide_fn(|_, _| countersign::Decision::deny("no"))));
     assert_eq!(words(&run_one(&denied, call("c1", "open", json!({}))).await), ["denied"]);
 
     let asked = Turn::new(browser().approval_required());
@@ -607,8 +608,8 @@ async fn i137_with_metadata_merges_into_the_tools_that_match() {
         ToolDefinition::new("a", json!({})).with_metadata("own", 1).with_metadata("shared", "old"),
         ToolDefinition::new("b", json!({})),
     ])
-    .with_metadata(|it| it.name() == "a", "shared", "new")
-    .with_metadata(|_| true, "all", true);
+    .with_metadata(|_, it| it.name() == "a", "shared", "new")
+    .with_metadata(|_, _| true, "all", true);
     let cx = call("c", "t", json!({})).context().clone();
     let definitions = tools.definitions(&cx).await.unwrap();
     let metadata = |at: usize| Value::Object(definitions[at].metadata().clone());
@@ -620,11 +621,11 @@ async fn i137_with_metadata_merges_into_the_tools_that_match() {
 async fn a_filter_outside_sees_the_metadata_and_one_inside_does_not() {
     let tagged = |it: &ToolDefinition| it.metadata().contains_key("safe");
     let outside = Recorder::new(["a", "b"])
-        .with_metadata(|it| it.name() == "a", "safe", true)
+        .with_metadata(|_, it| it.name() == "a", "safe", true)
         .filtered(move |_, it| tagged(it));
     assert_eq!(names(&outside).await, ["a"]);
     let inside = Recorder::new(["a", "b"]).filtered(move |_, it| tagged(it)).with_metadata(
-        |it| it.name() == "a",
+        |_, it| it.name() == "a",
         "safe",
         true,
     );

@@ -30,7 +30,7 @@ async fn copy(args: Copy) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn a_typed_tool_has_the_schema_of_its_arguments_and_says_what_does_not_fit() {
+async fn a_typed_tool_has_the_schema_of_its_arguments_and_names_invalid_ones() {
     let tools = FunctionToolset::new().tool(tool_fn("copy", "Copies", copy));
     let turn = Turn::new(tools.clone());
     let definitions =
@@ -110,7 +110,7 @@ async fn a_blocking_tool_leaves_the_others_running_and_sees_its_context() {
 }
 
 #[tokio::test]
-async fn a_tool_can_return_more_than_a_value() {
+async fn a_tool_can_return_content_and_metadata_with_its_value() {
     let rich = tool_fn("rich", "", async |_: Nothing| {
         Ok::<_, ToolError>(ToolReturn {
             metadata: Some(json!({"for": "the host"})),

@@ -1,4 +1,4 @@
-//! Nobody but the gate can say that a call waits.
+//! Only the gate can defer a call.
 
 use countersign::outcome::{Deferral, DeferralKind};
 use countersign::Outcome;

@@ -1,4 +1,4 @@
-//! What the model knows: its calls and their results, read from the conversation.
+//! The model's knowledge: its calls and their results, read from the conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Past {
     }
 }
 
-/// What the conversation says about the folder.
+/// The state of the folder, as far as the conversation shows it.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) calls: Vec<Past>,

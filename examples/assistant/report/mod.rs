@@ -181,7 +181,7 @@ impl Row {
 
 /// The answer to a call, and who gave it.
 fn answer(call: &CallReport) -> String {
-    let by = |answered: &Answered| answered.by().unwrap_or("somebody").to_owned();
+    let by = |answered: &Answered| answered.by().unwrap_or("a person").to_owned();
     match (call.answered(), call.denied_by()) {
         (_, Some(layer)) => format!("denied by {layer}"),
         (Some(answered), None) => format!("{} ({})", answered.word(), by(answered)),

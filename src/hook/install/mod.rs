@@ -1,7 +1,7 @@
 //! The entries in the configuration of clients that make them call the hook.
 //!
-//! What others have configured stays. A file that exists is copied beside itself before it is changed, and it is
-//! replaced in one step.
+//! Entries of other programs stay. A file that exists is copied beside itself before it is changed, and it is replaced
+//! in one step.
 
 mod entry;
 mod file;
@@ -221,7 +221,7 @@ impl Installation {
         })
     }
 
-    /// Whether the file has an entry of this program, with whatever options.
+    /// Whether the file has an entry of this program, with any options.
     ///
     /// # Errors
     /// As [`install`](Self::install).

@@ -1,5 +1,5 @@
-// Nothing moves under the hand (rule S3): a control that appears, moves, changes or gets the focus does nothing for 600 ms,
-// and a key or a pointer that went down before that does not count.
+// Nothing moves under the pointer (rule S3): a control that appears, moves, changes or gets the focus does nothing for
+// 600 ms, and a key or a pointer that went down before that does not count.
 
 /** How long a control has stood still before it counts, in milliseconds. */
 export const STILL_MS = 600;
@@ -14,7 +14,7 @@ const ATTRIBUTES = ['class', 'disabled', 'hidden', 'inert', 'open', 'style'];
  * Watches all controls that match the selector, now and later. One that does not count yet has `aria-disabled`.
  *
  * @param {string} selector
- * @param {(control: Element) => void} [early] is told of each control that was used too early
+ * @param {(control: Element) => void} [early] is called for each control that was used too early
  * @returns {{ unsettle: (area?: DOMRect) => void }} `unsettle` is for a page that has scrolled by itself, or has uncovered an
  *   area: the controls there have to stand still anew
  */

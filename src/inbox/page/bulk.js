@@ -1,11 +1,11 @@
-// Many calls at once: each is decided by its own fingerprint, and one whose text was not opened is never approved with the
-// others (rule S4).
+// Many calls at once: each is decided by its own fingerprint, and a call whose text was not opened is never approved
+// together with others (rule S4).
 
 import { el } from "./element.js";
 
 /** How many decisions are sent in one request. */
 const AT_ONCE = 200;
-/** From how many on the number has to be confirmed. */
+/** The number of calls from which on it has to be typed as a confirmation. */
 const CONFIRM = 10;
 
 /** @param host `api`, `chosen` gives the chosen cards, `drop` unselects all, `done` takes the results, `me` */
@@ -16,7 +16,7 @@ export function bulk(host) {
   const asks = (cards) => cards.flatMap((it) => it.members());
   const button = (label, look, click) => el("button", { type: "button", class: look, on: { click } }, label);
 
-  /** Which of them may be approved now, and why the others may not. */
+  /** The chosen cards that may be approved now, and the reasons why the others may not. */
   function sorted(cards) {
     const ready = cards.filter((it) => it.canApprove());
     const unseen = cards.filter((it) => !it.canApprove() && it.isUnseen());

@@ -1,4 +1,4 @@
-// One request, or several about equal calls: what will run, who asks, who has agreed, and the buttons.
+// One request, or several about equal calls: the call, its questions, the votes, and the buttons.
 
 import { ago, el, names, time } from "./element.js";
 import { conversation } from "./run.js";
@@ -25,13 +25,13 @@ function question(it) {
   return el("li", { class: "ask" }, el("span", { class: "who" }, it.asked_by), text(it.reason), pins);
 }
 
-/** What to press where a text is too long to be shown at first. Until it is shown, its call cannot be approved. */
+/** The button that opens a text which is too long to be shown at first. Until it is open, the call cannot be approved. */
 function opener(show) {
   return el("p", { class: "cut" }, el("span", {}, "Some of the text is left out: open it before you approve."),
     el("button", { type: "button", on: { click: show } }, "Show everything"));
 }
 
-/** The call, why it is asked about, and what others wrote about it. */
+/** The call, the reasons of its questions, and the notes of layers and tools. */
 function call(ask, host, show) {
   const { view } = ask;
   const exact = el("pre", {});
@@ -51,7 +51,7 @@ function call(ask, host, show) {
   ].filter(Boolean);
 }
 
-/** How many have agreed, on what. `show` opens what is left out of the proposals. */
+/** The votes, by the arguments that they approve. `show` opens the elided text of the proposals. */
 function agreed(ask, host, approve, show) {
   const { needed, may_approve: may } = ask.quorum;
   if (!ask.quorum.may_decide) return [el("p", { class: "soft" }, "You may see this call, and not decide it.")];
@@ -78,14 +78,14 @@ function agreed(ask, host, approve, show) {
 export function card(first, host) {
   let ask = first;
   let members = [first, ...(first.same ?? [])].map(({ id, fingerprint }) => ({ id, fingerprint }));
-  /** What is left out of the view has been opened. */
+  /** Whether the elided text was opened. */
   let opened = !first.left_out;
-  /** Proposals with everything, once they have been opened; the server's until then. */
+  /** The complete proposals, once they were opened; the server's shortened ones until then. */
   let proposals = null;
   const { id, key, view } = first;
   const isSeen = () => !ask.left_out || members.every((member) => host.opened.has(member.fingerprint));
   opened = isSeen();
-  /** Of a row, only one line is shown until it is opened. */
+  /** A row shows only one line until it is opened. */
   let unfolded = !host.rows || host.drafts().get(key) !== null;
   const fold = el("button", { type: "button", class: "fold", "aria-expanded": String(unfolded), on: { click: () => unfold(!unfolded) } }, view.tool);
   const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, host.rows ? fold : view.tool);
@@ -106,7 +106,7 @@ export function card(first, host) {
     problem.textContent = (await host.decide(it, verdict)) ?? "";
     root.removeAttribute("aria-busy");
   };
-  // Arguments travel as the text that was typed, so that no digit of a number is lost on the way.
+  // Arguments are sent as the text that was typed, so that no number loses digits in a parser.
   const approve = (args) => send({ verdict: "approve", ...(args === undefined ? {} : { args }) });
 
   const close = (focus) => {
@@ -168,7 +168,7 @@ export function card(first, host) {
   const root = el("article", { class: host.rows ? "card row-card" : "card", "aria-labelledby": title.id, "data-ask": id },
     el("header", {}, choice, title, line, chip), meta, inside);
 
-  /** What a row has inside is made when it is opened. */
+  /** The content of a row is made when it is opened. */
   function unfold(open) {
     unfolded = open;
     if (open && !body.firstChild) body.replaceChildren(...call(ask, host, opened ? null : showAll));
@@ -177,7 +177,7 @@ export function card(first, host) {
     root.classList.toggle("unfolded", open);
   }
 
-  /** Shows what was left out: of the call, and of what others have proposed. */
+  /** Shows the elided text of the call and of the proposals. */
   const showAll = async () => {
     const whole = await host.whole(id);
     problem.textContent = whole ? "" : "The text cannot be loaded.";
@@ -196,7 +196,7 @@ export function card(first, host) {
     const open = new Set([now.id, ...(now.same ?? []).map((other) => other.id)]);
     const left = members.filter((member) => open.has(member.id));
     if (left.length > 0) members = left;
-    // What was opened stays open, as long as it is about the same proposals.
+    // Opened text stays open as long as the proposals are the same.
     const about = (list) => JSON.stringify(list.map((proposal) => [proposal.by, proposal.at, proposal.own]));
     const known = proposals && about(proposals) === about(ask.proposals) ? proposals : ask.proposals;
     const said = JSON.stringify([ask.quorum, known, host.me()]);
@@ -249,7 +249,7 @@ export function card(first, host) {
     },
     ask: () => ask,
     members: () => members,
-    /** One of them is decided; tells whether that was the last. */
+    /** Removes a request that was decided. Returns whether it was the last one. */
     without(gone) {
       members = members.filter((member) => member.id !== gone);
       return members.length === 0;
@@ -272,7 +272,7 @@ function readable(json) {
   return exact ? JSON.stringify(JSON.parse(json), null, 2) : json;
 }
 
-/** Why a text is not the arguments of a call; empty when it is. The tool has its own say, when it is sent. */
+/** The problem of a text as the arguments of a call; empty if there is none. The tool checks it again when it is sent. */
 function unfit(json) {
   try {
     const value = JSON.parse(json);

@@ -1,5 +1,5 @@
-// What a person has begun to write about a request: it stays when the page or the server is started again, and when another
-// person decides first (rule S5). It stays in this browser.
+// The drafts of a person: they survive a reload of the page, a restart of the server, and the decision of another
+// person (rule S5). They are stored in this browser only.
 
 const PREFIX = "approvals-draft";
 
@@ -28,7 +28,7 @@ export function drafts(me) {
       try {
         localStorage.removeItem(name(key));
       } catch {
-        // It had none.
+        // A browser without storage has no drafts.
       }
     },
     /** All of them, with their keys. */

@@ -1,4 +1,4 @@
-// Elements, and how times are written. Everything that comes from elsewhere is put into text nodes, and nowhere else.
+// Elements, and how times are written. Text from the server is only ever put into text nodes.
 
 /** An element with attributes and children; a text stays a text. */
 export function el(tag, attributes = {}, ...children) {

@@ -1,4 +1,4 @@
-// An error of the page itself is shown, and what was there before stays: a page never goes blank.
+// An error of the page itself is shown above the page, which stays: a page never goes blank.
 
 /** How many errors are counted before the rest is only counted. */
 const MOST = 99;

@@ -1,5 +1,5 @@
-// The keyboard: `j k a e d x n / ?`. A key presses the button of the same name, so that what does not count for a hand does
-// not count for a key.
+// The keyboard: `j k a e d x n / ?`. A key presses the button of the same name, so that a button that ignores clicks
+// also ignores keys.
 
 const typing = (it) => it instanceof HTMLElement && it.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
@@ -29,7 +29,7 @@ export function keys(host) {
     const act = typing(event.target) ? undefined : does[event.key];
     if (!act) return;
     event.preventDefault();
-    // A key that is held down moves on, and decides nothing.
+    // A key that is held down moves the selection, and decides nothing.
     if (!event.repeat || "jk".includes(event.key)) act();
   });
 }

@@ -1,5 +1,5 @@
-// The cards on the screen. Each stays where it is until it is decided, or until the person at the page wants to see what is
-// new: what comes meanwhile is counted, and nothing is put between (rule S3).
+// The cards on the screen. A card keeps its place until it is decided, or until the person asks for the new ones: new
+// requests are counted, and never inserted by themselves (rule S3).
 
 import { bulk } from "./bulk.js";
 import { card } from "./card.js";
@@ -9,18 +9,18 @@ import { el, names, time } from "./element.js";
 const PAGE = 50;
 /** How many entries the server gives at most. */
 const MOST = 500;
-/** From so many entries on they are shown as rows, unless the person at the page has said otherwise. */
+/** The number of entries from which on they are shown as rows, unless the person has chosen. */
 const ROWS = 25;
 /** The fields by which the list is narrowed. */
 const FILTERS = ["tool", "agent", "requester", "run"];
 const ALL = { tool: "All tools", agent: "All agents", requester: "All requesters", run: "All runs" };
 
-/** @param host what cards need, and `api`, `say`, `unsettle` */
+/** @param host the functions that cards need, and `api`, `say`, `unsettle` */
 export function list(host) {
   const $ = (id) => document.getElementById(id);
   const root = $("cards");
   const cards = new Map();
-  /** Requests that are known to be decided, however old the next answer of the server is. */
+  /** Requests that are known to be decided, in case the next response of the server is older. */
   const gone = new Set();
   /** The groups that are shown one by one. */
   const apart = new Set();
@@ -66,7 +66,7 @@ export function list(host) {
 
   /** Whether calls are shown as rows, which open on demand. */
   const isCompact = () => $("compact").checked;
-  /** What the person has chosen, here or before. */
+  /** The person's choice, stored in this browser. */
   const density = {
     get: () => { try { return localStorage.getItem("inbox-compact"); } catch { return null; } },
     put: (value) => { try { localStorage.setItem("inbox-compact", value); } catch { /* It is chosen again next time. */ } },
@@ -74,7 +74,7 @@ export function list(host) {
   /** The fingerprints of calls whose whole text was opened. */
   const opened = new Set();
 
-  /** The entries of an answer, without what is decided since. */
+  /** The entries of a response, without those that were decided since. */
   function entries(body) {
     return body.asks.flatMap((ask) => {
       const open = [{ id: ask.id, fingerprint: ask.fingerprint }, ...ask.same].filter((one) => !gone.has(one.id));
@@ -83,7 +83,7 @@ export function list(host) {
     });
   }
 
-  /** What nobody can decide, below the cards: nothing that can be pressed moves when one is found. */
+  /** The requests that cannot be decided, below the cards, so that no button moves when one is found. */
   function refuse(found) {
     const ids = found.map(({ id }) => id).join();
     if ($("refused").dataset.ids === ids) return;
@@ -118,12 +118,12 @@ export function list(host) {
     return it;
   }
 
-  /** Takes what decided cards have left in their places. */
+  /** Removes the placeholders of decided cards. */
   function tidy() {
     for (const place of root.querySelectorAll(".gone")) place.remove();
   }
 
-  /** Shows everything anew in the order of the server, because it was asked for or because nothing was shown. */
+  /** Shows everything again in the order of the server, on request or because nothing was shown. */
   async function layOut() {
     const reply = await page(Math.max(PAGE, cards.size));
     if (reply.status !== 200) return reply;
@@ -141,7 +141,7 @@ export function list(host) {
       else first.push((it = add(ask)));
       root.append(it.root);
     }
-    // What is further behind stays behind.
+    // Entries beyond the loaded ones are not shown.
     for (const it of cards.values()) if (!found.some((ask) => ask.key === it.key)) root.append(it.root);
     ({ total, matches, latest, next } = reply.body);
     newer = 0;
@@ -168,14 +168,14 @@ export function list(host) {
     first[0]?.title.focus({ preventScroll: true });
   }
 
-  /** Looks at everything anew: what is shown is brought up to date where it stands. */
+  /** Reads the list again, and updates the shown cards in their places. */
   async function look() {
     if (cards.size === 0) return layOut();
     const reply = await page(1, { since: latest });
     if (reply.status !== 200) return reply;
     ({ total, matches, newer } = reply.body);
     refuse(reply.body.refused);
-    // What is just being decided here says itself what came of it.
+    // A request that is being decided here shows its own result.
     const still = [...cards.values()].filter((it) => !it.isBusy());
     const known = still.flatMap((it) => it.members().map(({ id }) => [id, it.changedAt(id)]));
     for (let at = 0; at < known.length; at += MOST) {
@@ -188,7 +188,7 @@ export function list(host) {
     return cards.size === 0 && total > 0 ? layOut() : reply;
   }
 
-  /** An ask is not as it was: voted about, decided, or changed outside of the ledger. */
+  /** An ask has changed: it has a new vote, was decided, or was changed outside of the ledger. */
   function changed(ask) {
     const it = [...cards.values()].find((it) => !it.isBusy() && it.members().some(({ id }) => id === ask.id));
     if (!it) return;
@@ -202,7 +202,7 @@ export function list(host) {
     bury(it, why);
   }
 
-  /** In the place of a card that others have decided something else would slide under the pointer: the place stays. */
+  /** Replaces a card that another person has decided by a placeholder, as the next card would slide under the pointer. */
   function bury(it, why) {
     const { top, height } = it.root.getBoundingClientRect();
     const focused = it.root.contains(document.activeElement);
@@ -219,7 +219,7 @@ export function list(host) {
     chose();
   }
 
-  /** Takes away a card that was decided here, and the focus to the next one. */
+  /** Removes a card that was decided here, and focuses the next one. */
   function remove(it) {
     const focused = it.root.contains(document.activeElement);
     tidy();
@@ -309,7 +309,7 @@ export function list(host) {
     },
     done(results, word, problem) {
       if (!results) {
-        host.say("bad", problem ?? "The server cannot be reached. It is not known which of them were decided: look again when it is back.");
+        host.say("bad", problem ?? "The server cannot be reached. It is not known which of them were decided: look again when the server is back.");
         return;
       }
       const counts = new Map();
@@ -358,7 +358,7 @@ export function list(host) {
     fresh: () => $("new").hidden || showNew(),
   };
 
-  /** Other calls are wanted. Those that are open or chosen stay as they are, those behind them go. */
+  /** Applies other filters. Cards that are open or chosen stay, the others are replaced. */
   async function narrow() {
     for (const it of [...cards.values()]) {
       if (it.isOpen()) continue;

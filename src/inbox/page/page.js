@@ -1,4 +1,4 @@
-// The inbox: who decides, what is open and what was decided, kept up to date.
+// The inbox: the principal, the pending calls and the history, kept up to date.
 
 import { arming } from "./arming.js";
 import { drafts } from "./drafts.js";
@@ -13,7 +13,7 @@ const $ = (id) => document.getElementById(id);
 let me = null;
 let ahead = 0;
 let source = null;
-/** Why no decision is possible here: the server is not reached, or it does not reach its store. */
+/** The reasons why no decision is possible: the server cannot be reached, or its store cannot. */
 const away = { server: false, store: false };
 
 const hand = arming(".card button, .bulk button", () => {
@@ -36,7 +36,7 @@ const cards = list({
   },
 });
 
-/** Asks the server. A server that is away or has another version, or a login that is over, shows in the page. */
+/** Sends a request. The page shows that the server cannot be reached, has another version, or that the login has expired. */
 async function api(path, body) {
   const reply = await request(path, body);
   isAway("server", reply.status === 0);
@@ -45,7 +45,7 @@ async function api(path, body) {
   return reply;
 }
 
-/** The server has another version: the page is loaded again, by itself only once, as there may be servers of both. */
+/** The server has another version: the page reloads itself, but only once, as servers of both versions may be running. */
 function otherVersion() {
   $("other").hidden = false;
   const tried = "inbox-loaded-again";
@@ -66,11 +66,11 @@ function isAway(what, so) {
   $("live").textContent = any ? "Offline" : me && "Live";
 }
 
-/** Says something above the inbox. What has to be read stays until it is dismissed, and then `seen` is called. */
+/** Shows a notice above the inbox. One with `seen` stays until it is dismissed, and `seen` is called then. */
 function say(kind, words, seen) {
   const notice = el("div", { class: `notice ${kind}`, role: kind === "good" ? "status" : "alert", "data-kept": Boolean(seen) }, el("div", {}, words));
   const remove = () => {
-    // What was below it has not been under the hand before.
+    // The controls below it have moved.
     hand.unsettle(notice.getBoundingClientRect());
     notice.remove();
   };
@@ -85,7 +85,7 @@ function say(kind, words, seen) {
   if (kind === "good") setTimeout(remove, 8000);
 }
 
-/** Says how a request was decided that was being answered here. What was written about it stays until that is dismissed. */
+/** Says how a request was decided that was being answered here. A draft stays visible until the notice is dismissed. */
 function kept(key, tool, why) {
   const mine = drafts(me);
   const draft = mine.get(key);
@@ -93,7 +93,7 @@ function kept(key, tool, why) {
   say("warn", [el("p", {}, el("strong", {}, tool), `: ${why}`), written], written ? () => mine.drop(key) : undefined);
 }
 
-/** Looks for what was written about requests that were decided meanwhile. */
+/** Finds the drafts about requests that were decided meanwhile. */
 async function keptBefore() {
   for (const { key, draft } of drafts(me).all()) {
     if (cards.has(key)) continue;
@@ -104,8 +104,8 @@ async function keptBefore() {
 }
 
 /**
- * Sends an answer for each request of a card, bound to its own fingerprint. Gives a problem to show beside what was typed;
- * everything else is said above.
+ * Sends an answer for each request of a card, bound to its own fingerprint. Returns a problem to show beside the field;
+ * all other results are notices.
  */
 async function decide(it, answer) {
   const { tool } = it.ask().view;
@@ -130,7 +130,7 @@ async function decide(it, answer) {
       kept(it.key, tool, reply.message);
       cards.settled(it, id);
     } else if (status === 0) {
-      problem = "The server cannot be reached. Nobody knows yet whether this was decided: look again when it is back.";
+      problem = "The server cannot be reached. It is not known whether this was decided: look again when the server is back.";
       break;
     } else {
       problem = reply.message;
@@ -159,7 +159,7 @@ function show(which) {
 let refreshing = null;
 let again = false;
 
-/** Looks at everything anew. Of many calls at once, one more follows. */
+/** Reads everything again. Of several calls during one reading, one causes another reading. */
 function refresh() {
   if (refreshing) {
     again = true;
@@ -168,10 +168,10 @@ function refresh() {
   refreshing = (async () => {
     const [waiting] = await Promise.all([cards.look(), view === "past" && history.look()]);
     if (me && waiting.status === 200 && waiting.body.me !== me) {
-      // In another tab: this one shows whom it decides as.
+      // Another tab has logged in: this one shows the new name.
       me = waiting.body.me;
       $("name").textContent = me;
-      say("warn", `You are ${me} now: somebody has logged in beside this page.`);
+      say("warn", `You are now logged in as ${me}, by a login outside of this page.`);
     }
     if (me && waiting.status === 200) {
       ahead = waiting.body.now - Date.now();
@@ -189,7 +189,7 @@ function refresh() {
   return refreshing;
 }
 
-/** Listens for changes. The browser reconnects by itself, and what was missed is looked at then. */
+/** Listens for changes. The browser reconnects by itself, and the page then reads the changes that it has missed. */
 function listen() {
   source?.close();
   source = new EventSource(`${BASE}/api/changes`);
@@ -200,7 +200,7 @@ function listen() {
 
 let login = null;
 
-/** The login is over: what was written stays in this browser. */
+/** The login has expired: drafts stay in this browser. */
 function showLogin(why) {
   me = null;
   source?.close();
@@ -249,7 +249,7 @@ keys({
   search: () => $(view === "past" ? "past-q" : "q").focus(),
 });
 setInterval(cards.tick, 1000);
-// Should ever an event get lost.
+// In case an event is lost.
 setInterval(() => me && refresh(), 10000);
 document.addEventListener("visibilitychange", () => !document.hidden && me && refresh());
 pulse(`${BASE}/api/alive`, (there) => {

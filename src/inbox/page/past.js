@@ -1,4 +1,4 @@
-// What was decided: with dates, who and why, what came of it, and the way to the run.
+// The history: decisions with their dates, deciders, reasons and outcomes, and the way to the run.
 
 import { BASE } from "./server.js";
 import { el, names, span, time } from "./element.js";
@@ -7,7 +7,7 @@ import { showRun } from "./run.js";
 const $ = (id) => document.getElementById(id);
 const DAY = 86_400_000;
 
-/** Where a decided ask stands: a word, and how it looks. */
+/** The state of a decided ask: a word and its style. */
 function standing(ask) {
   const approved = ask.decision && ask.decision.verdict !== "deny";
   switch (ask.state) {
@@ -35,7 +35,7 @@ export function past(host) {
     const line = (...children) => told.push(el("p", { class: "told" }, ...children));
     if (decision) line(`${decision.past} by ${names(decision.by)}, ${time(decision.at)}`, decision.message ? [": ", el("q", {}, decision.message)] : null);
     else if (ask.withdrawn_by) line(`withdrawn by ${ask.withdrawn_by}, ${time(ask.changed_at)}`);
-    else if (ask.state === "expired") line(`nobody decided until ${time(ask.expires_at)}`);
+    else if (ask.state === "expired") line(`expired without a decision, ${time(ask.expires_at)}`);
     if (ask.state === "decided" && word === "approved") line("approved, not run yet");
     if (ask.outcome) line("The agent was told: ", el("q", {}, ask.outcome.text));
     const why = ask.view.questions.map((it) => `${it.asked_by}: ${it.reason}`).join(" · ");

@@ -1,4 +1,5 @@
-// Whether the server is there: a page that has lost it says so within two seconds, also when its connections hang.
+// Checks that the server responds: a page says within two seconds that it has lost the server, also when connections
+// hang.
 
 /** How long after an answer the server is asked again, in milliseconds. */
 const PAUSE_MS = 700;
@@ -6,7 +7,7 @@ const PAUSE_MS = 700;
 const PATIENCE_MS = 1100;
 
 /**
- * Asks the server again and again while the page is looked at.
+ * Polls the server while the page is visible.
  *
  * @param {string} path answers with any success, at once
  * @param {(there: boolean) => void} tell is called after every try

@@ -1,4 +1,4 @@
-// The conversation around a call: what its run has said and heard.
+// The conversation around a call: the messages of its run.
 
 import { el } from "./element.js";
 

@@ -4,10 +4,10 @@ const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?
 
 /** The path of the inbox, without a slash at its end. */
 export const BASE = meta("inbox-base");
-/** The version of this page. A server of another version decides nothing that this page sends. */
+/** The version of this page. A server of another version refuses the decisions of this page. */
 export const VERSION = meta("inbox-version");
 
-/** Asks the server: the status and the JSON of the answer; the status 0 when there is none. */
+/** Sends a request. Returns the status and the JSON of the response; the status is 0 when there is none. */
 export async function request(path, body) {
   const headers = { "Content-Type": "application/json", "Countersign-Page": VERSION };
   const options = body === undefined ? { signal: AbortSignal.timeout(20000) } : { method: "POST", headers, body: JSON.stringify(body) };

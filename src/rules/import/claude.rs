@@ -120,7 +120,7 @@ fn bash(writer: &mut Writer, effect: &str, rule: &str, command: &str) {
                 && words.len() == 1
                 && words.first().is_some_and(|it| RUNNERS.contains(it)) =>
         {
-            writer.left_out(rule, "allows a program that runs whatever its arguments say", false);
+            writer.left_out(rule, "allows a program that runs any program in its arguments", false);
         }
         Some(_) if plain_words(&words) => {
             writer.rule(

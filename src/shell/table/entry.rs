@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::super::commands::{Word, WordKind};
 use super::ProgramExample;
 
-/// What a program does, as long as it is run with options that its entry lists.
+/// The effect of a program that is run with options of its entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::shell) enum Does {
     /// Prints what it reads.
@@ -97,7 +97,7 @@ pub(in crate::shell) enum Choice {
     /// An option without a value.
     Flag,
     /// An option with a value, in the same word or the next.
-    Value(Kind, Place),
+    Value(Kind, PathClass),
     /// An option with an optional value, which is in the same word.
     Optional(Kind),
     /// An option with a value, which may be missing at the end of the command.
@@ -112,7 +112,7 @@ pub(in crate::shell) enum Choice {
 
 /// Whether the value of an option replaces the first operand, as the pattern does in `grep -e pattern file`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shell) enum Place {
+pub(in crate::shell) enum PathClass {
     Own,
     FirstOperand,
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
+use super::{LONG, OVER, Parked, SharedStore, approve, ask, deny, ok};
 use crate::ledger::{
-    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row, Saved, Taken,
-    Writes,
+    Acquired, Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row,
+    Saved, Writes,
 };
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     asks(place).await;
     an_older_copy(place).await;
     runs(place).await;
@@ -27,18 +27,18 @@ pub(super) async fn check(place: &Place) {
 }
 
 /// Writes a row without a log entry, which the library never does.
-async fn overwrite(place: &Place, row: &Row) {
+async fn overwrite(place: &SharedStore, row: &Row) {
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
 }
 
-async fn stored(place: &Place, id: &str) -> Row {
+async fn stored(place: &SharedStore, id: &str) -> Row {
     let found = ok(place.store(0).get(id).await).found();
     found.unwrap_or_else(super::missing).row
 }
 
-/// Removes a row as nothing of the library does: an entry about it stays.
-async fn remove(place: &Place, row: &Row) {
+/// Removes a row and leaves the entry about it, which the library never does.
+async fn remove(place: &SharedStore, row: &Row) {
     let log = ok(place.store(0).log(&row.run, 0, 100).await);
     let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
     let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
@@ -54,11 +54,11 @@ async fn remove(place: &Place, row: &Row) {
     assert_eq!(
         ok(place.store(0).get(&row.id).await),
         Lookup::Removed { id: row.id.clone() },
-        "L8: a row that was removed without its entries shows"
+        "L8: a row that was removed without its entries is noticed"
     );
 }
 
-/// The row with another value at one place of its document.
+/// The row with another value at this JSON pointer of its document.
 fn with(row: &Row, pointer: &str, value: &Value) -> Row {
     let mut doc: Value = ok(serde_json::from_str(&row.doc));
     let there = doc.pointer_mut(pointer);
@@ -76,7 +76,7 @@ fn refused<T>(result: Result<T, LedgerError>, what: &str) {
     assert!(fits, "L8: {what} was changed, and is refused: `{said}`");
 }
 
-/// Of this list one row is refused.
+/// Checks that the list refuses exactly this row.
 #[track_caller]
 fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
     let refused_rows = ok(listed).refused;
@@ -87,7 +87,7 @@ fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
     }
 }
 
-async fn broken(place: &Place, what: &str) {
+async fn broken(place: &SharedStore, what: &str) {
     let whole = place.ledger(0).verify(&Default::default()).await;
     assert!(
         matches!(whole, Err(LedgerError::Broken(_))),
@@ -95,20 +95,20 @@ async fn broken(place: &Place, what: &str) {
     );
 }
 
-async fn whole(place: &Place) {
+async fn whole(place: &SharedStore) {
     let whole = place.ledger(0).verify(&Default::default()).await;
-    assert!(whole.is_ok(), "L8: as it was written, it verifies: {whole:?}");
+    assert!(whole.is_ok(), "L8: the restored row verifies: {whole:?}");
 }
 
 /// An ask with a quorum and one vote, so that these fields can be tampered with as well.
-async fn parked(place: &Place) -> Parked {
+async fn parked(place: &SharedStore) -> Parked {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let it = place.park(ask("tampered with").with_quorum(quorum)).await;
     let _ = it.decide("ann", approve()).await;
     it
 }
 
-async fn asks(place: &Place) {
+async fn asks(place: &SharedStore) {
     let it = parked(place).await;
     let row = stored(place, &it.id).await;
     let changes = [
@@ -140,15 +140,15 @@ async fn asks(place: &Place) {
         refused(it.ledger.claim(id, "w", LONG).await, what);
         refused(it.ledger.cancel(id, "bob").await, what);
         refused(it.ledger.close(id).await, what);
-        assert_eq!(stored(place, id).await, changed, "L8: what is refused stays as it is");
+        assert_eq!(stored(place, id).await, changed, "L8: a refused row stays unchanged");
         broken(place, what).await;
     }
     overwrite(place, &row).await;
-    assert!(it.now().await.decision.is_none(), "L8: as it was written, it is read");
+    assert!(it.now().await.decision.is_none(), "L8: the restored row is read");
     whole(place).await;
 }
 
-async fn without_an_entry(place: &Place) {
+async fn without_an_entry(place: &SharedStore) {
     let row = stored(place, &parked(place).await.id).await;
     let smuggled = Ask::new("a run without a log", "root/c1", "delete_file");
     let (id, run) = (smuggled.id().to_owned(), smuggled.run().to_owned());
@@ -158,7 +158,7 @@ async fn without_an_entry(place: &Place) {
     refused(place.ledger(1).claim(&id, "w", LONG).await, "a row that no entry is about");
 }
 
-async fn removed_asks(place: &Place) {
+async fn removed_asks(place: &SharedStore) {
     let it = place.park(ask("removed")).await;
     let _ = it.decide("ann", deny("never")).await;
     let row = stored(place, &it.id).await;
@@ -174,28 +174,32 @@ async fn removed_asks(place: &Place) {
     refused(ledger.close(id).await, what);
     broken(place, what).await;
     overwrite(place, &row).await;
-    assert!(it.now().await.decision.is_some(), "L8: as it was written, it is read again");
+    assert!(it.now().await.decision.is_some(), "L8: the restored row is read again");
 }
 
-async fn removed_runs(place: &Place) {
+async fn removed_runs(place: &SharedStore) {
     let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
     let _ = ok(ledger.save_run(run, json!(1), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let row = stored(place, &format!("run:{run}")).await;
     remove(place, &row).await;
     refused(ledger.load_run(run).await, what);
     refused(ledger.save_run(run, json!(1), None).await, what);
     refused(ledger.save_run(run, json!(1), Some(1)).await, what);
-    refused(ledger.take_run(run, "v", LONG).await, what);
+    refused(ledger.acquire_run_as(run, "v", LONG).await, what);
     refused(ledger.renew_run(run, 1, LONG).await, what);
     refused(ledger.end_run(run, 1, json!(1)).await, what);
     // Whether the run was over and dropped is no longer known.
     refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
     overwrite(place, &row).await;
-    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
+    assert_eq!(
+        ok(ledger.renew_run(run, 1, LONG).await),
+        Saved::Saved,
+        "L8: the restored run is renewed"
+    );
 }
 
-async fn lists(place: &Place) {
+async fn lists(place: &SharedStore) {
     let run = "a run with one row that was changed";
     let mut ids = Vec::new();
     for call in ["root/c1", "root/c2", "root/c3"] {
@@ -209,14 +213,14 @@ async fn lists(place: &Place) {
     found.sort_unstable();
     let mut others: Vec<_> = ids.iter().filter(|id| *id != changed).cloned().collect();
     others.sort_unstable();
-    assert_eq!(found, others, "L8: one row that was changed keeps no other from being listed");
+    assert_eq!(found, others, "L8: the other rows are listed beside a changed one");
     left_out(place.ledger(1).list_run(run, 10).await, changed, "one of three");
 }
 
-/// More than are worked through at once.
+/// More rows than one read returns.
 const CROWD: usize = 300;
 
-async fn expiring(place: &Place) {
+async fn expiring(place: &SharedStore) {
     let mut rows = Vec::new();
     for n in 0..CROWD {
         let it = place.park(ask(&format!("due and changed {n}")).with_expires_in(OVER)).await;
@@ -228,17 +232,17 @@ async fn expiring(place: &Place) {
     tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     let last = place.park(ask("due behind them").with_expires_in(OVER)).await;
     let expired = ok(place.ledger(1).expire().await);
-    assert_eq!(expired.changed, [last.id], "L4: what is due behind rows that are refused expires");
+    assert_eq!(expired.changed, [last.id], "L4: asks that are due after refused rows expire");
     let refused: BTreeSet<_> = expired.refused.iter().map(|row| &row.id).collect();
-    assert_eq!(refused.len(), CROWD, "L8: and each of these is told once");
-    assert_eq!(expired.refused.len(), CROWD, "L8: and each of these is told once");
+    assert_eq!(refused.len(), CROWD, "L8: each refused row is reported once");
+    assert_eq!(expired.refused.len(), CROWD, "L8: each refused row is reported once");
 }
 
-async fn an_older_copy(place: &Place) {
+async fn an_older_copy(place: &SharedStore) {
     let it = place.approved(ask("taken back")).await;
     let before = stored(place, &it.id).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
-        super::fail("L2: what is approved is claimed");
+        super::fail("L2: an approved ask can be claimed");
     };
     let _ = ok(it.ledger.settle(&it.id, token, json!("done")).await);
     let after = stored(place, &it.id).await;
@@ -247,11 +251,11 @@ async fn an_older_copy(place: &Place) {
     overwrite(place, &after).await;
 }
 
-async fn runs(place: &Place) {
+async fn runs(place: &SharedStore) {
     let ledger = place.ledger(1);
     let run = "a run that is tampered with";
     let _ = ok(ledger.save_run(run, json!({"host": "db-2.internal"}), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let id = format!("run:{run}");
     let row = stored(place, &id).await;
     for (at, value) in [
@@ -263,38 +267,42 @@ async fn runs(place: &Place) {
         overwrite(place, &with(&row, at, &value)).await;
         refused(ledger.load_run(run).await, at);
         left_out(ledger.waiting_runs(10).await, &id, at);
-        refused(ledger.take_run(run, "v", LONG).await, at);
+        refused(ledger.acquire_run_as(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);
         refused(ledger.save_run(run, json!(1), Some(1)).await, at);
         refused(ledger.end_run(run, 1, json!(1)).await, at);
     }
     overwrite(place, &row).await;
-    assert_eq!(ok(ledger.renew_run(run, 1, LONG).await), Saved::Saved, "L8: as it was, it goes on");
-    assert!(matches!(ok(ledger.take_run(run, "v", LONG).await), Taken::Held { .. }));
+    assert_eq!(
+        ok(ledger.renew_run(run, 1, LONG).await),
+        Saved::Saved,
+        "L8: the restored run is renewed"
+    );
+    assert!(matches!(ok(ledger.acquire_run_as(run, "v", LONG).await), Acquired::Held { .. }));
 }
 
-async fn leases(place: &Place) {
+async fn leases(place: &SharedStore) {
     let it = place.approved(ask("held for ever")).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
-        super::fail("L2: what is approved is claimed");
+        super::fail("L2: an approved ask can be claimed");
     };
     let _ = ok(it.ledger.renew(&it.id, token, 2 * LONG).await);
     let row = stored(place, &it.id).await;
     let until = row.due_at.unwrap_or_default();
     let doc = row.doc.replace(&until.to_string(), &(until + 1).to_string());
-    assert_ne!(doc, row.doc, "the end of the lease is there");
+    assert_ne!(doc, row.doc, "the document has the end of the lease");
     let before = verified(place).await;
     overwrite(place, &Row { doc, due_at: Some(until + 1), ..row.clone() }).await;
     let after = verified(place).await;
     assert!(
         !before.contains(&it.id) && after.contains(&it.id),
-        "L8: a longer lease shows: {after}"
+        "L8: a changed lease is noticed: {after}"
     );
     overwrite(place, &row).await;
 }
 
 /// The problem that `verify` finds, or an empty text.
-async fn verified(place: &Place) -> String {
+async fn verified(place: &SharedStore) -> String {
     match place.ledger(0).verify(&Default::default()).await {
         Err(LedgerError::Broken(broken)) => broken.problem,
         whole => ok(whole.map(|_| String::new())),

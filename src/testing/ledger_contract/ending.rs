@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{LONG, OVER, Place, ask, ok};
+use super::{LONG, OVER, SharedStore, ask, ok};
 use crate::ledger::{AskState, Claimed};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     expiring(place).await;
     listing(place).await;
 }
@@ -15,7 +15,7 @@ pub(super) async fn check(place: &Place) {
 /// A store that expires only the first page of due rows would leave the others pending for ever.
 const CROWD: usize = 300;
 
-async fn expiring(place: &Place) {
+async fn expiring(place: &SharedStore) {
     let ledger = place.ledger(0);
     let mut due = BTreeSet::new();
     for n in 0..CROWD {
@@ -31,19 +31,19 @@ async fn expiring(place: &Place) {
     assert_eq!(
         told.len(),
         due.len(),
-        "L4: of many who look at the time, each change is told to one"
+        "L4: each expiry is reported to one of many concurrent callers"
     );
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), due, "L4: all that is due changes");
-    assert_eq!(ok(ledger.expire().await).changed, [""; 0], "L4: and changes once");
-    assert_eq!(waits.now().await, waits.record, "L4: what is not due stays");
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), due, "L4: every due ask changes");
+    assert_eq!(ok(ledger.expire().await).changed, [""; 0], "L4: a due ask changes once");
+    assert_eq!(waits.now().await, waits.record, "L4: an ask that is not due stays");
     let unknown = ok(ledger.list(Some(AskState::Unknown), 1000).await).records;
     assert_eq!(unknown.len(), CROWD, "L2: a claim whose lease is over is unknown");
     let expired = ok(ledger.list(Some(AskState::Expired), 1000).await).records;
-    assert_eq!(expired.len(), 1, "L4: an ask that nobody decided is expired");
-    assert!(expired.iter().all(|it| it.decision.is_none()), "L4: expiry is nobody's no");
+    assert_eq!(expired.len(), 1, "L4: an ask without a decision is expired");
+    assert!(expired.iter().all(|it| it.decision.is_none()), "L4: an expired ask has no decision");
 }
 
-async fn listing(place: &Place) {
+async fn listing(place: &SharedStore) {
     for n in 0..5 {
         place.park(ask(&format!("listed {n}"))).await;
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
@@ -53,8 +53,8 @@ async fn listing(place: &Place) {
     assert_eq!(
         paths,
         ["listed 4", "listed 3", "listed 2"],
-        "lists are newest first, and end where told"
+        "lists are newest first, and keep to the limit"
     );
     let none = ok(place.ledger(1).list(None, 0).await).records;
-    assert!(none.is_empty(), "a list of none is empty");
+    assert!(none.is_empty(), "a list with the limit 0 is empty");
 }

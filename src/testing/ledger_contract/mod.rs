@@ -40,7 +40,7 @@ use crate::ledger::{Ask, Decided, Ledger, Record, Store};
 /// # Panics
 /// When the store breaks a rule, with a message that names the rule.
 pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
-    let new = async || Place::new(make().await);
+    let new = async || SharedStore::new(make().await);
     store::check(&new().await).await;
     deciding::check(&new().await).await;
     quorum::check(&new().await).await;
@@ -65,12 +65,12 @@ const OVER: Duration = Duration::ZERO;
 ///
 /// Operations of one check go through different handles, so that a store which keeps something in its handle is found
 /// out.
-struct Place {
+struct SharedStore {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
 }
 
-impl Place {
+impl SharedStore {
     fn new(stores: Vec<Arc<dyn Store>>) -> Self {
         assert!(!stores.is_empty(), "`make` gave no handle on a store");
         let ledgers = stores.iter().map(|store| Ledger::new(Arc::clone(store))).collect();
@@ -136,14 +136,14 @@ struct Parked {
 }
 
 impl Parked {
-    /// Decides about what was parked.
+    /// Decides the parked ask.
     async fn decide(&self, who: &str, answer: Answer) -> Decided {
         ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, answer).await)
     }
 
     async fn now(&self) -> Record {
         let record = ok(self.ledger.get(&self.id).await);
-        assert!(record.is_some(), "L3: an ask that was parked is there");
+        assert!(record.is_some(), "L3: a parked ask is found");
         record.unwrap_or_else(missing)
     }
 }

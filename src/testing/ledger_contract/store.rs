@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{MANY, Place, ok};
+use super::{MANY, SharedStore, ok};
 use crate::ledger::{Draft, Dropped, Filter, Found, Linker, Lookup, Row, RowKind, Writes};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     kept_as_it_is(place).await;
     one_after_the_other(place).await;
     lists(place).await;
@@ -26,13 +26,13 @@ fn draft(run: &str, row: Option<&str>, body: Value) -> Draft {
     Draft { run: run.to_owned(), row: row.map(str::to_owned), body }
 }
 
-async fn write(place: &Place, n: usize, writes: Writes) {
+async fn write(place: &SharedStore, n: usize, writes: Writes) {
     let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
     let mut work = |_, _| writes.clone();
     ok(place.store(n).transact(&ids, &Linker::default(), &mut work).await);
 }
 
-async fn kept_as_it_is(place: &Place) {
+async fn kept_as_it_is(place: &SharedStore) {
     let texts = [
         "",
         "'; DROP TABLE countersign_rows; --",
@@ -60,23 +60,23 @@ async fn kept_as_it_is(place: &Place) {
         assert_eq!(
             stored,
             Lookup::Found(as_written),
-            "a row is given back as it was written, with its entry"
+            "a row is read back unchanged, with its entry"
         );
         let entries = ok(place.store(1).log(&row.run, 0, 10).await);
-        assert_eq!(entries, expected, "an entry is given back as it was linked");
+        assert_eq!(entries, expected, "an entry is read back unchanged");
         let due = ok(place.store(1).due(10).await);
-        assert!(due.is_empty(), "what is due at the end of time is not due: {due:?}");
+        assert!(due.is_empty(), "an ask whose deadline is the largest time is never due: {due:?}");
         row.due_at = None;
         write(place, 1, Writes { rows: vec![row.clone()], ..Writes::default() }).await;
         let stored = ok(place.store(0).get(&row.id).await).found().map(|found| found.row);
-        assert_eq!(stored, Some(row), "a row takes the place of the one before it");
+        assert_eq!(stored, Some(row), "a row replaces the one with its id");
     }
     let none = ok(place.store(0).get("not there").await);
-    assert_eq!(none, Lookup::Nothing, "a row that is not there is not there");
+    assert_eq!(none, Lookup::Nothing, "an unknown id has no row");
 }
 
 /// Many tasks increment one counter row, and each increment writes an entry about the row.
-async fn one_after_the_other(place: &Place) {
+async fn one_after_the_other(place: &SharedStore) {
     const TIMES: usize = 8;
     let mut tasks = JoinSet::new();
     for n in 0..MANY {
@@ -85,9 +85,9 @@ async fn one_after_the_other(place: &Place) {
             for _ in 0..TIMES {
                 let ids = ["counter".to_owned(), "not there".to_owned()];
                 let mut work = |_, rows: Vec<Lookup>| {
-                    assert_eq!(rows.len(), 2, "as many rows are read as were asked for");
+                    assert_eq!(rows.len(), 2, "there is one result for each id");
                     let last = rows.last();
-                    assert_eq!(last, Some(&Lookup::Nothing), "a row that is not there is nothing");
+                    assert_eq!(last, Some(&Lookup::Nothing), "an id without a row gives `Nothing`");
                     let found = rows.into_iter().next().and_then(Lookup::found);
                     let entry = found.as_ref().map(|found| found.entry.clone());
                     let count: u32 =
@@ -113,7 +113,7 @@ async fn one_after_the_other(place: &Place) {
     assert_eq!(bodies, expected, "the log is written with the rows, without a gap");
 }
 
-async fn lists(place: &Place) {
+async fn lists(place: &SharedStore) {
     let mut rows = vec![row("b", "x", 1), row("a", "x", 2), row("c", "y", 2), row("d", "z", 3)];
     rows.push(Row { kind: RowKind::Run, run: "another".to_owned(), ..row("e", "x", 9) });
     for row in &mut rows {
@@ -128,21 +128,21 @@ async fn lists(place: &Place) {
     assert_eq!(ids(asks.clone()).await, ["d", "c", "a", "b"], "newest first, then by id");
     let states = vec!["x".to_owned(), "y".to_owned()];
     let some = Filter { states: states.clone(), ..asks.clone() };
-    assert_eq!(ids(some.clone()).await, ["c", "a", "b"], "of these states");
-    assert_eq!(ids(Filter { limit: Some(2), ..some }).await, ["c", "a"], "so many at most");
+    assert_eq!(ids(some.clone()).await, ["c", "a", "b"], "filtered by states");
+    assert_eq!(ids(Filter { limit: Some(2), ..some }).await, ["c", "a"], "up to the limit");
     let all = Filter { states, limit: Some(1), ..Filter::default() };
-    assert_eq!(ids(all).await, ["e"], "of any kind and run");
+    assert_eq!(ids(all).await, ["e"], "without a kind or run");
     let runs = Filter { kind: Some(RowKind::Run), run, ..Filter::default() };
-    assert_eq!(ids(runs).await, [""; 0], "of this kind and run");
+    assert_eq!(ids(runs).await, [""; 0], "filtered by kind and run");
 
     let due = |id: &str, at| Row { due_at: Some(at), ..row(id, "x", 0) };
     let rows = vec![due("due a", 3), due("due b", 1), due("due c", 2), due("not due", i64::MAX)];
     write(place, 0, Writes { rows, ..Writes::default() }).await;
     let ids = ok(place.store(1).due(2).await);
-    assert_eq!(ids, ["due b", "due c"], "the longest over first, so many at most");
+    assert_eq!(ids, ["due b", "due c"], "the earliest deadline first, up to the limit");
 }
 
-async fn logs(place: &Place) {
+async fn logs(place: &SharedStore) {
     let draft = |run: &str| draft(run, None, json!(run));
     let runs = ["~ B", "~ a", "~ a", "~ \u{e4}", "~ Z", "~ a"];
     write(place, 0, Writes { log: runs.map(draft).to_vec(), ..Writes::default() }).await;
@@ -150,9 +150,9 @@ async fn logs(place: &Place) {
     write(place, 0, Writes { rows: vec![smuggled], ..Writes::default() }).await;
     let logs = async |after: &str, limit| ok(place.store(1).logs(after, limit).await);
     let all = ["~ B", "~ Z", "~ a", "~ only rows", "~ \u{e4}"];
-    assert_eq!(logs("~", 10).await, all, "in the order of bytes, with runs that have rows only");
-    assert_eq!(logs("~ Z", 2).await, ["~ a", "~ only rows"], "behind this one, so many at most");
-    assert_eq!(logs("~ \u{e4}", 2).await, [""; 0], "there is none behind the last");
+    assert_eq!(logs("~", 10).await, all, "in the order of bytes, with runs that have only rows");
+    assert_eq!(logs("~ Z", 2).await, ["~ a", "~ only rows"], "after this one, up to the limit");
+    assert_eq!(logs("~ \u{e4}", 2).await, [""; 0], "there is none after the last");
     let heads = async |after: &str, limit| {
         let heads = ok(place.store(1).heads(after, limit).await);
         heads.into_iter().map(|head| (head.run, head.seq)).collect::<Vec<_>>()
@@ -160,18 +160,18 @@ async fn logs(place: &Place) {
     let head = |run: &str, seq| (run.to_owned(), seq);
     let all = [head("~ B", 1), head("~ Z", 1), head("~ a", 3), head("~ \u{e4}", 1)];
     assert_eq!(heads("~", 10).await, all, "the last entry of each log, in the order of bytes");
-    assert_eq!(heads("~ B", 2).await, all[1..3], "behind this one, so many at most");
-    assert_eq!(heads("~ a", 1).await, all[3..], "runs without a log are passed over");
-    assert_eq!(heads("~ \u{e4}", 2).await, [], "there is none behind the last");
+    assert_eq!(heads("~ B", 2).await, all[1..3], "after this one, up to the limit");
+    assert_eq!(heads("~ a", 1).await, all[3..], "runs without a log are skipped");
+    assert_eq!(heads("~ \u{e4}", 2).await, [], "there is none after the last");
     let log = async |after, limit| {
         let entries = ok(place.store(1).log("~ a", after, limit).await);
         entries.into_iter().map(|entry| entry.seq).collect::<Vec<_>>()
     };
     assert_eq!((log(0, 2).await, log(2, 2).await), (vec![1, 2], vec![3]), "in order, page by page");
-    assert_eq!(log(3, 2).await, [0; 0], "there is none behind the last");
+    assert_eq!(log(3, 2).await, [0; 0], "there is none after the last");
 }
 
-async fn requesters(place: &Place) {
+async fn requesters(place: &SharedStore) {
     let named = |id: &str, requester: &str, due_at| Row {
         requester: requester.to_owned(),
         due_at,
@@ -191,16 +191,16 @@ async fn requesters(place: &Place) {
     counts.retain(|(who, _)| who.starts_with('~'));
     counts.sort_unstable();
     let expected = [("~ ann".to_owned(), 2), ("~ bob".to_owned(), 1)];
-    assert_eq!(counts, expected, "pending asks whose time is not over are counted by requester");
+    assert_eq!(counts, expected, "pending asks that have not expired are counted by requester");
 }
 
-/// An entry about a row that is not there.
-async fn removed(place: &Place) {
+/// An entry about a row that does not exist.
+async fn removed(place: &SharedStore) {
     let log = vec![draft("~ removed", Some("~ removed row"), json!(1))];
     write(place, 0, Writes { log, ..Writes::default() }).await;
     let id = "~ removed row".to_owned();
     let removed = Lookup::Removed { id: id.clone() };
-    let says = "a row that is not there, with an entry that is, was removed";
+    let says = "an entry without its row means that the row was removed";
     assert_eq!(ok(place.store(1).get(&id).await), removed, "{says}");
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let (linker, ids) = (Linker::default(), [id, "not there".to_owned()]);
@@ -218,7 +218,7 @@ async fn removed(place: &Place) {
     assert_eq!(two, [removed, Lookup::Nothing], "{says}, beside another one");
 }
 
-async fn dropping(place: &Place) {
+async fn dropping(place: &SharedStore) {
     let named = |id: &str| Row { run: "~ dropped".to_owned(), ..row(id, "x", 0) };
     let entry = |row: &str, body| draft("~ dropped", Some(row), json!(body));
     let rows = ["gone", "stays"].map(named).to_vec();
@@ -237,15 +237,15 @@ async fn dropping(place: &Place) {
     assert_eq!(
         entries().await,
         before,
-        "a log that has gone on is not cut, and nothing is written"
+        "a log with a newer entry is not dropped, and nothing is written"
     );
     write(place, 1, dropping(end(1))).await;
     let after = entries().await;
     let seqs: Vec<_> = after.iter().map(|entry| (entry.seq, entry.prev.clone())).collect();
-    assert_eq!(seqs, [(3, end(1).1)], "the log goes on from where it was cut");
+    assert_eq!(seqs, [(3, end(1).1)], "the log continues after the dropped part");
     for (id, is_there) in [("gone", false), ("stays", true), ("tomb", true)] {
         let lookup = ok(place.store(0).get(id).await);
         let is_dropped = lookup == Lookup::Nothing;
-        assert_eq!(!is_dropped, is_there, "what is dropped is gone, and nothing else: {id}");
+        assert_eq!(!is_dropped, is_there, "exactly the dropped rows are removed: {id}");
     }
 }

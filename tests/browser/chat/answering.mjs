@@ -1,24 +1,24 @@
-// Calls that are answered: once, together, with a reason, with other arguments, by nobody.
+// Answers to calls: one by one, together, with a reason, with edited arguments, and none at all.
 import assert from 'node:assert/strict';
 
 import { CLEAN_UP, EXPLODE, FORBIDDEN, LOCATION, ONE, PROMPTS, SUB_AGENT, TWO } from './prompts.mjs';
 import { until } from './page.mjs';
 
 export const answering = {
-  async 'what will run is shown, and runs once it is approved'({ visit }) {
+  async 'a call is shown as it will run, and runs once when it is approved'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.one);
     await chat.waits(1);
     const card = chat.ask();
     assert.match(await card.locator('.will-run').innerText(), new RegExp(escaped(ONE.headline)));
     assert.match(await card.getByRole('list', { name: 'Why you are asked' }).innerText(), new RegExp(ONE.question));
-    assert.equal(chat.posts.length, 1, 'nothing is sent before somebody answers');
+    assert.equal(chat.posts.length, 1, 'nothing is sent before the first answer');
     await chat.approve();
     await chat.settled(ONE.tool, 'Approved, done');
     await chat.ready();
     assert.equal(chat.posts.length, 2);
     assert.equal(chat.posts[1].overrideArgs, undefined);
-    assert.equal(await chat.answers.count(), 1, 'the answer goes on in the same message');
+    assert.equal(await chat.answers.count(), 1, 'the response continues in the same message');
   },
 
   async 'a denial runs nothing, and its reason is shown'({ visit }) {
@@ -164,7 +164,7 @@ export const answering = {
     assert.equal(chat.posts.length, 2);
   },
 
-  async 'what a policy denies is never asked about'({ visit }) {
+  async 'a call that a policy denies is never asked about'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.forbidden);
     const card = await chat.settled(FORBIDDEN.tool, 'Denied by policy');
@@ -203,7 +203,7 @@ export const answering = {
     await chat.ready();
   },
 
-  async 'a call of a sub-agent is shown below its agents, and goes on there'({ visit }) {
+  async 'a call of a sub-agent is shown below its agents, and continues there'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.subAgent);
     await chat.waits(1);
@@ -234,7 +234,7 @@ export const answering = {
     assert.match(await chat.text(), /this one stays/);
   },
 
-  async 'a message instead of an answer withdraws what waits'({ visit }) {
+  async 'a message instead of an answer withdraws the pending calls'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.one);
     await chat.waits(1);

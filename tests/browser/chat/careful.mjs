@@ -1,5 +1,5 @@
-// Nothing moves under the hand, nothing is approved that was not shown, and nothing is lost that was given or written. The
-// page's clock stands still where time matters, so that nothing depends on how fast this machine is.
+// Nothing moves under the pointer, nothing is approved unseen, and no answer or draft is lost. The page's clock stands
+// still where time matters, so that nothing depends on how fast this machine is.
 import assert from 'node:assert/strict';
 
 import { until } from './page.mjs';

@@ -6,7 +6,7 @@ import { until } from './page.mjs';
 import { FORBIDDEN, ONE, PROMPTS, SLOW } from './prompts.mjs';
 
 export const lasting = {
-  async 'a page that is reloaded in the middle of a stream goes on with it'({ visit }) {
+  async 'a page that is reloaded in the middle of a stream resumes it'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.slow);
     await chat.sees(SLOW.early);
@@ -30,11 +30,11 @@ export const lasting = {
     const stopped = await chat.answers.innerText();
     await sleep(700);
     assert.equal(await chat.answers.innerText(), stopped);
-    await chat.button('Go on').waitFor();
+    await chat.button('Continue').waitFor();
     await chat.page.reload();
     await chat.sees(SLOW.early);
     await chat.ready();
-    assert.ok(!(await chat.text()).includes(SLOW.end), 'the server has gone on');
+    assert.ok(!(await chat.text()).includes(SLOW.end), 'the server has not continued');
     await chat.say(PROMPTS.forbidden);
     await chat.settled(FORBIDDEN.tool, 'Denied by policy');
   },

@@ -1,4 +1,4 @@
-// Many calls: denied at once, and those that ran as one row.
+// Many calls: denied at once, and executed ones as one row.
 import assert from 'node:assert/strict';
 
 import { until } from './page.mjs';

@@ -1,4 +1,4 @@
-// A page of the chat example in Chromium, and what is watched while it runs.
+// A page of the chat example in Chromium, and the errors that are watched for while it runs.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ export function launch() {
   return chromium.launch({ executablePath, args: FLAGS });
 }
 
-/** Asks until it is so. */
+/** Repeats a check until it passes. */
 export async function until(what, check) {
   const end = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -84,7 +84,7 @@ export class Visit {
   }
 }
 
-/** What a person does and sees. */
+/** The actions of a person, and the content of the page. */
 export class ChatPage {
   posts = [];
 
@@ -100,7 +100,7 @@ export class ChatPage {
     await this.box.press('Enter');
   }
 
-  /** The cards that wait, by what is written on them. */
+  /** The pending cards, by their text. */
   ask(text) {
     return text ? this.asks.filter({ hasText: text }) : this.asks;
   }
@@ -154,7 +154,7 @@ export class ChatPage {
     await until('it counts', async () => (await button.getAttribute('aria-disabled')) === null);
   }
 
-  /** A mouse that goes where this is, whatever is there by then. */
+  /** Clicks at the place of an element, on any control that is there at the time of the click. */
   async clickAt(locator) {
     const { x, y, width, height } = await locator.boundingBox();
     await this.page.mouse.click(x + width / 2, y + height / 2);

@@ -1,4 +1,4 @@
-// What a call would change is shown as a change, before it is approved and after.
+// The change of a call is shown as a change, before and after the approval.
 import assert from 'node:assert/strict';
 
 import { until } from './page.mjs';

@@ -1,4 +1,4 @@
-// What the demo's scripted model answers to, and what it then does. The server and the scenarios agree on these.
+// The prompts of the demo's scripted model, and its calls. The server and the scenarios agree on these.
 
 export const PROMPTS = {
   cleanUp: 'clean up',

@@ -34,7 +34,7 @@ async function restart() {
   if (!response.ok) throw new Error(`the restart answered ${response.status}`);
 }
 
-/** Asks the test around the scenarios for what only it can do with the server: `restart`, `pause`, `continue`. */
+/** Asks the test around the scenarios for an action on the server that only the test can do: `restart`, `pause`, `continue`. */
 async function host(word) {
   lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   console.log(`@${word}`);

@@ -105,7 +105,7 @@ export const showing = {
     await chat.ready();
   },
 
-  async 'somebody who writes keeps the focus, and is told'({ visit }) {
+  async 'a person who is writing keeps the focus, and the call is announced'({ visit }) {
     const chat = await visit.open();
     let answer;
     const typed = new Promise(resolve => (answer = resolve));

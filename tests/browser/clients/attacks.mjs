@@ -1,5 +1,5 @@
-// Requests that no honest client sends. Whatever the server answers: nothing runs that was not approved, nothing twice,
-// and whoever is honest can still answer.
+// Requests that no honest client sends. With every response of the server: no call runs unapproved or twice, and the
+// honest client can still answer.
 import assert from 'node:assert/strict';
 
 import { isTool } from './rules.mjs';
@@ -9,7 +9,7 @@ import { post } from './wire.mjs';
 const A = 'delete_file({"path":"a.txt"})';
 const B = 'delete_file({"path":"b.txt"})';
 
-/** Somebody for whom a call waits, and the request that would answer it, changed by hand. */
+/** A user with a pending call, and the request that would answer it, changed by hand. */
 async function waits({ sdk, base }, prompt = 'ask') {
   const who = new User(sdk, base);
   await who.say(prompt);
@@ -73,7 +73,7 @@ export const attacks = {
     assert.deepEqual(await at.ran(), []);
   },
 
-  async 'edited arguments beside a no, and for a call that nobody asked about'(at) {
+  async 'edited arguments beside a denial, and for a call without an ask'(at) {
     const { who, body } = await waits(at);
     const id = who.asked().approval.id;
     const no = body(({ body, part }) => {
@@ -212,7 +212,7 @@ export const attacks = {
     await stands(at, who);
   },
 
-  async 'an answer after the conversation went on'(at) {
+  async 'an answer after the conversation has continued'(at) {
     const { who, body } = await waits(at);
     const old = body();
     await who.say('text');

@@ -1,4 +1,4 @@
-// Conversations in which everybody means well.
+// Conversations of honest clients.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -8,7 +8,7 @@ import { User } from './user.mjs';
 const A = 'delete_file({"path":"a.txt"})';
 const B = 'delete_file({"path":"b.txt"})';
 
-/** Somebody with a client of this version. */
+/** A user with a client of this version. */
 function user({ sdk, base }, options) {
   return new User(sdk, base, options);
 }
@@ -166,7 +166,7 @@ export const honest = {
   async 'bad input'(at) {
     const who = user(at);
     await who.say('bad-input');
-    assert.deepEqual(who.states, ['delete_file output-error'], 'nobody is asked about a call that cannot run');
+    assert.deepEqual(who.states, ['delete_file output-error'], 'no person is asked about a call that cannot run');
     saw(who, 'error');
     await who.check({ requests: 1 });
     assert.deepEqual(await at.ran(), []);
@@ -282,7 +282,7 @@ export const honest = {
     await resumes(at, first);
   },
 
-  async 'a stream that goes on after an answer is resumed, with all before it'(at) {
+  async 'a stream that continues after an answer is resumed from the beginning of its message'(at) {
     const first = user(at);
     await first.say('slow-ask');
     await first.answer(first.asked(), true);

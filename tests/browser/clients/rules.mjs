@@ -1,4 +1,4 @@
-// What a response has to keep to, whatever a client would tolerate: form, schema, order.
+// The rules that every response keeps, also where clients would tolerate more: form, schema, order.
 import { chunks } from './wire.mjs';
 
 export const isTool = part => part.type === 'dynamic-tool' || part.type.startsWith('tool-');

@@ -1,4 +1,4 @@
-// Somebody with a real client: says something, answers what is asked, and looks at what came of it.
+// A user with a real client: sends messages, answers asks, and checks the outcome.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// What goes over the wire, kept as it was.
+// A record of all bytes on the wire.
 
 /** A `fetch` that remembers every request and every byte of every response. `lose` may break a response for the client. */
 export function recorder({ lose } = {}) {

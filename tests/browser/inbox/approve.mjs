@@ -1,4 +1,4 @@
-// Somebody comes to an empty inbox, starts a run, and approves; in the middle the page is loaded again.
+// A person opens an empty inbox, starts a run, and approves; the page is reloaded in between.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// One call, one set of buttons; and what is half written stays: over a reload, a restart, and when another person is first.
+// One call, one set of buttons; and drafts survive a reload, a restart, and the decision of another person.
 
 import assert from "node:assert/strict";
 
@@ -46,7 +46,7 @@ await scenario(async ({ url, person }) => {
   await notice(bob, "We still ne").waitFor();
   await bob.page.reload();
   await notice(bob, "We still ne").waitFor();
-  checked("what was written for a request that another person has decided is shown until it is dismissed");
+  checked("a draft about a request that another person has decided is shown until it is dismissed");
   await notice(bob, "We still ne").getByRole("button", { name: "Dismiss" }).click();
   await bob.page.reload();
   await waiting(bob, 1);
@@ -58,6 +58,6 @@ await scenario(async ({ url, person }) => {
   assert.deepEqual(decisions.map((it) => it.args), ['{"path": "a.old"}']);
   await bob.page.reload();
   await waiting(bob, 0);
-  assert.deepEqual(await bob.page.evaluate(() => Object.keys(localStorage)), [], "what was sent is no draft");
+  assert.deepEqual(await bob.page.evaluate(() => Object.keys(localStorage)), [], "a sent text is no draft");
   bob.quiet(/ERR_CONNECTION|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|Failed to fetch/);
 });

@@ -1,4 +1,4 @@
-// Other arguments: what is no JSON and what the tool does not take is said beside the field; the rest runs.
+// Edited arguments: invalid JSON and arguments that the tool refuses are reported beside the field; others run.
 
 import assert from "node:assert/strict";
 
@@ -18,7 +18,7 @@ await scenario(async ({ url, person }) => {
     assert.ok(await approve.isDisabled());
     assert.equal(await field.getAttribute("aria-invalid"), "true");
   }
-  checked("what is no JSON object is said at once, and cannot be sent");
+  checked("invalid JSON is reported at once, and cannot be sent");
 
   for (const [typed, told] of [['{"paths": "b.log"}', "unknown field"], ['{"path": 1}', "expected"], ['{"path": "a", "path": "b"}', "path"]]) {
     await field.fill(typed);
@@ -26,7 +26,7 @@ await scenario(async ({ url, person }) => {
     await problem.filter({ hasText: told }).waitFor();
     assert.equal(await field.inputValue(), typed, "what was typed is still there");
   }
-  checked("what the tool does not take is said beside the field");
+  checked("arguments that the tool refuses are reported beside the field");
   await waiting(bob, 1);
 
   await field.fill('{"path": "b.log"}');

@@ -1,4 +1,4 @@
-// A deadline that passes: live, and in front of a page that has heard nothing.
+// A deadline that passes: on a live page, and on one without events.
 
 import assert from "node:assert/strict";
 
@@ -9,10 +9,10 @@ await scenario(async ({ url, person }) => {
   const ann = await elsewhere(url, "ann");
   const [bob, carol] = [await comeIn(await person("bob")), await comeIn(await person("carol"))];
   await ann.start('restart_server {"host": "db-2"}');
-  for (const somebody of [bob, carol]) await waiting(somebody, 1);
+  for (const viewer of [bob, carol]) await waiting(viewer, 1);
   await freeze(carol);
   await waiting(bob, 0);
-  await decided(bob, "expired", "nobody decided until");
+  await decided(bob, "expired", "expired without a decision");
   await eventually("the page counts down by itself", async () => {
     assert.match(await card(carol, "restart_server").innerText(), /time is over/);
   });

@@ -15,7 +15,7 @@ await scenario(async ({ url, person }) => {
   const bob = await comeIn(await person("bob"));
   await card(bob, "transfer").waitFor();
   const tools = await bob.page.locator("article h3").allInnerTexts();
-  assert.equal(tools[0], "restart_server", "what has a deadline is due first");
+  assert.equal(tools[0], "restart_server", "requests with a deadline come first");
   assert.ok(tools.indexOf("transfer") <= 10, `ann's request stands among the first: ${tools}`);
   assert.equal(await bob.page.title(), `(${FLOOD + 2}) Approvals`);
   assert.equal(await bob.page.locator("#count").innerText(), String(FLOOD + 2));

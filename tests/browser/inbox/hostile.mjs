@@ -1,4 +1,4 @@
-// Arguments that want to be more than text: markup, scripts, escapes, characters that hide or turn others around.
+// Arguments that try to be more than text: markup, scripts, escapes, characters that hide or turn others around.
 
 import assert from "node:assert/strict";
 
@@ -46,7 +46,7 @@ await scenario(async ({ url, person }) => {
   for (const part of ["<script>window.pwned = 1; alert(1)</script>", "\\u{202e}", "\\u{200b}", "\\u{1b}[2J", "\\{300 spaces}", "'; DROP TABLE"]) {
     assert.ok(text.includes(part), `${part} in ${text}`);
   }
-  await harmless(bob, "what waits");
+  await harmless(bob, "the pending calls");
 
   for (const summary of await bob.page.getByText("As JSON, with nothing masked").all()) await summary.click();
   await bob.page.locator("pre .text").nth(NASTY.length).waitFor();
@@ -66,7 +66,7 @@ await scenario(async ({ url, person }) => {
     await button(card(bob, "send_report", path), /^Approve send_report/).click();
     await decided(bob, "ran", "send_report", path);
   }
-  await harmless(bob, "what was decided, and what the tools gave");
+  await harmless(bob, "the decisions, and the results of the tools");
 
   // The policy of the page holds even if a text were to become markup.
   const blocked = await bob.page.evaluate(() => {

@@ -1,4 +1,4 @@
-// Everything without a mouse, and with names for whoever cannot see it. At the width of a phone, too.
+// Every control by keyboard, with names for screen readers; also at the width of a phone.
 
 import assert from "node:assert/strict";
 
@@ -35,7 +35,7 @@ await scenario(async ({ url, person }) => {
   await notice(bob, "delete_file: approved.").waitFor();
   const focus = await page.evaluate(() => document.activeElement.closest("article, section")?.tagName);
   assert.ok(focus, "the focus is not lost with the card");
-  checked("approved with Tab and Enter, and the focus went on");
+  checked("approved with Tab and Enter, and the focus moved to the next card");
   await decided(bob, "ran", "a.log");
 
   await page.keyboard.press("Control+Home");

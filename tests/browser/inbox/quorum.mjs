@@ -1,4 +1,4 @@
-// Two have to agree, on the same arguments, and neither is the one who wants it.
+// Two people have to agree on the same arguments, and neither is the requester.
 
 import assert from "node:assert/strict";
 
@@ -21,7 +21,7 @@ async function progress(person, text) {
 
 await scenario(async ({ person }) => {
   const [ann, bob, carol] = [await person("ann"), await person("bob"), await person("carol")];
-  for (const somebody of [ann, bob, carol]) await comeIn(somebody);
+  for (const person of [ann, bob, carol]) await comeIn(person);
 
   await start(ann, "first");
   await progress(ann, "0 of 2 approvals");
@@ -29,10 +29,10 @@ await scenario(async ({ person }) => {
   assert.ok(await button(card(ann, "transfer"), /^Approve /).isDisabled());
   await approve(bob, "transfer");
   await notice(bob, "your approval counts, 1 of 2").waitFor();
-  for (const somebody of [ann, bob, carol]) await progress(somebody, "1 of 2 approvals");
+  for (const person of [ann, bob, carol]) await progress(person, "1 of 2 approvals");
   await progress(carol, "bob approved");
   await progress(bob, "You have approved. Others have to agree.");
-  assert.ok(await button(card(bob, "transfer"), /^Approve /).isDisabled(), "nobody counts twice");
+  assert.ok(await button(card(bob, "transfer"), /^Approve /).isDisabled(), "no person counts twice");
   await approve(carol, "transfer");
   await decided(ann, "ran", "approved by bob and carol", "transferred 100 EUR to DE02");
 
@@ -51,6 +51,6 @@ await scenario(async ({ person }) => {
   await progress(carol, "1 of 2 approvals");
   await deny(carol, "transfer", "No budget.");
   await decided(ann, "denied", "denied by carol", "No budget.");
-  for (const somebody of [ann, bob, carol]) await waiting(somebody, 0);
-  for (const somebody of [ann, bob, carol]) somebody.quiet();
+  for (const person of [ann, bob, carol]) await waiting(person, 0);
+  for (const person of [ann, bob, carol]) person.quiet();
 });

@@ -1,4 +1,4 @@
-// Two people click at the same moment, again and again: one wins, the other is told who, and what.
+// Two people click at the same moment, in many rounds: one wins, and the other gets the winner and the decision.
 
 import assert from "node:assert/strict";
 
@@ -14,9 +14,9 @@ await scenario(async ({ url, others, person }) => {
     await ann.start(`delete_file {"path": "race-${round}"}`);
     const bob = await comeIn(await person("bob"));
     const carol = await comeIn(await person("carol", others[0] ?? url));
-    for (const somebody of [bob, carol]) {
-      await waiting(somebody, 1);
-      await freeze(somebody);
+    for (const clicker of [bob, carol]) {
+      await waiting(clicker, 1);
+      await freeze(clicker);
     }
     const denies = button(card(carol, "delete_file"), /^Deny /);
     const yes = button(card(bob, "delete_file"), /^Approve /);
@@ -29,17 +29,17 @@ await scenario(async ({ url, others, person }) => {
     const clicks = [() => yes.click(), () => other.click()];
     if (round % 3 === 0) clicks.reverse();
     await Promise.all(clicks.map((click) => click()));
-    const won = (somebody) => notice(somebody, /delete_file: (approved|denied)\./);
-    const lost = (somebody, by) => notice(somebody, new RegExp(`already decided by ${by}: (approved|denied), \\d\\d:\\d\\d\\.`));
+    const won = (clicker) => notice(clicker, /delete_file: (approved|denied)\./);
+    const lost = (clicker, by) => notice(clicker, new RegExp(`already decided by ${by}: (approved|denied), \\d\\d:\\d\\d\\.`));
     await Promise.all([won(bob).or(lost(bob, "carol")).waitFor(), won(carol).or(lost(carol, "bob")).waitFor()]);
     const winners = [await won(bob).count(), await won(carol).count()];
     assert.equal(winners[0] + winners[1], 1, `one wins: ${winners}`);
     assert.equal(await lost(bob, "carol").count() + await lost(carol, "bob").count(), 1);
     last = winners[0] ? "bob" : "carol";
-    checked(`round ${round}: ${last} won, and the other is told`);
-    for (const somebody of [bob, carol]) {
-      somebody.quiet(/status of 409/);
-      await somebody.context.close();
+    checked(`round ${round}: ${last} won, and the other got the decision`);
+    for (const clicker of [bob, carol]) {
+      clicker.quiet(/status of 409/);
+      await clicker.context.close();
     }
   }
 });

@@ -1,4 +1,4 @@
-// The server goes away and comes back: the page says so, loses nothing, and goes on.
+// The server stops and starts again: the page says so, loses nothing, and continues.
 
 import assert from "node:assert/strict";
 
@@ -20,7 +20,7 @@ await scenario(async ({ url, person }) => {
   await away.waitFor();
   checked("a page whose server is away says so");
   await approve(bob, "delete_file", "c.log");
-  await card(bob, "delete_file", "c.log").getByText("Nobody knows yet whether this was decided").waitFor();
+  await card(bob, "delete_file", "c.log").getByText("It is not known whether this was decided").waitFor();
   assert.equal(await bob.page.locator("article").count(), 2, "nothing is taken away");
 
   await host("start");

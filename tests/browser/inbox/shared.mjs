@@ -1,4 +1,4 @@
-// Two servers over one store: what is decided at one shows at the other, by itself.
+// Two servers over one store: a decision at one of them appears at the other by itself.
 
 import { scenario } from "../lib/harness.mjs";
 import { approve, comeIn, decided, deny, startRun, waiting } from "../lib/inbox.mjs";

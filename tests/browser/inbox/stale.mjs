@@ -1,4 +1,4 @@
-// A page that has heard nothing: what it shows was decided elsewhere. The click says by whom, and is no error.
+// A page without events, whose request was decided elsewhere: a click names the decider, and is no error.
 
 import assert from "node:assert/strict";
 
@@ -20,7 +20,7 @@ await scenario(async ({ url, person }) => {
   await told.waitFor();
   assert.match(await told.innerText(), /denied, \d\d:\d\d\. Your click changed nothing\./);
   await waiting(carol, 0);
-  checked("who was late is told who won, what and when, and the request goes away");
+  checked("a late click gets the winner, the decision and its time, and the request disappears");
   carol.quiet(/status of 409/);
 
   // Live, in the middle of typing: the page says why the card goes.

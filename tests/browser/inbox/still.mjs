@@ -1,6 +1,6 @@
-// Nothing moves under the hand: what is new is only counted, what others decide leaves its place, and a control that has just
-// appeared, moved or got the focus does not count, nor do the keys and clicks from before. The page's clock stands still where
-// that is checked, so that nothing depends on how fast this machine is.
+// Nothing moves under the pointer: new requests are only counted, decided ones leave a placeholder, and a control that
+// has just appeared, moved or got the focus does not count, nor do the keys and clicks from before. The page's clock
+// stands still where that is checked, so that nothing depends on how fast this machine is.
 
 import assert from "node:assert/strict";
 
@@ -40,7 +40,7 @@ await scenario(async ({ url, person }) => {
   await page.mouse.down();
   await page.clock.runFor(700);
   await page.mouse.up();
-  checked("a click on what has just appeared does not count, nor one that began before it did");
+  checked("a click on a control that has just appeared does not count, nor one that began before");
   await page.clock.runFor(1000);
   await yes.evaluate((it) => (it.blur(), it.focus()));
   await page.keyboard.press("Enter");
@@ -51,7 +51,7 @@ await scenario(async ({ url, person }) => {
   await page.keyboard.up("Enter");
   assert.deepEqual(decisions, []);
   assert.equal((await ann.asks()).length, 2);
-  checked("a key does not count on what has just got the focus, nor one that is held down");
+  checked("a key does not count on a control that has just got the focus, nor one that is held down");
   await page.keyboard.press("Enter");
   await notice(bob, "delete_file: approved.").waitFor();
   assert.equal(decisions.length, 1);
@@ -69,7 +69,7 @@ await scenario(async ({ url, person }) => {
   await page.getByText(/delete_file: decided by carol: denied, /).waitFor();
   assert.equal(await page.locator("article").count(), 2);
   assert.deepEqual(await middle(last), before);
-  checked("what another person has decided leaves its place");
+  checked("a request that another person has decided leaves a placeholder");
 
   // A notice that goes away uncovers what was below it.
   await page.getByRole("button", { name: "Clear" }).click();

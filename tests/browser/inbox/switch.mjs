@@ -1,4 +1,4 @@
-// One browser, two tabs, and somebody logs in as somebody else in one of them: the other does not decide in that name.
+// One browser, two tabs, and another login in one of them: the other tab does not decide under the new name.
 
 import assert from "node:assert/strict";
 
@@ -14,16 +14,16 @@ await scenario(async ({ url, person }) => {
   await tab.goto(url);
   await tab.getByRole("link", { name: "Log out" }).click();
   await tab.getByLabel("Your name").fill("bob");
-  await tab.getByRole("button", { name: "Go on" }).click();
+  await tab.getByRole("button", { name: "Continue" }).click();
   await tab.getByText("Deciding as bob").waitFor();
   await tab.close();
 
   await approve(ann, "delete_file");
-  await card(ann, "delete_file").getByText("You are bob by now").waitFor();
+  await card(ann, "delete_file").getByText("You are now logged in as bob, and the page shows another name.").waitFor();
   await waiting(ann, 1);
   await ann.page.unrouteAll();
   await approve(ann, "delete_file");
-  await notice(ann, "You are bob now").waitFor();
+  await notice(ann, "You are now logged in as bob").waitFor();
   await eventually("the page says who decides", async () => {
     assert.equal(await ann.page.locator("#name").innerText(), "bob");
   });

@@ -1,4 +1,4 @@
-// What runs has been seen: a text that is left out has to be opened before its call can be approved, in a proposal too.
+// Elided text has to be opened before its call can be approved, also in a proposal.
 
 import assert from "node:assert/strict";
 
@@ -40,7 +40,7 @@ await scenario(async ({ url, person }) => {
   await proposal.getByText(HIDDEN).waitFor();
   await too.click();
   await decided(carol, "ran", "approved with changes by bob and carol", "transferred 2 EUR");
-  checked("what another person proposes has to be opened too");
+  checked("the proposal of another person has to be opened, too");
   bob.quiet();
   carol.quiet();
 });

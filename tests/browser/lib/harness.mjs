@@ -1,5 +1,5 @@
-// A scenario plays people in front of real browsers, and says what it has checked. It is run by node with the address
-// of the server (and of others over the same store); the exit status is 0 when everything was as it should be.
+// A scenario plays people in front of real browsers, and prints its checks. It is run by node with the address of the
+// server (and of others over the same store); the exit status is 0 when every check has passed.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -14,15 +14,15 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
 ];
 
-/** How long anything may take that a page has to show. */
+/** The time limit for the appearance of a text on a page. */
 export const PATIENCE = 20_000;
 
-/** Says what was checked. */
+/** Prints a check that has passed. */
 export function checked(what) {
   console.log(`  checked: ${what}`);
 }
 
-/** Tries until it holds, for as long as something may take. */
+/** Repeats a check until it passes or the time is over. */
 export async function eventually(what, check) {
   const end = Date.now() + PATIENCE;
   for (;;) {
@@ -38,7 +38,7 @@ export async function eventually(what, check) {
 
 let lines = null;
 
-/** Asks the test around this scenario for something that only it can do: `restart`, `stop`, `start`. */
+/** Asks the test around this scenario for an action that only the test can do: `restart`, `stop`, `start`. */
 export async function host(word) {
   lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   console.log(`@${word}`);
@@ -53,7 +53,7 @@ async function launch() {
   return chromium.launch({ executablePath, args: FLAGS });
 }
 
-/** Somebody with a browser of their own: nothing is shared but the server. */
+/** A person with a browser of their own: nothing is shared but the server. */
 export class Person {
   constructor(name, context, page, url) {
     Object.assign(this, { name, context, page, url, problems: [] });
@@ -68,7 +68,7 @@ export class Person {
     });
   }
 
-  /** Nothing went wrong in the page. What a browser says about answers that the scenario provokes is named. */
+  /** Checks that the console is empty, but for messages about responses that the scenario provokes. */
   quiet(...expected) {
     const left = this.problems.filter((problem) => !expected.some((it) => it.test(problem)));
     assert.deepEqual(left, [], `${this.name}'s console`);
@@ -87,12 +87,12 @@ export async function scenario(play) {
     console.log(`  browser: ${browser.browserType().name()} ${browser.version()}`);
     const person = async (name, at = url, options = {}) => {
       const context = await browser.newContext({ locale: "en-GB", ...options });
-      const somebody = new Person(name, context, await context.newPage(), at);
-      people.push(somebody);
-      return somebody;
+      const one = new Person(name, context, await context.newPage(), at);
+      people.push(one);
+      return one;
     };
     await play({ url, others, person });
-    console.log("  all as it should be");
+    console.log("  all checks passed");
     process.exitCode = 0;
   } catch (error) {
     console.log(`  FAILED: ${error.stack}`);

@@ -4,21 +4,21 @@ import assert from "node:assert/strict";
 
 import { eventually } from "./harness.mjs";
 
-/** Comes in as themselves. */
+/** Logs in. */
 export async function comeIn(person) {
   const { page, name, url } = person;
   await page.goto(url);
   await page.getByLabel("Your name").fill(name);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText("Deciding as").waitFor();
   return person;
 }
 
-/** Starts a run on the page of the demo, and comes back. */
+/** Starts a run on the page of the demo, and returns to the inbox. */
 export async function startRun(person, prompt) {
   const { page } = person;
   await page.getByRole("link", { name: "Start a demo run" }).click();
-  const field = page.getByLabel("What the scripted agent wants");
+  const field = page.getByLabel("The calls of the scripted agent");
   await page.waitForFunction(() => document.getElementById("prompt").value !== "");
   if (prompt) await field.fill(prompt);
   await page.getByRole("button", { name: "Start" }).click();
@@ -44,14 +44,14 @@ export async function deny(person, tool, message, text) {
   await button(it, /^Deny$/).click();
 }
 
-/** Opens the editor with what would run. */
+/** Opens the editor with the arguments of the call. */
 export async function change(person, tool, text) {
   const it = card(person, tool, text);
   await button(it, /^Change /).click();
   return { it, field: it.getByLabel("What will run instead"), approve: button(it, "Approve these arguments") };
 }
 
-/** What is said above the inbox. */
+/** The notices above the inbox. */
 export const notice = (person, text) => person.page.locator(".notice").filter({ hasText: text });
 
 /** Waits until a decided request reads like this. */
@@ -76,7 +76,7 @@ export async function waiting(person, many) {
   });
 }
 
-/** What has the focus counts by now. */
+/** Waits until the control with the focus is armed. */
 export async function settled(person) {
   await person.page.waitForFunction(() => document.activeElement.getAttribute("aria-disabled") === null);
 }
@@ -96,7 +96,7 @@ export async function middle(locator) {
   return [x + width / 2, y + height / 2];
 }
 
-/** The page hears and asks nothing more: it shows what it shows now, as over a connection that hangs. */
+/** Stops the updates of the page, as a connection that hangs would. */
 export async function freeze(person) {
   const { page } = person;
   const asks = await page.evaluate(async () => (await fetch("/api/asks")).text());
@@ -106,7 +106,7 @@ export async function freeze(person) {
   await page.route(/\/api\/asks(\?.*)?$/, (route) => route.fulfill({ ...json, body: asks }));
 }
 
-/** Somebody without a browser. */
+/** A person without a browser. */
 export async function elsewhere(url, name) {
   const headers = { "Content-Type": "application/json" };
   const post = (path, body) => fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });

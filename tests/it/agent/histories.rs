@@ -89,7 +89,7 @@ fn open() -> Value {
     json!([said("Clean up"), called(["declared.1", "plain.1", "asked.1", "raises.1"])])
 }
 
-// Seed 001: "result = await agent.run(message_history=messages, deferred_tool_results=results)", with bare booleans.
+// The proposal: "result = await agent.run(message_history=messages, deferred_tool_results=results)", with bare booleans.
 #[tokio::test]
 async fn a_bare_history_is_continued_with_bare_booleans() {
     let model = done();
@@ -114,7 +114,7 @@ async fn a_bare_history_is_continued_with_bare_booleans() {
 }
 
 #[tokio::test]
-async fn results_that_are_there_already_are_kept_and_their_calls_do_not_run_again() {
+async fn calls_with_results_in_a_history_do_not_run_again() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let results_so_far = told([result("plain.1", "success"), result("retried.1", "retried")]);
@@ -180,7 +180,7 @@ async fn b24_a_bare_history_is_a_new_run() {
     assert!(matches!(error.error(), Error::Answers(AnswerError::OtherBatch { .. })));
 }
 
-// B20, and §3.4: seven misuses, each a typed error with the ids; A4: "nothing deferred has run".
+// B20: seven misuses, each a typed error with the ids; A4: "no deferred call has run".
 #[tokio::test]
 async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
     type Is = fn(&AnswerError) -> bool;
@@ -236,7 +236,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
         assert!(is(kind), "{name}: {kind:?}");
         assert_eq!(kind.ids(), ids, "{name}");
         assert!(recorder.ran().is_empty() && model.heard().is_empty(), "{name}");
-        let kept = results(&error.into_suspended().close("nobody came"));
+        let kept = results(&error.into_suspended().close("no answer came"));
         assert!(results(&read(history)).iter().all(|result| kept.contains(result)), "{name}");
     }
     let value = serde_json::from_value::<DeferredToolResults>(json!({"approvals": {"c1": "yes"}}));
@@ -319,7 +319,7 @@ async fn b21_histories_that_no_provider_takes_are_refused_with_the_ids() {
 
 // B20: "new prompt with unprocessed calls". The results that are there are not lost with the error.
 #[tokio::test]
-async fn a_new_prompt_on_open_calls_is_refused_and_loses_nothing() {
+async fn a_new_prompt_beside_open_calls_is_refused_and_loses_nothing() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let history = json!([
@@ -340,9 +340,9 @@ async fn a_new_prompt_on_open_calls_is_refused_and_loses_nothing() {
     assert_eq!(last["parts"][2]["content"], "never mind");
 }
 
-// T3: "or a new user message (which closes what waits as superseded)"; B33.
+// T3: "a new user message (`SuspendedRun::close`)"; B33.
 #[tokio::test]
-async fn open_calls_of_any_history_can_be_closed_to_go_on() {
+async fn open_calls_of_any_history_can_be_closed_to_continue() {
     let partly = told([result("plain.1", "success")]);
     let calls = called(["plain.1", "declared.1"]);
     for history in [
@@ -353,7 +353,7 @@ async fn open_calls_of_any_history_can_be_closed_to_go_on() {
         let model = done();
         let (recorder, agent) = agent(&model);
         let closed = bare(history).close("the user said something else");
-        let run = agent.run("go on").history(closed).await.unwrap();
+        let run = agent.run("continue").history(closed).await.unwrap();
         assert_eq!(run.text(), Some("done"));
         assert!(recorder.ran().is_empty());
         let parts = serde_json::to_value(&model.heard()[0].messages[2]).unwrap();
@@ -373,11 +373,11 @@ async fn open_calls_of_any_history_can_be_closed_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_can_be_closed_and_goes_on_with_a_prompt() {
+async fn a_suspended_run_can_be_closed_and_continues_with_a_prompt() {
     let model = Script::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
-    let history = run.into_suspended().unwrap().close("nobody came");
+    let history = run.into_suspended().unwrap().close("no answer came");
     let run = agent.run("never mind").history(history).await.unwrap();
     assert_eq!(run.text(), Some("done"));
     assert_eq!(recorder.ids(), ["c1"]);
@@ -385,9 +385,9 @@ async fn a_run_that_waits_can_be_closed_and_goes_on_with_a_prompt() {
     assert_eq!(kinds, [ReturnKind::Success, ReturnKind::Failed]);
 }
 
-// pydantic.md §3.3: "Results land in emission order in a **new** ModelRequest": their histories have several in a row.
+// PydanticAI puts the results of a resumed run into a new request, so its histories have several in a row.
 #[tokio::test]
-async fn a_history_whose_results_stand_in_several_requests_is_continued() {
+async fn a_history_with_results_in_several_requests_is_continued() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let history = json!([
@@ -417,7 +417,7 @@ async fn a_history_whose_results_stand_in_several_requests_is_continued() {
 }
 
 #[tokio::test]
-async fn there_must_be_something_to_answer_to() {
+async fn a_history_that_ends_with_an_answer_needs_a_prompt() {
     let (_, agent) = agent(&done());
     let nothing = agent.ask(bare(json!([]))).await.unwrap_err();
     assert!(history_error(&nothing).0.contains("empty"), "{nothing}");
@@ -429,7 +429,7 @@ async fn there_must_be_something_to_answer_to() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_does_not_take_another_history() {
+async fn a_suspended_run_takes_no_other_history() {
     let model = Script::calls([call("c1", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -441,9 +441,9 @@ async fn a_run_that_waits_does_not_take_another_history() {
     assert!(recorder.ran().is_empty());
 }
 
-// The order of T1 holds for a bare history too: ordinary calls run before anybody is asked.
+// The order of T1 holds for a bare history, too: ordinary calls run before the handler is asked.
 #[tokio::test]
-async fn a_handler_answers_for_a_bare_history_once_the_ordinary_calls_have_run() {
+async fn a_handler_answers_for_a_bare_history_after_the_ordinary_calls_have_run() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let seen = recorder.clone();
@@ -465,7 +465,7 @@ async fn a_handler_answers_for_a_bare_history_once_the_ordinary_calls_have_run()
 }
 
 #[test]
-fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
+fn a_history_of_pydantic_ai_is_read_with_its_additional_fields() {
     let fields = json!([
         said("go"),
         called(["plain.1", "declared.1"]),
@@ -502,7 +502,7 @@ fn a_history_of_pydantic_ai_is_read_with_all_it_has_besides() {
 
 // L7, with results in front of the answers: what a bare history became is stored like any other run.
 #[tokio::test]
-async fn a_bare_history_that_waits_is_stored_and_goes_on_elsewhere() {
+async fn a_suspended_bare_history_is_stored_and_resumed_in_another_process() {
     let model = done();
     let (recorder, agent) = agent(&model);
     let agent = agent.output(text().or_deferred());
@@ -540,10 +540,10 @@ fn told_ids(history: &[Message]) -> Vec<String> {
     results(history).into_iter().map(|(id, ..)| id).collect()
 }
 
-// Seed 001: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
+// The proposal: "Message history contains the `get_price` result already." T3: resumed from that history alone, nothing that
 // is settled runs again.
 #[tokio::test]
-async fn the_history_of_a_run_that_waits_has_the_results_of_its_settled_calls() {
+async fn the_history_of_a_suspended_run_has_the_results_of_its_settled_calls() {
     let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
     let history = suspended.history().to_vec();
     assert_eq!((history.len(), told_ids(&history)), (3, vec!["plain.1".into(), "denied.1".into()]));
@@ -556,7 +556,7 @@ async fn the_history_of_a_run_that_waits_has_the_results_of_its_settled_calls() 
     assert_eq!(told_ids(run.history()), ["declared.1", "plain.1", "denied.1"]);
     assert_eq!(run.history().len(), 4, "one message has all results");
 
-    // Resumed with its state it comes to the same.
+    // Resumed with its snapshot it has the same result.
     let (recorder, agent, suspended) = waiting(&["declared.1", "plain.1", "denied.1"]).await;
     let suspended: SuspendedRun = crate::support::stored(&suspended);
     assert_eq!(told_ids(suspended.history()), ["plain.1", "denied.1"]);
@@ -566,7 +566,7 @@ async fn the_history_of_a_run_that_waits_has_the_results_of_its_settled_calls() 
     assert_eq!(recorder.ids(), ["declared.1", "plain.1"]);
 }
 
-// T3 under partial answers and over several suspensions: every history has what is settled by then.
+// T3 under partial answers and over several suspensions: every history has the results settled so far.
 #[tokio::test]
 async fn the_history_grows_with_every_answer() {
     let ids = ["declared.1", "plain.1", "declared.2", "asked.1"];
@@ -582,7 +582,7 @@ async fn the_history_grows_with_every_answer() {
         }
         assert_eq!(told_ids(suspended.history()), settled);
         assert_eq!(crate::support::stored(&suspended), suspended);
-        let closed = suspended.clone().close("nobody came");
+        let closed = suspended.clone().close("no answer came");
         assert_eq!(told_ids(&closed), ids, "and one result for each call when it is given up");
     }
     let bare = SuspendedRun::from_trusted_history(suspended.history().to_vec());
@@ -594,7 +594,7 @@ async fn the_history_grows_with_every_answer() {
 
 // T9: "Every error after something ran carries the state to resume from": also in its history.
 #[tokio::test]
-async fn the_history_of_a_run_that_an_error_has_stopped_has_what_ran() {
+async fn the_history_of_a_failed_run_has_the_results_of_executed_calls() {
     let calls =
         ["plain.1", "broken.1"].map(|id| call(id, id.split_once('.').unwrap().0, json!({})));
     let (recorder, agent) = agent(&Script::calls(calls));
@@ -608,9 +608,9 @@ async fn the_history_of_a_run_that_an_error_has_stopped_has_what_ran() {
     );
 }
 
-// What tools add for the model to read stands behind the results, also in the history of a run that waits, and is not lost.
+// Additional content of tools follows the results, also in the history of a suspended run, and is not lost.
 #[tokio::test]
-async fn what_stands_beside_results_is_kept_when_a_bare_history_is_resumed() {
+async fn additional_content_beside_results_is_kept_when_a_bare_history_is_resumed() {
     let beside = |text: &str| {
         json!({"kind": "request", "parts": [
             result("plain.1", "success"), result("denied.1", "denied"), result("plain.2", "success"),
@@ -634,7 +634,7 @@ async fn what_stands_beside_results_is_kept_when_a_bare_history_is_resumed() {
         (&json!("the picture"), &json!(["a", 1]))
     );
 
-    // More than the settled calls can have added was said by somebody else: it is refused, as a prompt is.
+    // Content that the settled calls cannot have added has another source: it is refused, as a prompt is.
     let one = json!({"kind": "request", "parts": [
         result("denied.1", "denied"), {"part_kind": "user-prompt", "content": "never mind"},
     ]});

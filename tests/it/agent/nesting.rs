@@ -76,9 +76,10 @@ fn sixteen_levels_of_agents_are_stored_and_resumed_on_a_stack_of_two_mib() {
     });
 }
 
-// T10: "Agents nest to a limit … and then fail with an error"; T9: which carries the run, to go on under a higher limit.
+// T10: "Agents nest to a limit … and then fail with an error"; T9: which carries the run, to continue under a higher
+// limit.
 #[tokio::test]
-async fn one_level_more_is_an_error_and_goes_on_under_a_higher_limit() {
+async fn one_level_too_many_is_an_error_that_can_be_resumed_under_a_higher_limit() {
     let recorder = Recorder::new(["delete"]);
     let agent = nested(LEVELS + 1, recorder.clone().into());
     let error = agent.run("go").await.unwrap_err();

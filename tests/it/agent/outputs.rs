@@ -120,7 +120,7 @@ impl countersign::Model for SchemaKeeper {
 // "A run ends with a value that deserialises as `T`. The model gives it by calling a tool named `final_result` whose
 // arguments have the schema of `T`."
 #[tokio::test]
-async fn an_answer_has_the_shape_of_its_type_and_what_is_no_object_is_put_into_one() {
+async fn an_answer_has_the_shape_of_its_type_and_other_values_are_wrapped_in_an_object() {
     let report = json!({"deleted": ["a.log"], "size": {"bytes": 7}});
     let (given_report, schema) = given::<Report>(report).await;
     assert_eq!(given_report.unwrap().size.bytes, 7);
@@ -186,7 +186,7 @@ async fn an_answer_that_does_not_fit_is_tried_again_within_the_budget() {
 
 // S2: "Logs, spans, errors and `Debug` show names, types and lengths; argument values only when asked for."
 #[tokio::test]
-async fn what_the_model_is_told_about_an_answer_names_the_place_and_quotes_no_value() {
+async fn an_error_about_an_answer_names_the_field_and_quotes_no_value() {
     let wrong = [
         json!({"bytes": "s3cret"}),
         json!({"bytes": -5_123_456}),
@@ -212,7 +212,7 @@ async fn what_the_model_is_told_about_an_answer_names_the_place_and_quotes_no_va
 }
 
 #[tokio::test]
-async fn text_counts_where_the_output_says_so_and_is_sent_back_where_it_does_not() {
+async fn text_is_an_answer_only_where_the_output_allows_it() {
     let (_, either) = agent(&script([]), structured::<Size>().or_text());
     assert_eq!(either.run("go").await.unwrap().text(), Some("done"));
 
@@ -232,7 +232,7 @@ async fn text_counts_where_the_output_says_so_and_is_sent_back_where_it_does_not
         !error.to_string().contains("()") && !error.to_string().contains("(calls )"),
         "{error}"
     );
-    // A request never ends with what the model said itself.
+    // A request never ends with the model's own text.
     assert!(matches!(error.suspended().history().last(), Some(Message::Request { .. })));
     assert!(is_taken(&strict.ask(stored(error.suspended())).await.unwrap()));
 }
@@ -251,7 +251,7 @@ async fn an_empty_response_is_an_empty_text() {
 }
 
 #[tokio::test]
-async fn of_several_answers_in_one_response_the_first_that_fits_counts() {
+async fn the_first_fitting_answer_of_a_response_counts() {
     let model = script([vec![good("o1"), answer("o2", json!({"bytes": 8}))]]);
     let run = agent(&model, structured::<Size>()).1.run("go").await.unwrap();
     assert!(is_taken(&run));
@@ -266,13 +266,14 @@ async fn of_several_answers_in_one_response_the_first_that_fits_counts() {
 }
 
 async fn never(_: RunContext, _: DeferredToolRequests) -> Result<DeferredToolResults, BoxError> {
-    Err("nobody is asked".into())
+    Err("the handler must not be asked".into())
 }
 
-// "Ordinary calls beside a fitting answer run; what would wait for somebody is not executed, says so in its result, and
-// is named in the report." (pydantic.md §3.6, graceful; the order of the calls has no effect.)
+// "Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
+// in their results, and are named in the report." (As PydanticAI's end strategy `graceful`; the order of the calls has
+// no effect.)
 #[tokio::test]
-async fn beside_an_answer_ordinary_calls_run_and_what_would_wait_is_skipped() {
+async fn beside_an_answer_ordinary_calls_run_and_deferred_ones_are_skipped() {
     let skipped = ["declared", "raises", "external", "defers", "asked"];
     for first in [true, false] {
         let others = ["plain", "denied"].into_iter().chain(skipped).map(of);
@@ -305,14 +306,14 @@ async fn beside_an_answer_ordinary_calls_run_and_what_would_wait_is_skipped() {
 
 // G117: "function retry beside a valid output: output suppressed (model must retry)".
 #[tokio::test]
-async fn an_answer_does_not_count_when_a_call_beside_it_has_to_be_tried_again() {
+async fn an_answer_is_void_when_a_call_beside_it_has_to_be_retried() {
     let model = script([vec![good("o1"), of("retried")], vec![good("o2")]]);
     let (_, plain) = agent(&model, structured::<Size>());
     let run = plain.run("go").await.unwrap();
     assert!(is_taken(&run));
     let told = kinds(&model.heard()[1].messages);
     assert_eq!(told, [("o1".into(), ReturnKind::Failed), ("retried".into(), ReturnKind::Retried)]);
-    // Then nothing is skipped for it either: what waits is asked about.
+    // Then nothing is skipped for it either: deferred calls are asked about.
     let model = script([vec![good("o1"), of("retried"), of("declared")], vec![good("o2")]]);
     let (recorder, asking) = agent(&model, structured::<Size>());
     let run = asking.run("go").deferred_tool_handler(danger_approve_all()).await.unwrap();
@@ -335,7 +336,7 @@ async fn an_answer_does_not_count_when_a_call_beside_it_has_to_be_tried_again() 
 // B25: "run defers; output call's retry stays in history; resume executes the approved call and continues; only the
 // pending call needs a result".
 #[tokio::test]
-async fn b25_an_answer_that_does_not_fit_waits_with_the_calls_beside_it() {
+async fn b25_an_invalid_answer_is_retried_after_the_pending_calls_beside_it() {
     let model = script([vec![bad("o1"), of("declared")], vec![good("o2")]]);
     let (recorder, agent) = agent(&model, structured::<Size>().or_deferred());
     let run = agent.run("go").await.unwrap();
@@ -354,7 +355,7 @@ async fn b25_an_answer_that_does_not_fit_waits_with_the_calls_beside_it() {
 
 // T9, and "a final answer was already given" is only said of an answer that is given.
 #[tokio::test]
-async fn an_answer_survives_the_failure_of_a_call_beside_it_and_a_stop_between_steps() {
+async fn an_answer_survives_a_failed_call_beside_it_and_a_stop_between_steps() {
     let model = script([vec![good("o1"), of("broken"), of("declared")]]);
     let (recorder, failing) = agent(&model, structured::<Size>());
     let error = failing.run("go").await.unwrap_err();
@@ -402,10 +403,10 @@ async fn a_tool_with_the_name_of_the_answer_is_a_conflict_before_the_model_is_as
     assert_eq!(agent.run("go").await.unwrap().text(), Some("done"), "without one it is a tool");
 }
 
-// Seed 000: "`DeferredToolRequests` must be included in `output_type`, otherwise raise `UserError`"; where it is
+// The proposal: "`DeferredToolRequests` must be included in `output_type`, otherwise raise `UserError`"; where it is
 // certain, it comes before anything executes.
 #[tokio::test]
-async fn that_calls_cannot_wait_is_said_before_anything_executes_where_it_is_certain() {
+async fn a_run_that_is_certain_not_to_end_is_refused_before_anything_executes() {
     let model = script([vec![of("declared"), of("asked")]]);
     let (recorder, agent) = agent(&model, text());
     let waits = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -440,7 +441,7 @@ async fn that_calls_cannot_wait_is_said_before_anything_executes_where_it_is_cer
 
 // The same where it turns out only later: a handler leaves a call, and nothing is applied of its answers.
 #[tokio::test]
-async fn a_prompt_is_not_lost_when_calls_turn_out_to_wait() {
+async fn a_prompt_is_kept_when_calls_turn_out_to_be_pending() {
     let model = script([vec![of("declared"), of("defers")]]);
     let (_, agent) = agent(&model, text());
     let waits = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -461,7 +462,7 @@ async fn a_prompt_is_not_lost_when_calls_turn_out_to_wait() {
 
 // "A run that ends with calls that wait has not said it: say it again with their answers."
 #[tokio::test]
-async fn a_run_that_ends_with_calls_that_wait_has_not_said_its_prompt() {
+async fn a_run_that_ends_with_pending_calls_has_not_sent_its_prompt() {
     let model = script([vec![of("declared"), of("defers")]]);
     let (_, agent) = agent(&model, text().or_deferred());
     let waits = agent.run("go").await.unwrap().into_suspended().unwrap();
@@ -477,7 +478,7 @@ async fn a_run_that_ends_with_calls_that_wait_has_not_said_its_prompt() {
 
 // A4: "an unknown id … is a `UserError` naming the ids": a call that does not wait cannot be left.
 #[tokio::test]
-async fn leaving_a_call_that_does_not_wait_is_an_answer_to_nothing() {
+async fn leaving_a_call_that_is_not_pending_is_refused() {
     let model = script([vec![of("declared")]]);
     let (recorder, agent) = agent(&model, text());
     let waits = agent.run("go").await.unwrap_err().into_suspended();

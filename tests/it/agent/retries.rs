@@ -62,7 +62,7 @@ async fn the_failure_after_the_last_retry_ends_the_run_about_its_call() {
 
 // Invalid arguments and unknown tools count; several failures in one response are no retries of each other.
 #[tokio::test]
-async fn what_counts_and_how_often() {
+async fn failures_count_once_per_tool_and_response() {
     let unreadable = |id: &str| call(id, "open", json!([1]));
     let unknown = |id: &str| call(id, "nope", json!({}));
     for (first, second) in [(unreadable("c1"), unreadable("c2")), (unknown("c1"), unknown("c2"))] {
@@ -78,9 +78,8 @@ async fn what_counts_and_how_often() {
 #[tokio::test]
 async fn denials_failures_deferrals_and_external_results_cost_nothing() {
     let failing = Recorder::new(["fail"]).body(|_, _| Err(ToolFailed::new("no").into()));
-    let denied = Recorder::new(["deny"])
-        .id("denied")
-        .layered(decide_fn(|_: &ToolCall| Decision::deny("no")));
+    let denied =
+        Recorder::new(["deny"]).id("denied").layered(decide_fn(|_, _| Decision::deny("no")));
     let asked = Recorder::new(["ask"]).approval_required();
     let elsewhere =
         ExternalToolset::new("ext", [ToolDefinition::new("search", json!({"type": "object"}))]);
@@ -101,7 +100,7 @@ async fn denials_failures_deferrals_and_external_results_cost_nothing() {
 // T9: "Every error after something ran carries the suspended run, with settled calls settled, so that resuming runs
 // nothing twice." T8: the siblings finish first.
 #[tokio::test]
-async fn siblings_settle_nobody_is_asked_and_the_run_goes_on_from_the_error() {
+async fn after_the_last_retry_siblings_settle_and_the_handler_is_not_asked() {
     let recorder = tools();
     let tools = recorder.clone().approval_required_if(|_, call| call.id() == "c3");
     let model = script([vec![locked("c1"), open("c2"), open("c3")]]);
@@ -109,7 +108,11 @@ async fn siblings_settle_nobody_is_asked_and_the_run_goes_on_from_the_error() {
         Agent::new(model.clone(), tools).max_retries(0).deferred_tool_handler(danger_approve_all());
     let error = agent.run("go").await.unwrap_err();
     assert_eq!(exceeded_by(&error), ["c1"]);
-    assert_eq!(recorder.ids(), ["c1", "c2"], "the siblings have run, and nobody was asked");
+    assert_eq!(
+        recorder.ids(),
+        ["c1", "c2"],
+        "the siblings have run, and the handler was not asked"
+    );
 
     let suspended = error.into_suspended();
     let answers = suspended.requests().answer().deny("c3", "not now").build().unwrap();
@@ -122,7 +125,7 @@ async fn siblings_settle_nobody_is_asked_and_the_run_goes_on_from_the_error() {
 
 // "Within one run": what an approved call fails with counts too, and a run that is resumed counts afresh.
 #[tokio::test]
-async fn an_approved_call_costs_as_any_other_and_a_resumed_run_counts_afresh() {
+async fn an_approved_call_costs_retries_and_a_resumed_run_counts_afresh() {
     let model = script([vec![locked("c1")], vec![locked("c2")]]);
     let agent = |max| {
         let tools = tools().approval_required();
@@ -158,7 +161,7 @@ async fn a_tool_that_succeeds_has_its_budget_again() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_used_ends_the_run_before_its_siblings_run() {
+async fn an_unusable_call_ends_the_run_before_its_siblings_run() {
     let recorder = tools();
     let model = script([vec![open("c1"), call("c2", "nope", json!({}))]]);
     let error = Agent::new(model, recorder.clone()).max_retries(0).run("go").await.unwrap_err();
@@ -196,12 +199,12 @@ async fn i142_a_tool_comes_before_its_toolset_and_the_toolset_before_the_agent()
     assert_eq!(calls_of("plain", set().max_retries(0), 5).await, 1);
     let none = FunctionToolset::new().tool(stuck("none").max_retries(0)).max_retries(4);
     assert_eq!(calls_of("none", none, 5).await, 1);
-    // A tool that nobody knows has the agent's.
+    // An unknown tool has the limit of the agent.
     assert_eq!(calls_of("nope", set().max_retries(3), 1).await, 2);
 }
 
 #[tokio::test]
-async fn a_wrapper_lowers_what_a_tool_says_and_never_raises_it() {
+async fn a_wrapper_lowers_the_retries_of_a_tool_and_never_raises_them() {
     let says = |max: u32| {
         move |_: &_, tools: Vec<ToolDefinition>| {
             tools.into_iter().map(|it| it.with_max_retries(max)).collect()
@@ -214,7 +217,7 @@ async fn a_wrapper_lowers_what_a_tool_says_and_never_raises_it() {
     assert_eq!(
         calls_of("plain", set().prepared(says(3)), 1).await,
         4,
-        "where nobody has said anything"
+        "without a limit of its own"
     );
     assert_eq!(calls_of("p_own", set().prefixed("p"), 5).await, 3, "names change, budgets do not");
     // A definition that is built anew keeps what was said.
@@ -236,7 +239,7 @@ fn a_budget_is_stored_with_its_definition() {
 // I140: what a tool has cost is its own, over steps in which others are called; one that fails and succeeds within one
 // step has failed.
 #[tokio::test]
-async fn i140_each_tool_counts_for_itself_over_interleaved_steps() {
+async fn i140_each_tool_has_its_own_count_over_interleaved_steps() {
     let set = || {
         Recorder::of([
             ToolDefinition::new("locked", json!({})).with_max_retries(2),
@@ -271,7 +274,7 @@ async fn i140_each_tool_counts_for_itself_over_interleaved_steps() {
 
 // Asking, and being denied, costs nothing of a tool's own budget either.
 #[tokio::test]
-async fn what_is_deferred_or_denied_costs_nothing_of_a_tools_own_budget() {
+async fn deferred_and_denied_calls_cost_no_retry_of_a_tool() {
     let tool = ToolDefinition::new("pay", json!({})).with_max_retries(0);
     let asking = Recorder::of([tool]).body(|cx, _| match cx.tool_call_approved() {
         false => Err(ApprovalRequired::new().into()),

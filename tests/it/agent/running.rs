@@ -44,8 +44,8 @@ fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
 }
 
 #[tokio::test]
-async fn the_runs_handler_overrides_the_agents_and_can_be_switched_off() {
-    // Seed 000: "If a handler is provided to `run()` …, it overrides the `Agent` default."
+async fn the_handler_of_a_run_overrides_the_agents_and_can_be_switched_off() {
+    // The proposal: "If a handler is provided to `run()` …, it overrides the `Agent` default."
     let recorder = tools();
     let agent = |output| {
         Agent::new(Scripted::new([two()]), asking(&recorder))
@@ -58,13 +58,13 @@ async fn the_runs_handler_overrides_the_agents_and_can_be_switched_off() {
         agent(text()).run("go").deferred_tool_handler(DenyAll::new("not today")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[1].outcome().content().unwrap(), "not today");
     assert_eq!(recorder.ids(), ["c1", "c1", "c2"]);
-    let run = agent(text().or_deferred()).run("go").without_handler().await.unwrap();
+    let run = agent(text().or_deferred()).run("go").without_deferred_tool_handler().await.unwrap();
     assert!(run.suspended().is_some());
 }
 
 #[tokio::test]
-async fn a_run_waits_is_stored_and_goes_on_in_another_process() {
-    // Seed 001: "Hours later, when approval comes via webhook"; seed 000 A: "the agent loop continues with tool results".
+async fn a_run_is_suspended_stored_and_resumed_in_another_process() {
+    // The proposal: "Hours later, when approval comes via webhook"; the proposal: "the agent loop continues with tool results".
     let recorder = tools();
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());
@@ -89,8 +89,8 @@ async fn a_run_waits_is_stored_and_goes_on_in_another_process() {
 }
 
 #[tokio::test]
-async fn calls_that_nobody_answers_are_an_error_that_names_the_fix_and_loses_nothing() {
-    // Seed 000: "If deferred calls are returned …, `DeferredToolRequests` must be included in `output_type`, otherwise
+async fn unanswered_calls_are_an_error_that_names_the_fix_and_loses_nothing() {
+    // The proposal: "If deferred calls are returned …, `DeferredToolRequests` must be included in `output_type`, otherwise
     // raise `UserError`".  T9.
     let recorder = tools();
     let agent = Agent::new(Scripted::new([two()]), asking(&recorder));
@@ -163,8 +163,8 @@ async fn an_id_that_was_used_before_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_waits_can_be_closed_to_go_on_with_a_new_message() {
-    // T3: Every call ends with exactly one result … under … a new user message (which closes what waits as superseded).
+async fn pending_calls_can_be_closed_to_continue_with_a_new_message() {
+    // T3: "Every call ends with one result … under … a new user message (`SuspendedRun::close`)".
     let recorder = tools();
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());
@@ -216,7 +216,7 @@ async fn stored_runs_that_were_cut_edited_or_written_by_another_version_are_refu
 }
 
 #[tokio::test]
-async fn answers_without_anything_that_waits_and_empty_starts_are_errors() {
+async fn answers_without_pending_calls_and_empty_runs_are_errors() {
     let agent = Agent::new(Scripted::default(), tools());
     let run = agent.run("go").await.unwrap();
     let error =
@@ -236,7 +236,7 @@ fn empty(run: &countersign::agent::RunResult) -> SuspendedRun {
 }
 
 #[tokio::test]
-async fn what_a_tool_adds_for_the_model_comes_behind_all_results() {
+async fn additional_content_of_tools_follows_all_results() {
     // pydantic.md A8: all tool results first, then all user content.
     #[derive(Clone)]
     struct Beside;
@@ -340,7 +340,7 @@ async fn the_model_can_be_told_that_a_person_edited_its_call() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_can_be_taken_up_by_asking_a_handler() {
+async fn a_suspended_run_can_be_resumed_by_asking_a_handler() {
     let recorder = tools();
     let model = Scripted::new([two()]);
     let agent = Agent::new(model.clone(), asking(&recorder)).output(text().or_deferred());
@@ -358,12 +358,13 @@ async fn a_run_that_waits_can_be_taken_up_by_asking_a_handler() {
 #[tokio::test]
 async fn a_stored_response_keeps_its_report() {
     let recorder = tools();
-    let tools = recorder.clone().approval_required().layered(countersign::decide_fn(|call| {
-        match call.name() {
+    let tools =
+        recorder.clone().approval_required().layered(countersign::decide_fn(|_, call| match call
+            .name()
+        {
             "read" => countersign::Decision::deny("no reading"),
             _ => countersign::Decision::from(call.args().clone().with("n", 7)),
-        }
-    }));
+        }));
     let turn = countersign::Turn::new(tools);
     let calls = ["c1", "c2", "c3"]
         .map(|id| call(id, if id == "c1" { "read" } else { "delete" }, json!({})))
@@ -386,7 +387,7 @@ async fn a_stored_response_keeps_its_report() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_panics_ends_nothing() {
+async fn a_panic_of_a_watcher_does_not_end_the_run() {
     let recorder = tools();
     let agent =
         Agent::new(Scripted::new([two()]), recorder.clone()).watch(|_| panic!("broken pipe"));
@@ -395,7 +396,7 @@ async fn a_watcher_that_panics_ends_nothing() {
 }
 
 #[tokio::test]
-async fn a_history_of_which_nothing_waits_takes_a_prompt_and_refuses_answers() {
+async fn a_history_without_open_calls_takes_a_prompt_and_refuses_answers() {
     // A4: "answers by id, strict and total: … an unknown id … is a `UserError` naming the ids". A6: "A bare history
     // enters only by `SuspendedRun::from_trusted_history`".
     let agent = Agent::new(Scripted::new([two()]), tools());

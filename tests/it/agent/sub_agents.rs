@@ -84,7 +84,7 @@ async fn the_parents_handler_answers_for_the_calls_of_its_sub_agent() {
 }
 
 #[tokio::test]
-async fn an_agent_that_goes_on_after_an_answer_is_not_counted_again() {
+async fn an_agent_that_continues_after_an_answer_is_not_counted_again() {
     // D3: what is counted once for each call is counted where `is_repeat` is false.
     let recorder = files();
     let limit = ToolRateLimit::new(1, Duration::from_secs(3600));
@@ -98,10 +98,10 @@ async fn an_agent_that_goes_on_after_an_answer_is_not_counted_again() {
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
-// T3 beside a sub-agent: what is settled is in the history. An agent without a result begins anew from a bare history, as
-// the documentation of `from_trusted_history` says: its state is in the run, not in the history of its parent.
+// T3 beside a sub-agent: settled results are in the history. An agent without a result begins anew from a bare history,
+// as the documentation of `from_trusted_history` says: its state is in the run, not in the history of its parent.
 #[tokio::test]
-async fn the_history_beside_a_suspended_child_has_what_is_settled() {
+async fn the_history_beside_a_suspended_sub_agent_has_the_settled_results() {
     let recorder = files();
     let own = recorder.clone().id("own").filtered(|_, it| it.name() == "read_file");
     let cleaner = || {
@@ -133,7 +133,7 @@ async fn the_history_beside_a_suspended_child_has_what_is_settled() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_the_whole_tree_and_denies_nothing() {
+async fn stopping_ends_the_tree_of_agents_and_denies_nothing() {
     // S8: "Stop is not no", at the root's handler and at the sub-agent's own.
     let stops = || handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     for own in [false, true] {
@@ -155,7 +155,7 @@ async fn a_stop_ends_the_whole_tree_and_denies_nothing() {
 }
 
 #[tokio::test]
-async fn a_suspended_child_resumes_where_it_stopped_and_nothing_of_it_runs_again() {
+async fn a_suspended_sub_agent_resumes_where_it_stopped() {
     // T7: "its state rides in the `SuspendedRun`, and it resumes where it stopped".
     let recorder = files();
     let model = calls([("c1", "delete_file"), ("c2", "list_files")]);
@@ -187,7 +187,7 @@ async fn a_suspended_child_resumes_where_it_stopped_and_nothing_of_it_runs_again
 }
 
 #[tokio::test]
-async fn a_denied_call_of_a_child_does_not_run_and_the_child_goes_on() {
+async fn a_denied_call_of_a_sub_agent_does_not_run_and_the_agent_continues() {
     let recorder = files();
     let tools = with_agent("cleaner", &cleaner(&recorder));
     let root = Agent::new(calls([("p1", "cleaner")]), tools).output(text().or_deferred());
@@ -201,7 +201,7 @@ async fn a_denied_call_of_a_child_does_not_run_and_the_child_goes_on() {
 }
 
 #[tokio::test]
-async fn several_levels_and_several_children_wait_in_one_batch() {
+async fn pending_calls_of_several_levels_of_agents_form_one_batch() {
     // T7: "Its asks join the parent's batch under library-made path ids".
     let recorder = files();
     let tools_of_scanner = Tools::combined([
@@ -239,7 +239,7 @@ async fn several_levels_and_several_children_wait_in_one_batch() {
 }
 
 #[tokio::test]
-async fn a_childs_own_approve_all_handler_does_not_help_it() {
+async fn a_sub_agent_cannot_approve_its_own_calls() {
     // T7: "its own handlers may deny or leave, only the root's approve".
     let recorder = files();
     let cleaner = cleaner(&recorder).deferred_tool_handler(danger_approve_all());
@@ -251,7 +251,7 @@ async fn a_childs_own_approve_all_handler_does_not_help_it() {
 }
 
 #[tokio::test]
-async fn a_childs_own_handler_may_deny() {
+async fn the_handler_of_a_sub_agent_may_deny() {
     let recorder = files();
     let cleaner = cleaner(&recorder).deferred_tool_handler(handler_fn_sync(
         |_: &RunContext, requests: &DeferredToolRequests| {
@@ -267,7 +267,7 @@ async fn a_childs_own_handler_may_deny() {
 }
 
 #[tokio::test]
-async fn a_child_inherits_the_decisions_of_every_ancestor() {
+async fn a_sub_agent_inherits_the_decisions_of_every_ancestor() {
     // T7: "It inherits the ancestors' middleware (decisions only), so it can only be narrower".
     let recorder = files();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -277,17 +277,17 @@ async fn a_child_inherits_the_decisions_of_every_ancestor() {
     );
     let paths = {
         let seen = Arc::clone(&seen);
-        decide_fn(move |call| {
+        decide_fn(move |_, call| {
             seen.lock().unwrap().push((call.context().agent_path(), call.name().to_owned()));
             Decision::allow()
         })
         .named("paths")
     };
-    let no_delete = decide_fn(|call| match call.name() {
+    let no_delete = decide_fn(|_, call| match call.name() {
         "delete_file" => Decision::deny("never, says the root"),
         _ => Decision::allow(),
     });
-    let middle_asks = from_fn(|call: countersign::ToolCall| async move {
+    let middle_asks = from_fn(|_, call: countersign::ToolCall| async move {
         match call.name() {
             "read_file" => Decision::ask("read?"),
             _ => Decision::allow(),
@@ -310,7 +310,7 @@ async fn a_child_inherits_the_decisions_of_every_ancestor() {
     assert!(seen.contains(&at("root/scanner/deep", "delete_file")), "{seen:?}");
 
     // In another process the stack has become stricter: an approval does not help against a new denial.
-    let strict = with_agent("scanner", &middle).layered(decide_fn(|call| match call.name() {
+    let strict = with_agent("scanner", &middle).layered(decide_fn(|_, call| match call.name() {
         "read_file" => Decision::deny("no more reading"),
         _ => Decision::allow(),
     }));
@@ -322,7 +322,7 @@ async fn a_child_inherits_the_decisions_of_every_ancestor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_parents_limits_and_timeouts_do_not_touch_its_children() {
+async fn limits_and_timeouts_of_a_parent_do_not_apply_to_its_sub_agents() {
     // T7: "An agent as a tool runs *outside* the parent's stack (else it deadlocks on the parent's limits and dies by
     // its timeouts)."
     let recorder = files().taking(Duration::from_secs(60));
@@ -359,14 +359,14 @@ async fn a_call_to_an_agent_is_decided_like_every_other_call() {
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 
     let denied = with_agent("cleaner", &cleaner(&recorder))
-        .layered(decide_fn(|_| Decision::deny("no agents")));
+        .layered(decide_fn(|_, _| Decision::deny("no agents")));
     let run = Agent::new(calls([("p1", "cleaner")]), denied).run("go").await.unwrap();
     assert_eq!(run.turns()[0].calls()[0].outcome(), &Outcome::denied("no agents"));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
 #[tokio::test]
-async fn every_later_response_of_a_child_is_a_new_response_for_the_handler() {
+async fn every_later_response_of_a_sub_agent_is_a_new_response_for_the_handler() {
     // T7: "each of its later responses is a new response for T2"; T4: a call that defers again is not offered again.
     let recorder = files();
     let twice = ModelResponse::calls([call("c1", "delete_file", json!({"path": "a"}))]);
@@ -392,7 +392,7 @@ async fn every_later_response_of_a_child_is_a_new_response_for_the_handler() {
 }
 
 #[tokio::test]
-async fn answers_for_children_are_as_strict_as_all_others() {
+async fn answers_for_sub_agents_are_strict() {
     // A4 and A2, through two levels.
     let recorder = typed();
     let deep = Agent::new(calls([("c1", "delete_file")]), recorder.1.clone().approval_required());
@@ -451,7 +451,7 @@ fn typed() -> (Arc<Mutex<Vec<String>>>, FunctionToolset) {
 }
 
 #[tokio::test]
-async fn an_error_in_a_child_ends_the_run_and_the_child_goes_on_from_there() {
+async fn an_error_in_a_sub_agent_ends_the_run_which_can_be_resumed() {
     // T9: "Every error after something ran carries the suspended run, with settled calls settled, so that resuming
     // runs nothing twice."
     let recorder = files();
@@ -478,7 +478,7 @@ async fn an_error_in_a_child_ends_the_run_and_the_child_goes_on_from_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_a_run_reaches_down_to_its_children() {
+async fn cancelling_a_run_cancels_its_sub_agents() {
     let recorder = files().taking(Duration::from_secs(60));
     let inner = Agent::new(calls([("c1", "list_files"), ("c2", "read_file")]), recorder.clone());
     let middle = Agent::new(calls([("m1", "deep")]), with_agent("deep", &inner));
@@ -491,7 +491,7 @@ async fn cancelling_a_run_reaches_down_to_its_children() {
 }
 
 #[tokio::test]
-async fn ids_of_siblings_and_of_their_children_never_collide() {
+async fn ids_of_calls_and_of_sub_agents_calls_never_collide() {
     // A response whose ids look like those of a sub-agent's calls gets other ids where it enters.
     let recorder = files();
     let tools = Tools::combined([
@@ -514,7 +514,7 @@ async fn ids_of_siblings_and_of_their_children_never_collide() {
 }
 
 #[tokio::test]
-async fn whoever_watches_the_parent_hears_of_its_children() {
+async fn a_watcher_of_the_parent_gets_the_events_of_its_sub_agents() {
     let recorder = files();
     let deep = Agent::new(calls([("c1", "list_files")]), recorder.clone());
     let own = Arc::new(Mutex::new(0));
@@ -541,7 +541,7 @@ async fn whoever_watches_the_parent_hears_of_its_children() {
 }
 
 #[tokio::test]
-async fn children_count_for_the_limits_of_their_parents() {
+async fn sub_agents_count_towards_the_limits_of_their_parents() {
     let recorder = files();
     let deep = Agent::new(calls([("c1", "list_files"), ("c2", "read_file")]), recorder.clone());
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &deep))
@@ -555,7 +555,7 @@ async fn children_count_for_the_limits_of_their_parents() {
 }
 
 #[tokio::test]
-async fn a_child_has_the_dependencies_of_its_parent_and_its_own() {
+async fn a_sub_agent_has_the_dependencies_of_its_parent_and_its_own() {
     struct Tenant(&'static str);
     struct Tone(&'static str);
     let recorder = files()
@@ -569,13 +569,14 @@ async fn a_child_has_the_dependencies_of_its_parent_and_its_own() {
 }
 
 #[tokio::test]
-async fn a_child_that_was_stopped_by_a_new_denial_says_so() {
+async fn a_sub_agent_that_a_new_denial_stops_says_so() {
     let recorder = files();
     let cleaner = cleaner(&recorder);
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let strict = with_agent("cleaner", &cleaner).layered(decide_fn(|_| Decision::deny("closed")));
+    let strict =
+        with_agent("cleaner", &cleaner).layered(decide_fn(|_, _| Decision::deny("closed")));
     let root = Agent::new(calls([]), strict);
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
     let run = root.resume(suspended.clone(), answers.clone()).await.unwrap();
@@ -592,13 +593,13 @@ async fn a_child_that_was_stopped_by_a_new_denial_says_so() {
 }
 
 #[tokio::test]
-async fn a_new_question_about_the_agent_itself_comes_before_its_own() {
+async fn a_new_question_about_an_agent_precedes_those_of_its_calls() {
     let recorder = files();
     let cleaner = cleaner(&recorder);
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let asks = decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let asks = decide_fn(|_, _| Decision::ask("still?")).for_tools(["cleaner"]);
     let root = Agent::new(calls([]), with_agent("cleaner", &cleaner).layered(asks.into_layer()))
         .output(text().or_deferred());
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
@@ -615,13 +616,13 @@ async fn a_new_question_about_the_agent_itself_comes_before_its_own() {
 }
 
 #[tokio::test]
-async fn an_agent_that_has_begun_and_whose_own_call_is_then_denied_says_so() {
+async fn the_denial_of_a_started_agent_says_that_it_had_begun() {
     let recorder = files();
     let cleaner = cleaner(&recorder);
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let asks = || decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let asks = || decide_fn(|_, _| Decision::ask("still?")).for_tools(["cleaner"]);
     let tools = || with_agent("cleaner", &cleaner).layered(asks().into_layer());
     let root = || Agent::new(calls([]), tools()).output(text().or_deferred());
     let yes = suspended.requests().answer().approve("p1/c1").build().unwrap();
@@ -651,16 +652,16 @@ async fn an_agent_that_has_begun_and_whose_own_call_is_then_denied_says_so() {
 }
 
 #[tokio::test]
-async fn closing_a_run_closes_its_children() {
+async fn closing_a_run_closes_its_sub_agents() {
     let recorder = files();
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner(&recorder)))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let history = suspended.close("the user went on");
+    let history = suspended.close("the user sent another message");
     let told = serde_json::to_value(history.last().unwrap()).unwrap();
     assert_eq!(
         told["parts"][0]["content"],
-        "The agent was stopped before its end: the user went on."
+        "The agent was stopped before its end: the user sent another message."
     );
     let run = root.run("more").history(history).await.unwrap();
     assert_eq!(run.text(), Some("done"));
@@ -668,7 +669,7 @@ async fn closing_a_run_closes_its_children() {
 }
 
 #[tokio::test]
-async fn a_handler_is_asked_about_new_calls_only_while_older_ones_of_the_same_agent_are_left() {
+async fn a_handler_is_not_asked_again_about_calls_that_it_left() {
     let recorder = files();
     let first = ModelResponse::calls([call("g1", "list_files", json!({}))]);
     let second = ModelResponse::calls([call("g2", "delete_file", json!({}))]);

@@ -50,7 +50,7 @@ fn over(error: &RunError) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_may_ask_its_model_as_often_as_the_limit_says() {
+async fn requests_to_the_model_are_limited() {
     let calls = || script([plain(["c1"]), plain(["c2"])]);
     let (recorder, enough) = agent(&calls(), requests(3));
     let run = enough.run("go").await.unwrap();
@@ -78,7 +78,7 @@ async fn a_run_may_ask_its_model_as_often_as_the_limit_says() {
 // "A call that is one too many is not executed; the run ends with `Error::UsageLimit`, when its siblings have
 // settled, and can be resumed."
 #[tokio::test]
-async fn calls_over_the_limit_are_not_executed_are_all_named_and_the_run_can_be_resumed() {
+async fn calls_over_the_limit_are_named_and_the_run_can_be_resumed() {
     let (recorder, exactly) = agent(&script([plain(["c1", "c2"])]), tool_calls(2));
     assert_eq!(exactly.run("go").await.unwrap().usage().tool_calls, 2);
     assert_eq!(recorder.ids(), ["c1", "c2"]);
@@ -101,7 +101,7 @@ async fn calls_over_the_limit_are_not_executed_are_all_named_and_the_run_can_be_
 
 // H129: "limit 0 + deferred call: not charged"; denied ones neither (theirs charges them).
 #[tokio::test]
-async fn calls_that_wait_are_denied_or_cannot_be_used_cost_nothing_until_they_execute() {
+async fn only_executed_calls_count_towards_the_limit() {
     let free = ["declared", "external", "asked", "denied", "nothing"];
     let calls = || {
         let mut calls: Vec<_> = free.into_iter().map(of).collect();
@@ -125,7 +125,7 @@ async fn calls_that_wait_are_denied_or_cannot_be_used_cost_nothing_until_they_ex
 }
 
 #[tokio::test]
-async fn a_body_that_defers_itself_costs_nothing_however_often() {
+async fn a_body_that_defers_itself_does_not_count() {
     let recorder = Recorder::new(["patient"]).body(|cx, _| {
         match cx.tool_call_metadata().and_then(|map| map.get("enough")) {
             Some(_) => Ok(json!("at last")),
@@ -151,7 +151,7 @@ async fn a_body_that_defers_itself_costs_nothing_however_often() {
 }
 
 #[tokio::test]
-async fn what_a_run_has_used_is_counted_over_its_suspensions() {
+async fn usage_is_counted_over_suspensions() {
     let model = script([vec![of("plain"), of("declared")], plain(["c3"])]);
     let (recorder, agent) = agent(&model, tool_calls(2).requests(3));
     let waits = agent.run("go").output(text().or_deferred()).await.unwrap();
@@ -192,7 +192,7 @@ async fn attempts_of_a_retry_layer_count_once() {
 
 // Bodies that fail, or send the model back, have run.
 #[tokio::test]
-async fn what_was_started_counts_however_it_ended() {
+async fn every_started_body_counts() {
     let model = script([vec![of("retried"), of("broken")]]);
     let (recorder, agent) = agent(&model, UsageLimits::new());
     let error = agent.run("go").await.unwrap_err();
@@ -202,7 +202,7 @@ async fn what_was_started_counts_however_it_ended() {
 
 // Nothing else is asked when a call was one too many: the error comes before the handler.
 #[tokio::test]
-async fn nobody_is_asked_when_a_call_was_one_too_many() {
+async fn the_handler_is_not_asked_when_a_call_exceeds_the_limit() {
     let model = script([vec![of("plain"), of("declared")]]);
     let (recorder, agent) = agent(&model, tool_calls(0));
     let error = agent.run("go").deferred_tool_handler(danger_approve_all()).await.unwrap_err();
@@ -216,7 +216,7 @@ async fn nobody_is_asked_when_a_call_was_one_too_many() {
 }
 
 #[test]
-fn every_variant_keeps_to_the_limits() {
+fn every_way_to_run_keeps_the_limits() {
     let over_in = |error: RunError| assert_eq!(over(&error), ["c2"]);
     let agent = || agent(&script([plain(["c1", "c2"])]), tool_calls(1));
     over_in(agent().1.run_sync("go").unwrap_err());

@@ -81,9 +81,9 @@ fn slowly() -> impl countersign::DeferredToolHandler {
     })
 }
 
-// Seed 000: "works uniformly across `run()`, `run_sync()`, `run_stream()`, `run_stream_sync()`, and `iter()`".
+// The proposal: "works uniformly across `run()`, `run_sync()`, `run_stream()`, `run_stream_sync()`, and `iter()`".
 #[test]
-fn every_variant_gives_the_same_history_and_runs_the_same() {
+fn every_way_to_run_gives_the_same_history() {
     let every = ["plain", "declared", "raises", "external", "defers", "asked", "denied", "retried"];
     let seen = VARIANTS.map(|(name, variant)| {
         let (recorder, tools) = every_kind();
@@ -101,10 +101,10 @@ fn every_variant_gives_the_same_history_and_runs_the_same() {
     }
 }
 
-// Seed 000: "If a handler is provided to `run()`/`run_sync()`/`run_stream()`/`run_stream_sync()`/`iter()`, it overrides
+// The proposal: "If a handler is provided to `run()`/`run_sync()`/`run_stream()`/`run_stream_sync()`/`iter()`, it overrides
 // the `Agent` default. If a handler is not provided, the `Agent` default is used." And: "async handlers work fine".
 #[test]
-fn every_variant_takes_a_handler_of_its_own_and_can_switch_it_off() {
+fn every_way_to_run_takes_a_handler_or_switches_it_off() {
     for (name, variant) in VARIANTS {
         let (recorder, tools) = every_kind();
         let agent = |output| {
@@ -118,9 +118,10 @@ fn every_variant_takes_a_handler_of_its_own_and_can_switch_it_off() {
         assert!(recorder.ran().is_empty(), "{name}");
         let own = variant(agent(text()).run("go").deferred_tool_handler(slowly())).unwrap();
         assert_eq!(told(own), "declared ran", "{name}");
-        let off = variant(agent(text().or_deferred()).run("go").without_handler()).unwrap();
+        let off =
+            variant(agent(text().or_deferred()).run("go").without_deferred_tool_handler()).unwrap();
         assert_eq!(off.suspended().unwrap().requests().approvals[0].id(), "declared", "{name}");
-        let error = variant(agent(text()).run("go").without_handler()).unwrap_err();
+        let error = variant(agent(text()).run("go").without_deferred_tool_handler()).unwrap_err();
         assert!(
             matches!(error.error(), Error::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["declared"]),
             "{name}: {error:?}"
@@ -128,9 +129,9 @@ fn every_variant_takes_a_handler_of_its_own_and_can_switch_it_off() {
     }
 }
 
-// T9, and "an event handler on any variant": whoever watches has no say.
+// T9, and "an event handler on any variant": a watcher cannot affect the run.
 #[test]
-fn every_variant_can_be_watched_by_one_who_panics_and_goes_on_after_an_error() {
+fn every_way_to_run_survives_a_panicking_watcher_and_resumes_after_an_error() {
     for (name, variant) in VARIANTS {
         let (recorder, tools) = every_kind();
         let (heard, hear) = ears();
@@ -146,7 +147,7 @@ fn every_variant_can_be_watched_by_one_who_panics_and_goes_on_after_an_error() {
 }
 
 #[tokio::test]
-async fn a_blocking_variant_inside_a_runtime_is_an_error_that_says_what_to_do() {
+async fn a_blocking_run_inside_a_runtime_is_an_error_that_says_what_to_do() {
     let (recorder, tools) = every_kind();
     let agent = Agent::new(script(calling(["plain"])), tools);
     for error in [
@@ -211,7 +212,7 @@ async fn all(mut stream: countersign::agent::RunStream<'_>) -> (Vec<RunEvent>, R
 
 // H123: "function_tool_call, deferred_tool_requests, deferred_tool_results, function_tool_result".
 #[tokio::test]
-async fn events_tell_of_each_call_in_the_order_of_what_happens_to_it() {
+async fn events_of_a_call_come_in_order() {
     let (_, tools) = every_kind();
     let agent = Agent::new(script(calling(["plain", "raises", "declared", "external"])), tools)
         .deferred_tool_handler(slowly());
@@ -239,9 +240,9 @@ async fn events_tell_of_each_call_in_the_order_of_what_happens_to_it() {
 }
 
 // H125, H126: on a resume an approved call is told with `args_valid` true, a denied one with null, and its result
-// carries the message; no events of a batch, as nobody is asked.
+// carries the message; no events of a batch, as no handler is asked.
 #[tokio::test]
-async fn events_of_a_resume_tell_of_the_answered_calls() {
+async fn a_resumed_run_has_events_of_the_answered_calls() {
     let (_, tools) = every_kind();
     let agent = Agent::new(script(calling(["plain", "raises", "declared", "asked"])), tools);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap().into_suspended().unwrap();
@@ -273,11 +274,11 @@ async fn events_of_a_resume_tell_of_the_answered_calls() {
 }
 
 #[tokio::test]
-async fn events_tell_of_arguments_that_do_not_fit_and_of_denials_by_layers() {
+async fn events_report_invalid_arguments_and_denials_by_layers() {
     let (_, tools) = every_kind();
     let calls = [
         call("bad", "plain", json!({"invalid": 1})),
-        call("nobody", "nothing", json!({})),
+        call("missing", "nothing", json!({})),
         call("text", "plain", json!("no json")),
         call("no", "denied", json!({})),
     ];
@@ -286,11 +287,11 @@ async fn events_tell_of_arguments_that_do_not_fit_and_of_denials_by_layers() {
     assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
     let expected = [
         "function_tool_call bad false",
-        "function_tool_call nobody false",
+        "function_tool_call missing false",
         "function_tool_call text false",
         "function_tool_call no true",
         "function_tool_result bad",
-        "function_tool_result nobody",
+        "function_tool_result missing",
         "function_tool_result text",
         "function_tool_result no",
     ];
@@ -319,7 +320,7 @@ fn events_round_trip_as_json() {
     assert_eq!(done, Some(4));
 }
 
-/// Says what it says bit by bit, and waits before the last bit.
+/// Streams its text in pieces, and waits before the last one.
 struct Speaker {
     bits: [&'static str; 3],
     go_on: Arc<Notify>,
@@ -341,7 +342,7 @@ impl Model for Speaker {
 
 // "More of the text of a response that is being made."
 #[tokio::test]
-async fn text_is_heard_before_the_response_is_complete() {
+async fn text_is_streamed_before_the_response_is_complete() {
     let go_on = Arc::new(Notify::new());
     let model =
         Speaker { bits: ["Once ", "upon ", "a time"], go_on: Arc::clone(&go_on), calls: vec![] };
@@ -355,7 +356,7 @@ async fn text_is_heard_before_the_response_is_complete() {
     assert_eq!(heard, "Once upon ");
     tokio::select! {
         biased;
-        event = stream.next() => panic!("{event:?} before the model went on"),
+        event = stream.next() => panic!("{event:?} before the model continued"),
         () = tokio::task::yield_now() => {}
     }
     go_on.notify_one();
@@ -365,7 +366,7 @@ async fn text_is_heard_before_the_response_is_complete() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_stream_is_heard_when_it_is_done() {
+async fn a_model_that_does_not_stream_gives_its_text_at_the_end() {
     let agent = Agent::new(
         Script::default().then(ModelResponse::text("How do you do?")),
         Recorder::new(["plain"]),
@@ -377,9 +378,9 @@ async fn a_model_that_does_not_stream_is_heard_when_it_is_done() {
     assert_eq!((text.as_str(), parts.len()), ("How do you do?", 1));
 }
 
-// Whatever a task has used of what tokio lets it do at a time: no event gets lost.
+// No event is lost when tokio's cooperative budget of the task is used up.
 #[tokio::test]
-async fn the_last_events_are_heard_however_busy_the_task_is() {
+async fn the_last_events_arrive_when_the_budget_of_the_task_is_used_up() {
     struct Busy(usize);
     impl Model for Busy {
         async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> {
@@ -398,7 +399,7 @@ async fn the_last_events_are_heard_however_busy_the_task_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_dropped_gives_up_the_run() {
+async fn dropping_a_stream_cancels_the_run() {
     let recorder = Recorder::new(["slow"]).taking(Duration::from_secs(9));
     let model = script(calling(["slow"]));
     let agent = Agent::new(model.clone(), recorder.clone());
@@ -415,7 +416,7 @@ async fn a_stream_that_is_dropped_gives_up_the_run() {
 }
 
 #[tokio::test]
-async fn a_stream_can_be_finished_half_way() {
+async fn a_partly_read_stream_can_be_finished() {
     let (recorder, tools) = every_kind();
     let agent = Agent::new(script(calling(["plain", "declared"])), tools)
         .deferred_tool_handler(danger_approve_all());
@@ -425,11 +426,11 @@ async fn a_stream_can_be_finished_half_way() {
     assert_eq!(recorder.ids(), ["declared", "plain"]);
 }
 
-// Seed 000: "They stop after the first final output"; "If a final output has already been streamed, deferred tool calls
+// The proposal: "They stop after the first final output"; "If a final output has already been streamed, deferred tool calls
 // in that response are not handled inline and the handler is not invoked; they are effectively skipped and not returned
 // as `DeferredToolRequests`."
 #[tokio::test]
-async fn a_streamed_text_ends_the_run_and_what_would_wait_is_skipped_by_name() {
+async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
     let (recorder, tools) = every_kind();
     let skipped = ["declared", "raises", "external", "defers", "asked"];
     let every = ["plain", "declared", "raises", "external", "defers", "asked", "denied", "retried"];
@@ -437,7 +438,7 @@ async fn a_streamed_text_ends_the_run_and_what_would_wait_is_skipped_by_name() {
         .then(calling(every).saying("All is tidy."))
         .then(ModelResponse::text("still tidy"));
     let never = handler_fn(async |_: RunContext, _: countersign::DeferredToolRequests| {
-        Err::<DeferredToolResults, BoxError>("nobody is asked".into())
+        Err::<DeferredToolResults, BoxError>("the handler must not be asked".into())
     });
     let agent = Agent::new(model.clone(), tools).deferred_tool_handler(never);
     let (events, result) = all(agent.run_stream("go")).await;
@@ -460,10 +461,10 @@ async fn a_streamed_text_ends_the_run_and_what_would_wait_is_skipped_by_name() {
     assert_eq!(next.text(), Some("still tidy"));
 }
 
-// Seed 000: "The handler is invoked only when the run continues to tool execution (i.e., before any final output has
+// The proposal: "The handler is invoked only when the run continues to tool execution (i.e., before any final output has
 // been streamed)."
 #[tokio::test]
-async fn before_any_text_was_streamed_the_handler_is_asked() {
+async fn the_handler_is_asked_if_no_text_was_streamed() {
     let (recorder, tools) = every_kind();
     let model = Script::default()
         .then(calling(["declared"]))
@@ -472,7 +473,7 @@ async fn before_any_text_was_streamed_the_handler_is_asked() {
     let (_, result) = all(agent.run_stream("go")).await;
     assert_eq!(result.text(), Some("That was all."));
     assert_eq!(recorder.ids(), ["declared"]);
-    // The whole run goes on, and asks.
+    // The whole run continues, and asks.
     let (recorder, tools) = every_kind();
     let model = script(calling(["declared"]).saying("Let me see."));
     let agent = Agent::new(model, tools).deferred_tool_handler(danger_approve_all());
@@ -493,7 +494,7 @@ fn names(steps: &[RunStep]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn iter_announces_every_step_before_it_is_done() {
+async fn iter_announces_every_step_before_it_runs() {
     let (recorder, tools) = every_kind();
     let model = script(calling(["plain", "declared"]));
     let agent = Agent::new(model.clone(), tools).deferred_tool_handler(danger_approve_all());
@@ -512,8 +513,7 @@ async fn iter_announces_every_step_before_it_is_done() {
 
 // "Calls that were announced and not taken up have not run."
 #[tokio::test]
-async fn a_run_that_is_stopped_between_two_steps_goes_on_in_another_process_and_runs_everything_once()
- {
+async fn a_run_that_stops_between_two_steps_continues_in_another_process() {
     for stop_after in 0..4 {
         let (recorder, tools) = every_kind();
         let model = script(calling(["plain", "declared"]));
@@ -534,7 +534,7 @@ async fn a_run_that_is_stopped_between_two_steps_goes_on_in_another_process_and_
 
 // T6, T9: "what ran is settled and does not run again".
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_dropped_ends_the_run_and_what_may_have_run_does_not_run_again() {
+async fn a_step_that_is_dropped_ends_the_run_and_started_calls_do_not_run_again() {
     let recorder = Recorder::new(["slow"]).taking(Duration::from_secs(9));
     let model = script(calling(["slow"]));
     let agent = Agent::new(model.clone(), recorder.clone());
@@ -564,7 +564,7 @@ async fn a_step_that_is_dropped_ends_the_run_and_what_may_have_run_does_not_run_
 }
 
 #[tokio::test]
-async fn an_error_ends_the_steps_and_the_run_can_be_resumed() {
+async fn an_error_in_a_step_ends_the_run_which_can_be_resumed() {
     let (recorder, tools) = every_kind();
     let agent = Agent::new(script(calling(["plain", "broken"])), tools);
     let mut run = agent.iter("go");
@@ -579,7 +579,7 @@ async fn an_error_ends_the_steps_and_the_run_can_be_resumed() {
 
 // T5: "ids that repeat within one are refused", also between two steps.
 #[tokio::test]
-async fn calls_that_share_an_id_never_run_in_any_variant() {
+async fn calls_that_share_an_id_run_in_no_way_to_run() {
     for (name, variant) in VARIANTS {
         let (recorder, tools) = every_kind();
         let same = ["plain", "asked"].map(|tool| call("c", tool, json!({})));
@@ -608,7 +608,7 @@ async fn calls_that_share_an_id_never_run_in_any_variant() {
 // `max_retries`: "before anything of the response runs when the call itself cannot be used"; also when it is taken up
 // again.
 #[tokio::test]
-async fn a_failure_too_many_keeps_what_is_beside_it_from_running_after_a_stop_too() {
+async fn after_one_failure_too_many_siblings_do_not_run_in_a_resumed_step() {
     let (recorder, tools) = every_kind();
     let calls = [call("bad", "plain", json!({"invalid": 1})), call("ok", "plain", json!({}))];
     let agent = Agent::new(script(ModelResponse::calls(calls)), tools).max_retries(0);
@@ -622,7 +622,7 @@ async fn a_failure_too_many_keeps_what_is_beside_it_from_running_after_a_stop_to
 }
 
 #[tokio::test]
-async fn calls_that_were_announced_keep_the_name_of_their_agent() {
+async fn announced_calls_keep_the_name_of_their_agent() {
     let (_, tools) = every_kind();
     let agent =
         Agent::new(script(calling(["declared"])), tools).turns(|turn| turn.agent("cleaner"));
@@ -637,7 +637,7 @@ async fn calls_that_were_announced_keep_the_name_of_their_agent() {
 }
 
 #[tokio::test]
-async fn the_shortcuts_of_the_agent_are_the_variants() {
+async fn the_shortcuts_of_the_agent_are_the_ways_to_run() {
     let agent = || Agent::new(script(calling(["plain"])), every_kind().1);
     let (_, streamed) = all(agent().run_stream("go")).await;
     assert_eq!(streamed.text(), Some("done"));
@@ -652,7 +652,7 @@ async fn the_shortcuts_of_the_agent_are_the_variants() {
     assert!(blocking.join().unwrap());
 }
 
-/// What a run came to: its answer, its history, and what ran.
+/// The result of a run: its answer, its history, and the executed calls.
 type Came = (String, Value, Vec<String>);
 
 fn came(result: &RunResult, recorder: &Recorder) -> Came {
@@ -680,7 +680,7 @@ proptest! {
 
     // "the same run in each": whichever way, and however often it is stopped.
     #[test]
-    fn any_run_comes_to_the_same_in_every_variant_and_in_any_number_of_processes(
+    fn any_run_has_one_result_in_every_way_to_run_and_number_of_processes(
         responses in vec(vec(0_usize..11, 1..5), 0..4),
     ) {
         let tools = [

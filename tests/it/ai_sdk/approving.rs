@@ -10,7 +10,7 @@ use super::world::World;
 const NOTHING: [&str; 0] = [];
 
 #[tokio::test]
-async fn a_call_that_is_approved_runs_once_and_one_that_is_denied_never() {
+async fn an_approved_call_runs_once_and_a_denied_one_never() {
     let world = World::new();
     let mut ann = world.ann("c1");
     let asked = ann.say("delete a.txt").await;
@@ -37,7 +37,7 @@ async fn a_call_that_is_approved_runs_once_and_one_that_is_denied_never() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_denial_is_kept_as_the_user_gave_it() {
+async fn the_reason_of_a_denial_is_stored_verbatim() {
     // The reason in an approval is optional: the server's copy of the message has none that the user did not write.
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -75,7 +75,7 @@ async fn two_calls_of_a_response_are_answered_in_one_request() {
 }
 
 #[tokio::test]
-async fn answers_are_held_until_all_are_there_and_a_no_counts_at_once() {
+async fn answers_are_stored_until_complete_and_a_denial_counts_at_once() {
     // T1: "no deferred call of a response executes before all of them are answered". A3: "a no is final".
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -100,7 +100,7 @@ async fn answers_are_held_until_all_are_there_and_a_no_counts_at_once() {
 }
 
 #[tokio::test]
-async fn a_yes_can_be_taken_back_until_the_call_runs() {
+async fn an_approval_can_be_taken_back_until_the_call_runs() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt; delete b.txt").await;
@@ -128,7 +128,7 @@ async fn edit(ann: &mut Client, args: &Value) -> Response {
 }
 
 #[tokio::test]
-async fn a_call_is_approved_with_other_arguments_and_those_run() {
+async fn a_call_that_is_approved_with_edited_arguments_runs_with_them() {
     // A2: "`override_args` replace the model's args … validated … before anything executes".
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -159,7 +159,7 @@ async fn a_call_is_approved_with_other_arguments_and_those_run() {
 }
 
 #[tokio::test]
-async fn a_call_is_asked_about_again_when_what_it_is_about_has_changed() {
+async fn a_call_is_asked_about_again_when_its_pin_has_changed() {
     // A1: "a changed pin is a new question".
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -202,7 +202,7 @@ async fn calls_that_the_client_executes_are_answered_with_their_results() {
 }
 
 #[tokio::test]
-async fn what_policy_denies_is_no_question_and_every_client_takes_it() {
+async fn a_denial_by_policy_is_no_question_and_every_client_accepts_it() {
     let world = World::new();
     let mut ann = world.ann("c1");
     let told = ann.say("wipe disk").await;
@@ -215,7 +215,7 @@ async fn what_policy_denies_is_no_question_and_every_client_takes_it() {
 }
 
 #[tokio::test]
-async fn newer_clients_are_told_why_beside_the_ask() {
+async fn newer_clients_get_the_reason_with_the_ask() {
     let world = World::new();
     for (version, reason) in [
         (ClientVersion::new(7, 0, 81), Value::Null),
@@ -254,7 +254,7 @@ async fn the_asks_of_an_agent_behind_a_tool_are_answered_in_the_same_chat() {
 }
 
 #[tokio::test]
-async fn in_whatever_order_people_answer_a_client_that_sends_by_itself_comes_to_the_end() {
+async fn a_client_that_sends_automatically_completes_for_answers_in_any_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let world = World::new();
         let mut ann = world.ann("c1");

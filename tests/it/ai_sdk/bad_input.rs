@@ -1,4 +1,4 @@
-//! Requests that no client sends: each is refused, nothing runs, and the chat is as it was.
+//! Requests that no client sends: each is refused, nothing runs, and the chat is unchanged.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -13,7 +13,7 @@ use super::world::World;
 /// A value that stands in the arguments, and in what is sent: no answer has it (rule S2).
 const MARKER: &str = "hunter2";
 
-/// A chat in which a deletion waits, and the body that approves it.
+/// A chat with a pending deletion, and the body that approves it.
 async fn waiting(world: &World) -> (Client, Value) {
     let mut ann = world.ann("c1");
     ann.say(&format!("delete {MARKER}")).await;
@@ -106,7 +106,7 @@ fn bodies(body: &Value) -> Vec<(u16, String)> {
 }
 
 #[tokio::test]
-async fn what_no_client_sends_is_refused_and_changes_nothing() {
+async fn malformed_requests_are_refused_and_change_nothing() {
     // A4: "a non-boolean approval … is a `UserError`"; S2: "argument values only when asked for".
     let world = World::new();
     let (mut ann, body) = waiting(&world).await;
@@ -131,11 +131,11 @@ async fn what_no_client_sends_is_refused_and_changes_nothing() {
     assert!(ann.chats.messages(&ann.principal, "c2").await.unwrap().is_none());
     assert!(world.ran().is_empty());
     ann.answer(true).await;
-    assert_eq!(world.ran(), [MARKER], "the chat goes on");
+    assert_eq!(world.ran(), [MARKER], "the chat continues");
     world.check();
 }
 
-/// What the router answers: status, headers, text.
+/// The response of the router: status, headers, text.
 async fn sent(world: &World, request: Request<Body>) -> (u16, Value, String) {
     let app = router(world.chats(), async |parts| match parts.headers.get("x-user") {
         None => Err(Rejection::unauthorized("say who you are")),
@@ -158,7 +158,7 @@ fn request(method: Method, path: &str, user: &str, body: impl Into<Body>) -> Req
 }
 
 #[tokio::test]
-async fn the_routes_answer_with_the_status_of_what_is_wrong() {
+async fn the_routes_respond_with_the_status_of_the_rejection() {
     let world = World::new();
     let (_, body) = waiting(&world).await;
     let body = body.to_string();

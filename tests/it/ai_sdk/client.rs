@@ -1,4 +1,4 @@
-//! A client as `useChat` is one: it keeps messages, makes parts of chunks, answers, and sends all of it again.
+//! A client like `useChat`: it stores messages, makes parts of chunks, answers, and posts all messages again.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ pub(super) struct Client {
     pub(super) principal: Principal,
     pub(super) chat: String,
     pub(super) messages: Vec<Value>,
-    /// The parts that approvals were asked for in.
+    /// The parts with approval requests.
     pub(super) asks: HashMap<String, String>,
-    /// The message that is told.
+    /// The message that is being streamed.
     pub(super) message: Value,
-    /// The client has said what did not count, and keeps it.
+    /// Whether the client keeps an answer that did not count.
     pub(super) differs: bool,
     pub(super) users: usize,
 }
@@ -30,7 +30,7 @@ impl Client {
         Self { chats, principal, chat, messages, asks, message, differs, users: 0 }
     }
 
-    /// Adds what the user says.
+    /// Adds a message of the user.
     pub(super) fn write(&mut self, text: &str) -> &mut Self {
         self.users += 1;
         let parts = json!([{"type": "text", "text": text}]);
@@ -39,13 +39,13 @@ impl Client {
         self
     }
 
-    /// Says something.
+    /// Sends a message of the user.
     pub(super) async fn say(&mut self, text: &str) -> Response {
         self.write(text);
         self.send().await
     }
 
-    /// What `useChat` posts now.
+    /// The body that `useChat` posts now.
     pub(super) fn body(&self) -> Value {
         let mut body =
             json!({"id": self.chat, "messages": self.messages, "trigger": "submit-message"});
@@ -55,12 +55,12 @@ impl Client {
         body
     }
 
-    /// Sends what there is, and takes the response.
+    /// Posts the messages, and reads the response.
     pub(super) async fn send(&mut self) -> Response {
         self.post(&self.body()).await.unwrap()
     }
 
-    /// Posts this, and takes the response.
+    /// Posts this body, and reads the response.
     pub(super) async fn post(&mut self, body: &Value) -> Result<Response, Rejection> {
         let events = self.post_events(body).await?;
         Ok(self.take(events).await)
@@ -70,7 +70,7 @@ impl Client {
         self.chats.post(&self.principal, body.to_string().as_bytes()).await
     }
 
-    /// Takes a whole response, checks its order, and compares what has become of the message with the server's.
+    /// Reads a whole response, checks its order, and compares the resulting message with the server's.
     pub(super) async fn take(&mut self, events: Events) -> Response {
         let chunks = chunks(events).await;
         let id = chunks[0]["messageId"].clone();
@@ -89,7 +89,7 @@ impl Client {
         response
     }
 
-    /// Each ask has an id of its own, of 128 bits; told again, it is the same.
+    /// Checks that each ask has an id of its own, of 128 bits, which stays the same in a replay.
     fn note_asks(&mut self, chunks: &[Value]) {
         for chunk in chunks.iter().filter(|chunk| chunk["type"] == "tool-approval-request") {
             let (id, part) = (string(&chunk["approvalId"]), string(&chunk["toolCallId"]));
@@ -117,7 +117,7 @@ impl Client {
         assert_eq!(plain(ours.unwrap()), plain(self.message(id)), "the server's, and the client's");
     }
 
-    /// Makes of a chunk what clients make of it.
+    /// Applies a chunk as clients do.
     pub(super) fn apply(&mut self, chunk: &Value) {
         if chunk["type"] == "start" {
             let id = &chunk["messageId"];
@@ -150,7 +150,7 @@ impl Client {
         self.tools().iter().map(|part| part["state"].as_str().unwrap()).collect()
     }
 
-    /// The ids of the approvals that wait, in order.
+    /// The ids of the pending approvals, in order.
     pub(super) fn waiting(&self) -> Vec<String> {
         let asked = |part: &&&Value| part["state"] == "approval-requested";
         self.tools().iter().filter(asked).map(|part| string(&part["approval"]["id"])).collect()
@@ -163,7 +163,7 @@ impl Client {
         data.map(|part| part["data"].clone()).collect()
     }
 
-    /// Answers the approval that waits at this place among them, in the client's copy only.
+    /// Answers the pending approval with this index, in the client's copy only.
     pub(super) fn note(
         &mut self,
         approval: &str,
@@ -180,7 +180,7 @@ impl Client {
         self
     }
 
-    /// Answers everything that waits, in one request.
+    /// Answers all pending approvals in one request.
     pub(super) async fn answer(&mut self, approved: bool) -> Response {
         let waiting = self.waiting();
         assert!(!waiting.is_empty(), "nothing waits");
@@ -200,7 +200,7 @@ impl Client {
         self
     }
 
-    /// Asks for another answer, as `regenerate()` does.
+    /// Asks for another response, as `regenerate()` does.
     pub(super) async fn regenerate(&mut self) -> Response {
         let last = self.messages.pop().unwrap();
         assert_eq!(last["role"], "assistant");
@@ -214,7 +214,7 @@ pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("a text: {value}")).to_owned()
 }
 
-/// The chunks of a whole response; each event is one line of JSON, and the last one says that it is over.
+/// The chunks of a whole response; each event is one line of JSON, and the last one marks the end.
 pub(super) async fn chunks(mut events: Events) -> Vec<Value> {
     let mut chunks = Vec::new();
     let mut last = Vec::new();
@@ -294,8 +294,7 @@ fn tool(part: &mut Value, kind: &str, chunk: &Value) {
     part["state"] = state.into();
 }
 
-/// A message without what only one side notes: why something was answered, an answer that did not count, and steps of
-/// what was told again.
+/// A message without data that only one side has: reasons of answers, answers that did not count, and steps of replays.
 fn plain(message: &Value) -> Value {
     let mut message = message.clone();
     message["parts"].as_array_mut().unwrap().retain(|part| part["type"] != "step-start");

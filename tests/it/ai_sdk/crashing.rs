@@ -9,22 +9,22 @@ use super::client::{Client, chunks};
 use super::world::World;
 use crate::support::failing_store::{Failing, How};
 
-/// What a client does while its server dies.
+/// The request of a client whose server dies.
 #[derive(Debug, Clone, Copy)]
 enum Scene {
-    /// Says something new.
+    /// Sends a new message.
     Says,
     /// Approves one call, denies another, and gives the result of a third.
     Answers,
     /// Denies one of two calls, and does not answer the other.
     Denies,
-    /// Says something else while calls wait.
+    /// Sends a message while calls are pending.
     GoesOn,
 }
 
 const ALL: [Scene; 4] = [Scene::Says, Scene::Answers, Scene::Denies, Scene::GoesOn];
 
-/// A chat, and what its client posts next.
+/// A chat, and the next body of its client.
 async fn scene(world: &World, scene: Scene) -> Client {
     let mut ann = world.ann("c1");
     ann.say("hello").await;
@@ -44,7 +44,7 @@ async fn scene(world: &World, scene: Scene) -> Client {
     ann
 }
 
-/// Posts to a server whose transaction of this number goes wrong. Says whether there was one.
+/// Posts to a server whose transaction of this number fails. Returns whether there was one.
 fn dies(world: &World, client: &Client, at: usize, how: How) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let failing = Failing::at(&world.store, Some((at, how)));
@@ -58,13 +58,13 @@ fn dies(world: &World, client: &Client, at: usize, how: How) -> bool {
         }
     };
     runtime.block_on(failing.work(posts));
-    // What the process was doing is gone with it.
+    // The tasks of the process end with it.
     drop(runtime);
     failing.count() > at
 }
 
-/// Another server takes the chat up, when the first one's lease is over.
-async fn goes_on(world: &World, mut ann: Client, scene: Scene, what: &str) {
+/// Another server continues the chat when the lease of the first one has expired.
+async fn continues(world: &World, mut ann: Client, scene: Scene, what: &str) {
     world.wait(Duration::from_secs(31));
     ann.chats = world.chats();
     ann.send().await;
@@ -80,7 +80,7 @@ async fn goes_on(world: &World, mut ann: Client, scene: Scene, what: &str) {
         matches!(scene, Scene::Answers | Scene::Denies) && ran.contains(&"b.txt".to_owned());
     assert!(!denied, "{what}: A3: a no is final: {ran:?}");
     let left = matches!(scene, Scene::GoesOn) && ran.contains(&"a.txt".to_owned());
-    assert!(!left, "{what}: nobody approved it: {ran:?}");
+    assert!(!left, "{what}: it was not approved: {ran:?}");
 
     ann.say("delete z.txt").await;
     ann.answer(true).await;
@@ -92,7 +92,7 @@ async fn goes_on(world: &World, mut ann: Client, scene: Scene, what: &str) {
 }
 
 #[test]
-fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_goes_on() {
+fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_continues() {
     for (on, how) in ALL.into_iter().flat_map(|on| How::ALL.map(|how| (on, how))) {
         for at in 0.. {
             let world = World::new();
@@ -103,7 +103,7 @@ fn a_server_that_dies_at_any_moment_runs_nothing_twice_and_another_goes_on() {
                 assert!(at > 1, "{on:?} has transactions");
                 break;
             }
-            runtime.block_on(goes_on(&world, ann, on, &format!("{on:?}, {how:?} at {at}")));
+            runtime.block_on(continues(&world, ann, on, &format!("{on:?}, {how:?} at {at}")));
         }
     }
 }

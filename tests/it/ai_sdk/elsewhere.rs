@@ -1,4 +1,4 @@
-//! What happens to an ask outside of its chat, and what the user does instead of answering.
+//! Decisions about an ask outside of its chat, and messages of the user in place of an answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::world::World;
 const NOTHING: [&str; 0] = [];
 
 #[tokio::test]
-async fn a_decision_made_elsewhere_counts_and_the_chat_goes_on() {
+async fn a_decision_from_another_surface_counts_and_the_chat_continues() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt").await;
@@ -36,7 +36,7 @@ async fn a_decision_made_elsewhere_counts_and_the_chat_goes_on() {
 }
 
 #[tokio::test]
-async fn a_no_that_came_second_is_told_so_while_other_calls_wait() {
+async fn a_late_denial_gets_the_first_decision_while_other_calls_are_pending() {
     // L1: "each loser is told who won and what".
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -57,7 +57,7 @@ async fn a_no_that_came_second_is_told_so_while_other_calls_wait() {
 }
 
 #[tokio::test]
-async fn a_chat_without_approvals_leaves_them_to_whoever_decides_elsewhere() {
+async fn a_chat_without_approvals_leaves_them_to_another_surface() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.chats = world.chats().tool_approval(false);
@@ -80,7 +80,7 @@ async fn a_chat_without_approvals_leaves_them_to_whoever_decides_elsewhere() {
 }
 
 #[tokio::test]
-async fn an_approval_that_comes_too_late_runs_nothing() {
+async fn a_late_approval_runs_nothing() {
     // L4: "Expiry is a denial recorded as expiry, not as a human's no."
     let world = World::new();
     let mut ann = world.ann("c1");
@@ -89,17 +89,17 @@ async fn an_approval_that_comes_too_late_runs_nothing() {
     ann.answer(true).await;
     assert_eq!(
         (world.told(), world.ran()),
-        (vec!["denied: Nobody decided in time.".to_owned()], vec![])
+        (vec!["denied: No decision was made in time.".to_owned()], vec![])
     );
     assert_eq!(ann.states(), ["output-error"]);
     ann.say("delete b.txt").await;
     ann.answer(true).await;
-    assert_eq!(world.ran(), ["b.txt"], "the chat goes on");
+    assert_eq!(world.ran(), ["b.txt"], "the chat continues");
     world.check();
 }
 
 #[tokio::test]
-async fn an_ask_that_was_withdrawn_is_not_executed() {
+async fn a_withdrawn_ask_is_not_executed() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt").await;
@@ -111,8 +111,8 @@ async fn an_ask_that_was_withdrawn_is_not_executed() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_instead_of_answering_closes_what_waits() {
-    // T3: "a new user message (which closes what waits as superseded)".
+async fn a_message_in_place_of_an_answer_closes_pending_calls() {
+    // T3: "Every call ends with one result … under … a new user message".
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt; locate here").await;
@@ -134,7 +134,7 @@ async fn what_the_user_says_instead_of_answering_closes_what_waits() {
 }
 
 #[tokio::test]
-async fn another_answer_closes_what_waits_and_asks_anew() {
+async fn regenerating_a_message_closes_its_pending_calls() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt").await;
@@ -156,7 +156,7 @@ async fn another_answer_closes_what_waits_and_asks_anew() {
 }
 
 #[tokio::test]
-async fn an_earlier_message_that_is_edited_takes_the_place_of_what_followed() {
+async fn editing_an_earlier_message_drops_the_messages_after_it() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("hello").await;

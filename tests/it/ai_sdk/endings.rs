@@ -1,4 +1,4 @@
-//! Responses that do not come to their end: stopped, failed, or heard by nobody.
+//! Responses that are stopped, fail, or have no subscriber.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use countersign::ai_sdk::{Events, KEEP_ALIVE, Principal};
 use super::client::{Client, chunks};
 use super::world::World;
 
-/// Hears the response until it has told this.
+/// Reads the response up to this text.
 async fn until(events: &mut Events, told: &str) -> String {
     let mut said = String::new();
     while !said.contains(told) {
@@ -17,7 +17,7 @@ async fn until(events: &mut Events, told: &str) -> String {
     said
 }
 
-/// Says this to a model that hangs, and hears that it began.
+/// Sends this to a model that hangs, and waits for the beginning of the response.
 async fn hanging(world: &World, ann: &mut Client, text: &str) -> Events {
     world.bot.hangs.store(true, Ordering::Release);
     let body = ann.write(text).body();
@@ -27,7 +27,7 @@ async fn hanging(world: &World, ann: &mut Client, text: &str) -> Events {
 }
 
 #[tokio::test]
-async fn a_response_is_stopped_in_the_middle_of_a_text_and_the_chat_goes_on() {
+async fn a_response_is_stopped_in_the_middle_of_a_text_and_the_chat_continues() {
     let world = World::new();
     let mut ann = world.ann("c1");
     let events = hanging(&world, &mut ann, "hello").await;
@@ -47,7 +47,7 @@ async fn a_response_is_stopped_in_the_middle_of_a_text_and_the_chat_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_stopped_is_not_run_again_and_everybody_is_told() {
+async fn a_stopped_call_is_not_run_again_and_user_and_model_are_told() {
     // L2: "A crash between leaves *unknown*, never silently run again".
     let world = World::new().taking(Duration::from_secs(5));
     let mut ann = world.ann("c1");
@@ -84,7 +84,7 @@ async fn a_new_message_after_a_stop_leaves_no_call_without_a_result() {
 }
 
 #[tokio::test]
-async fn who_comes_later_hears_a_response_from_its_first_chunk_on() {
+async fn a_later_subscriber_gets_a_response_from_its_first_chunk_on() {
     let world = World::new();
     let mut ann = world.ann("c1");
     let mut first = hanging(&world, &mut ann, "hello").await;
@@ -93,21 +93,21 @@ async fn who_comes_later_hears_a_response_from_its_first_chunk_on() {
     assert!(ann.chats.resume(&Principal::new("bob"), "c1").is_none(), "it is not his");
     assert!(ann.chats.resume(&ann.principal, "c2").is_none());
     drop(first);
-    let rest = ann.chats.resume(&ann.principal, "c1").expect("it goes on, heard or not");
+    let rest = ann.chats.resume(&ann.principal, "c1").expect("it continues without a subscriber");
     ann.chats.stop(&ann.principal, "c1");
     assert_eq!(chunks(rest).await.last().unwrap()["type"], "abort");
     assert!(ann.chats.resume(&ann.principal, "c1").is_none(), "it is over");
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_hears_is_stopped_where_that_was_set() {
+async fn a_response_without_subscribers_is_stopped_if_configured() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.chats = world.chats().stop_on_disconnect();
     let events = hanging(&world, &mut ann, "hello").await;
     let other = ann.chats.resume(&ann.principal, "c1").unwrap();
     drop(events);
-    assert!(ann.chats.resume(&ann.principal, "c1").is_some(), "one still listens");
+    assert!(ann.chats.resume(&ann.principal, "c1").is_some(), "one subscriber is left");
     drop(other);
     while ann.chats.resume(&ann.principal, "c1").is_some() {
         tokio::task::yield_now().await;
@@ -117,7 +117,7 @@ async fn a_response_that_nobody_hears_is_stopped_where_that_was_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_stream_says_that_it_is_alive() {
+async fn an_idle_stream_sends_keep_alive_comments() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.chats = world.chats().keep_alive(Duration::from_secs(7));
@@ -131,7 +131,7 @@ async fn an_idle_stream_says_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_no_secret_told_and_is_asked_again() {
+async fn a_model_error_is_not_quoted_and_the_request_is_repeated() {
     let world = World::new();
     let mut ann = world.ann("c1");
     world.bot.fails.store(true, Ordering::Release);
@@ -152,7 +152,7 @@ async fn a_model_that_fails_is_no_secret_told_and_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_an_error_can_be_chosen() {
+async fn the_text_of_an_error_can_be_configured() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.chats = world.chats().error_text(|error| format!("sorry: {error}"));
@@ -163,7 +163,7 @@ async fn what_is_told_of_an_error_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn a_model_that_says_nothing_makes_no_client_send_for_ever() {
+async fn an_empty_response_does_not_make_clients_send_for_ever() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("be silent").await;
@@ -176,7 +176,7 @@ async fn a_model_that_says_nothing_makes_no_client_send_for_ever() {
 }
 
 #[test]
-fn a_worker_that_dies_in_a_call_leaves_it_unknown_and_another_goes_on() {
+fn a_worker_that_dies_in_a_call_leaves_it_unknown_and_another_continues() {
     // L2: "A crash between leaves *unknown*, never silently run again unless the tool is idempotent".
     let world = World::new().taking(Duration::from_secs(3600));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Chats for AI SDK front ends: what clients are told, and what no client can do.
+//! Chats for AI SDK front ends: the chunks for clients, and the limits of what a client can do.
 
 mod approving;
 mod bad_input;

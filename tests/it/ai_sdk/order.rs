@@ -1,4 +1,4 @@
-//! The order of chunks that every client needs, and what it makes clients do.
+//! The order of chunks that every client needs, and its effect on clients.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl Response {
         self.chunks.iter().filter(|chunk| chunk["type"] == kind).collect()
     }
 
-    /// Why the message is complete.
+    /// The reason why the message is complete.
     pub(super) fn reason(&self) -> &str {
         let last = self.chunks.last().unwrap();
         last["finishReason"].as_str().unwrap_or_else(|| last["type"].as_str().unwrap())
@@ -56,7 +56,7 @@ struct Order {
     over: bool,
 }
 
-/// Checks the order, given the message that goes on.
+/// Checks the order, given the message that the response continues.
 pub(super) fn check(chunks: &[Value], before: Option<&Value>) {
     let mut order = Order::default();
     let parts = before.and_then(|message| message["parts"].as_array());

@@ -1,4 +1,4 @@
-//! Two people with three chats, two servers over one store, and a book of who was asked for what and has approved it.
+//! Two people with three chats, two servers over one store, and a record of all asks and approvals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::client::{Client, chunks, string};
 use super::order;
 use super::world::World;
 
-/// What an approval was asked for.
+/// The call that an approval is for.
 #[derive(Debug, Clone)]
 struct Asked {
     owner: String,
@@ -20,7 +20,7 @@ struct Asked {
     path: Value,
 }
 
-/// Everything, and what may have run.
+/// The whole state, with the calls that may have run.
 pub(super) struct Play {
     pub(super) world: World,
     servers: [Chats; 2],
@@ -30,7 +30,7 @@ pub(super) struct Play {
     given: BTreeMap<String, BTreeSet<String>>,
     /// The calls that were denied before they ran.
     never: BTreeSet<String>,
-    /// What was posted, and by whom.
+    /// The posted bodies, with their senders.
     pub(super) log: Vec<(usize, Value)>,
     files: usize,
 }
@@ -75,7 +75,7 @@ impl Play {
         parts.filter_map(answer).collect()
     }
 
-    /// Writes down what a body approves. Gives all that it answers.
+    /// Records the approvals of a body. Returns all of its answers.
     fn note_given(&mut self, who: &str, body: &Value) -> Vec<(String, Asked, Value)> {
         let answers = self.answers(who, body);
         for (id, asked, _) in answers.iter().filter(|(_, _, said)| *said == true) {
@@ -86,7 +86,7 @@ impl Play {
         answers
     }
 
-    /// Posts a body as this person, and writes down what it approves and what it is told.
+    /// Posts a body as this person, and records its approvals and the response.
     pub(super) async fn post(
         &mut self,
         server: usize,
@@ -102,7 +102,7 @@ impl Play {
         for (_, asked, _) in answers.iter().filter(|(_, _, said)| *said == false) {
             let call = call_of(&asked.part);
             let given = self.given.get(asked.path.as_str().unwrap_or_default());
-            // Who decides first decides, also elsewhere (rule L1).
+            // The first decision counts, on every surface (rule L1).
             let before = given.is_some_and(|given| given.iter().any(|by| by.starts_with("boss")));
             if !ran.contains(&call) && !before {
                 self.never.insert(call);
@@ -129,7 +129,7 @@ impl Play {
         self.note_asks(principal.as_str(), other, &second);
     }
 
-    /// Posts what a client has, makes what `useChat` makes of the response, and loads the chat again where it is refused.
+    /// Posts the messages of a client, applies the response as `useChat` does, and reloads the chat after a rejection.
     pub(super) async fn send(&mut self, server: usize, who: usize, body: &Value) -> bool {
         self.log.push((who, body.clone()));
         match self.post(server, who, body).await {
@@ -156,7 +156,7 @@ impl Play {
         client.messages = kept.as_array().unwrap().clone();
     }
 
-    /// Decides about the newest ask that waits, elsewhere.
+    /// Decides the newest pending ask on another surface.
     pub(super) async fn decide(&mut self, yes: bool) {
         let asks = self.world.asks().await;
         let Some(ask) = asks.iter().rfind(|ask| ask.state == AskState::Pending) else { return };

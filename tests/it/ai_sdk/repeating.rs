@@ -8,12 +8,12 @@ use serde_json::json;
 use super::client::{Client, chunks};
 use super::world::World;
 
-/// Posts, gets no more than so many chunks, and posts what it has. Gives whether there were so many.
+/// Posts, loses the response after this many chunks, and posts again. Returns whether there were so many.
 async fn cut(client: &mut Client, at: usize) -> bool {
     let all = chunks(client.post_events(&client.body()).await.unwrap()).await;
     let Some(heard) = all.get(..at) else { return false };
     heard.iter().for_each(|chunk| client.apply(chunk));
-    // A text that was cut off stays in the client, and is told again behind it.
+    // A text that was cut off stays in the client, and is replayed after it.
     let last = heard.last().map(|chunk| chunk["type"].as_str().unwrap()).unwrap_or_default();
     client.differs = matches!(last, "text-start" | "text-delta");
     client.send().await;
@@ -24,7 +24,7 @@ async fn cut(client: &mut Client, at: usize) -> bool {
 const ALL: &str = "read a.txt; delete b.txt; locate here; wipe disk";
 
 #[tokio::test]
-async fn a_lost_response_is_told_again_and_nothing_happens_twice() {
+async fn a_lost_response_is_replayed_and_nothing_happens_twice() {
     // L3: "Asking again after a lost response returns the recorded outcome."
     for at in 0.. {
         let world = World::new();
@@ -44,7 +44,7 @@ async fn a_lost_response_is_told_again_and_nothing_happens_twice() {
 }
 
 #[tokio::test]
-async fn a_lost_response_to_answers_is_told_again_and_nothing_happens_twice() {
+async fn a_lost_response_to_answers_is_replayed_and_nothing_happens_twice() {
     for at in 0.. {
         let world = World::new();
         let mut ann = world.ann("c1");
@@ -65,7 +65,7 @@ async fn a_lost_response_to_answers_is_told_again_and_nothing_happens_twice() {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_twice_at_the_same_time_is_one() {
+async fn two_concurrent_copies_of_a_request_are_one() {
     let world = World::new();
     let mut ann = world.ann("c1");
     let body = ann.write("read a.txt").body();
@@ -84,7 +84,7 @@ async fn a_request_that_comes_twice_at_the_same_time_is_one() {
 }
 
 #[tokio::test]
-async fn two_servers_take_one_answer_once() {
+async fn two_servers_count_one_answer_once() {
     // L1: "of any number of processes one wins"; L5: "A run is resumed by one worker".
     for _ in 0..20 {
         let world = World::new();
@@ -125,7 +125,7 @@ async fn only_the_last_message_has_to_be_posted() {
 }
 
 #[tokio::test]
-async fn another_server_goes_on_with_a_chat() {
+async fn another_server_continues_a_chat() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("hello").await;
@@ -141,7 +141,7 @@ async fn another_server_goes_on_with_a_chat() {
 }
 
 #[tokio::test]
-async fn nobody_is_kept_from_a_chat_by_somebody_else_who_names_it() {
+async fn naming_a_chat_does_not_block_its_owner() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("hello").await;
@@ -153,7 +153,7 @@ async fn nobody_is_kept_from_a_chat_by_somebody_else_who_names_it() {
 }
 
 #[tokio::test]
-async fn a_window_with_an_older_message_moves_nothing_that_waits() {
+async fn a_window_with_an_older_message_leaves_pending_calls_unchanged() {
     let world = World::new();
     let mut ann = world.ann("c1");
     ann.say("delete a.txt").await;
@@ -174,7 +174,7 @@ async fn a_window_with_an_older_message_moves_nothing_that_waits() {
     let mut late = ann.clone();
     world.bot.fails.store(true, Ordering::Release);
     late.say("hello").await;
-    assert_eq!(old.send().await.text(), "", "what has failed goes on in its own message");
+    assert_eq!(old.send().await.text(), "", "a failed response continues in its own message");
     assert_eq!(late.send().await.text(), "I heard: hello");
     ann = late;
     ann.say("delete b.txt").await;
@@ -187,7 +187,7 @@ async fn a_window_with_an_older_message_moves_nothing_that_waits() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_while_a_response_is_being_stopped_is_told_to_wait() {
+async fn a_message_during_the_stop_of_a_response_is_refused_with_409() {
     let world = World::new();
     let mut ann = world.ann("c1");
     world.bot.hangs.store(true, Ordering::Release);

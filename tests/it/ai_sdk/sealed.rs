@@ -31,7 +31,7 @@ fn state(message: &mut Value) -> &mut Value {
     parts.iter_mut().find(|part| part["type"] == "data-countersign").unwrap()
 }
 
-/// A chat in which a deletion waits, and the body that approves it.
+/// A chat with a pending deletion, and the body that approves it.
 async fn approving(world: &World) -> (Client, Value) {
     let mut ann = sealed(world, keys("k"));
     ann.say("delete a.txt").await;
@@ -41,7 +41,7 @@ async fn approving(world: &World) -> (Client, Value) {
 }
 
 #[tokio::test]
-async fn a_chat_that_the_client_keeps_goes_on_at_any_server_with_the_keys() {
+async fn a_sealed_chat_continues_at_any_server_with_the_keys() {
     let world = World::new();
     let mut ann = sealed(&world, keys("k"));
     ann.say("hello").await;
@@ -64,7 +64,7 @@ async fn a_chat_that_the_client_keeps_goes_on_at_any_server_with_the_keys() {
 }
 
 #[tokio::test]
-async fn a_state_that_was_changed_anywhere_is_refused() {
+async fn a_sealed_state_with_any_change_is_refused() {
     let world = World::new();
     let (ann, body) = approving(&world).await;
     let original = state(&mut body.clone()["messages"][1]).clone();
@@ -87,7 +87,7 @@ async fn a_state_that_was_changed_anywhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_state_is_good_for_its_chat_its_principal_and_its_time_only() {
+async fn a_sealed_state_is_valid_for_its_chat_principal_and_time_only() {
     let world = World::new();
     let (ann, body) = approving(&world).await;
     let bob = Client { principal: Principal::new("bob"), ..ann.clone() };
@@ -115,7 +115,7 @@ async fn a_state_is_good_for_its_chat_its_principal_and_its_time_only() {
 }
 
 #[tokio::test]
-async fn an_answer_without_the_state_of_its_chat_counts_for_nothing() {
+async fn an_answer_without_the_sealed_state_is_refused() {
     let world = World::new();
     let (ann, mut body) = approving(&world).await;
     let parts = body["messages"][1]["parts"].as_array_mut().unwrap();
@@ -125,7 +125,7 @@ async fn an_answer_without_the_state_of_its_chat_counts_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stopped_without_a_ledger_is_using_a_state_twice() {
+async fn without_a_ledger_a_sealed_state_can_be_used_twice() {
     // The documented limit: "one approval can run its call several times, and a denial can be followed by an approval".
     let world = World::new();
     let (ann, body) = approving(&world).await;
@@ -140,8 +140,8 @@ async fn what_cannot_be_stopped_without_a_ledger_is_using_a_state_twice() {
 }
 
 #[tokio::test]
-async fn what_the_client_can_read_has_no_part_in_what_runs() {
-    // What runs is what was sealed, whatever else the messages say.
+async fn the_readable_messages_have_no_effect_on_sealed_calls() {
+    // The sealed calls run, and not those of the readable messages.
     let world = World::new();
     let (ann, mut body) = approving(&world).await;
     body["messages"][0]["parts"][0]["text"] = "delete everything".into();

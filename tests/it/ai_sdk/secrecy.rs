@@ -9,7 +9,7 @@ use crate::support::{Buffer, subscriber};
 
 const MARKER: &str = "hunter2";
 
-/// Approves what waits with other arguments.
+/// Approves the pending call with other arguments.
 async fn edit(ann: &mut Client, args: serde_json::Value) {
     let ask = ann.waiting().remove(0);
     let mut body = ann.note(&ask, true, None).body();

@@ -1,4 +1,4 @@
-//! The wire: every chunk and part as the AI SDK writes it, and what is not known is kept.
+//! The wire: every chunk and part as the AI SDK writes it; unknown ones are kept.
 
 use countersign::ai_sdk::{
     Chunk, ChunkWriter, ClientVersion, DONE, FinishReason, HEADERS, KEEP_ALIVE, Role, UiMessage,
@@ -113,7 +113,7 @@ fn every_chunk_is_written_as_the_ai_sdk_writes_it() {
 }
 
 #[test]
-fn chunks_of_later_versions_are_kept_as_they_are() {
+fn chunks_of_later_versions_are_kept_unchanged() {
     for value in [
         json!({"type": "telepathy", "thought": null, "id": 7}),
         json!({"type": "telepathy", "data": 1, "more": [2]}),
@@ -129,7 +129,7 @@ fn chunks_of_later_versions_are_kept_as_they_are() {
 }
 
 #[test]
-fn parts_of_later_versions_are_kept_as_they_are() {
+fn parts_of_later_versions_are_kept_unchanged() {
     let message = json!({"id": "m1", "role": "assistant", "metadata": {"a": 1}, "parts": [
         {"type": "step-start"},
         {"type": "text", "text": "Hi", "state": "done"},
@@ -149,7 +149,7 @@ fn parts_of_later_versions_are_kept_as_they_are() {
 }
 
 #[test]
-fn a_message_becomes_what_clients_make_of_the_chunks() {
+fn the_reducer_makes_the_message_that_clients_make() {
     let mut message = UiMessage::new("", Role::Assistant);
     for chunk in [
         json!({"type": "start", "messageId": "m1", "messageMetadata": {"a": 1, "b": 1}}),
@@ -175,7 +175,7 @@ fn a_message_becomes_what_clients_make_of_the_chunks() {
 }
 
 #[test]
-fn a_response_that_is_asked_for_again_is_told_anew() {
+fn a_restarted_response_replaces_the_earlier_text() {
     let told = |version: ClientVersion| {
         let mut writer = ChunkWriter::new(version);
         let mut chunks = Vec::new();
@@ -201,7 +201,7 @@ fn a_response_that_is_asked_for_again_is_told_anew() {
 }
 
 #[test]
-fn the_stream_is_what_clients_and_proxies_look_for() {
+fn the_stream_has_the_headers_and_events_that_clients_and_proxies_expect() {
     let headers = [
         ("content-type", "text/event-stream"),
         ("cache-control", "no-cache"),

@@ -23,12 +23,12 @@ use crate::support::{Recorder, call};
 /// One store, its tools and its model; each [`chats`](Self::chats) is a process of its own.
 #[derive(Clone)]
 pub(super) struct World {
-    /// What it keeps everything in, unless it is [`over`](Self::over) something else.
+    /// The store, unless [`over`](Self::over) sets another one.
     pub(super) store: MemoryStore,
     open: Arc<dyn Fn() -> Ledger + Send + Sync>,
     pub(super) recorder: Recorder,
     pub(super) bot: Bot,
-    /// The digest of the file that deletions are about.
+    /// The digest of the file in questions about deletions.
     pub(super) pin: Arc<Mutex<String>>,
     /// How far the store's clock is ahead, in milliseconds.
     ahead: Arc<AtomicI64>,
@@ -64,31 +64,31 @@ impl World {
         Self { store, open, recorder, bot: Bot::default(), pin, ahead }
     }
 
-    /// Everything is kept in this store.
+    /// Sets the store.
     pub(super) fn over(mut self, store: impl Store + Clone) -> Self {
         self.open = Arc::new(move || Ledger::new(store.clone()));
         self
     }
 
-    /// Time goes by, for the store.
+    /// Advances the clock of the store.
     pub(super) fn wait(&self, time: Duration) {
         self.ahead.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::AcqRel);
     }
 
-    /// Bodies take so long.
+    /// Makes every body take this long.
     pub(super) fn taking(mut self, time: Duration) -> Self {
         self.recorder = self.recorder.taking(time);
         self
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        (self.open)().asks(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
+        (self.open)().ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
     }
 
     /// The agent's own tools, with its policy, and one that the client executes.
     pub(super) fn tools(&self) -> Tools {
         let pin = Arc::clone(&self.pin);
-        let policy = decide_fn(move |call: &ToolCall| match call.name() {
+        let policy = decide_fn(move |_, call: &ToolCall| match call.name() {
             "delete" => {
                 Decision::ask("deleting is permanent").with_pin("disk", &*pin.lock().unwrap())
             }
@@ -127,7 +127,7 @@ impl World {
         paths
     }
 
-    /// What the model was told last: results as `outcome: content`, prompts as they are.
+    /// The last request to the model: results as `outcome: content`, prompts as they are.
     pub(super) fn told(&self) -> Vec<String> {
         let heard = self.bot.heard.lock().unwrap();
         match heard.last().and_then(|history| history.last()) {
@@ -143,13 +143,13 @@ impl World {
         asks
     }
 
-    /// Decides about the newest ask, elsewhere.
+    /// Decides the newest ask on another surface.
     pub(super) async fn decide(&self, answer: Answer) {
         let ask = self.asks().await.pop().unwrap().ask;
         self.ledger().decide(ask.id(), &ask.fingerprint(), "boss", answer).await.unwrap();
     }
 
-    /// Every history was valid for a provider.
+    /// Checks that every history was valid for a provider.
     pub(super) fn check(&self) {
         let problems = self.bot.problems.lock().unwrap();
         assert!(problems.is_empty(), "{problems:?}");
@@ -229,7 +229,8 @@ fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
     (last.and_then(|at| prompt(&history[at])).unwrap_or_default(), behind)
 }
 
-/// What a provider would refuse (rule T3): each response with calls is followed by exactly their results, in order.
+/// The error of a provider about a history (rule T3): each response with calls is followed by exactly their results, in
+/// order.
 fn problem(history: &[Message]) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     for message in history {

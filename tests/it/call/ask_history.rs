@@ -41,10 +41,10 @@ fn delete_tool() -> Recorder {
     Recorder::new(["delete"])
 }
 
-/// What each request said about denials before it.
+/// The earlier denials that each request shows.
 type Shown = Arc<Mutex<Vec<Option<String>>>>;
 
-/// Answers each batch by a function of how many there were before, and notes what was shown.
+/// Answers each batch by a function of its number, and records the batches.
 fn person(
     shown: &Shown,
     by: &'static str,
@@ -77,7 +77,7 @@ fn says(text: &str) -> Option<String> {
 // D11: "A call that repeats one a person denied in this run (same tool, equal arguments) is shown with the count and the
 // person's words; after `max_repeats` (default 3) it is denied by itself."
 #[tokio::test]
-async fn a_call_that_repeats_a_denied_one_is_shown_with_the_count_and_then_denied_by_itself() {
+async fn a_repeated_denied_call_is_shown_with_the_count_and_then_denied_without_asking() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let agent = Agent::new(insists(5), recorder.clone().approval_required())
         .deferred_tool_handler(person(&seen, "ann", |_| false));
@@ -104,7 +104,7 @@ async fn a_call_that_repeats_a_denied_one_is_shown_with_the_count_and_then_denie
     assert_eq!(shown(&seen), [None]);
 }
 
-// D11: "Only a person's denials count": not a policy's, and not a handler's that asks nobody.
+// D11: "Only a person's denials count": not a policy's, and not those of a handler without a person.
 #[tokio::test]
 async fn denials_of_a_policy_do_not_count() {
     for by in ["policy", "policy: no writes at night"] {
@@ -115,14 +115,14 @@ async fn denials_of_a_policy_do_not_count() {
         assert_eq!(shown(&seen), vec![None; 5]);
     }
     let agent = Agent::new(insists(5), delete_tool().approval_required())
-        .deferred_tool_handler(DenyAll::new("nobody is here"));
+        .deferred_tool_handler(DenyAll::new("no approver is available"));
     let run = agent.run("go").await.unwrap();
-    assert!(run.turns()[..5].iter().all(|turn| content(turn, 0) == "nobody is here"));
+    assert!(run.turns()[..5].iter().all(|turn| content(turn, 0) == "no approver is available"));
 }
 
 // D11: "a later yes resets the count".
 #[tokio::test]
-async fn a_later_yes_resets_the_count() {
+async fn a_later_approval_resets_the_count() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let agent = Agent::new(insists(5), recorder.clone().approval_required())
         .deferred_tool_handler(person(&seen, "ann", |before| before == 2));
@@ -133,7 +133,7 @@ async fn a_later_yes_resets_the_count() {
 }
 
 #[tokio::test]
-async fn a_yes_to_other_arguments_is_no_yes_to_these() {
+async fn an_approval_of_other_arguments_does_not_reset_the_count() {
     let seen: Shown = Shown::default();
     let noted = Arc::clone(&seen);
     let edits = handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
@@ -154,16 +154,18 @@ async fn a_yes_to_other_arguments_is_no_yes_to_these() {
 
 // D11: "ALLOW stays ALLOW".
 #[tokio::test]
-async fn a_call_that_nobody_asks_about_runs_however_often_it_was_denied() {
+async fn an_allowed_call_runs_after_any_number_of_denials() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&open);
-    let tools = recorder.clone().layered(decide_fn(move |_| match gate.load(Ordering::SeqCst) {
-        true => Decision::allow(),
-        false => Decision::ask("delete?"),
-    }));
+    let tools =
+        recorder.clone().layered(decide_fn(move |_, _| match gate.load(Ordering::SeqCst) {
+            true => Decision::allow(),
+            false => Decision::ask("delete?"),
+        }));
     let history = AskHistory::default();
-    let turn = Turn::new(tools).handler(person(&seen, "ann", |_| false)).max_repeats(1);
+    let turn =
+        Turn::new(tools).deferred_tool_handler(person(&seen, "ann", |_| false)).max_repeats(1);
     let turn = |response| turn.clone().of_run("run", response).ask_history(&history);
     for (response, told) in
         [(0, "keep it"), (1, "Denied without asking again: denied once before: keep it")]
@@ -191,7 +193,7 @@ async fn equal_calls_that_are_denied_in_one_batch_count_once() {
 
 // "It holds over suspend and resume, and over stored runs."
 #[tokio::test]
-async fn a_stored_run_remembers_what_was_denied() {
+async fn a_stored_run_keeps_its_denials() {
     let (recorder, model) = (delete_tool(), insists(5));
     let agent = || {
         // Another process each time.
@@ -223,7 +225,7 @@ async fn a_stored_run_remembers_what_was_denied() {
 
 // "A denied call stays denied after an error", too: the state is in the error.
 #[tokio::test]
-async fn a_run_that_an_error_stopped_remembers_as_well() {
+async fn a_failed_run_keeps_its_denials() {
     let seen = Shown::default();
     let agent = |model| {
         Agent::new(model, delete_tool().approval_required()).deferred_tool_handler(person(
@@ -238,7 +240,7 @@ async fn a_run_that_an_error_stopped_remembers_as_well() {
 }
 
 #[tokio::test]
-async fn a_loop_of_ones_own_keeps_the_history_or_has_it_in_the_suspended_turn() {
+async fn a_custom_loop_keeps_the_ask_history_itself_or_in_the_suspended_turn() {
     let turn = Turn::new(delete_tool().approval_required());
     let first = turn.run(vec![delete("c1")]).await.unwrap().into_suspended().unwrap();
     let no = |suspended: &SuspendedTurn| {
@@ -281,7 +283,7 @@ fn work(id: &str) -> ToolCall {
 
 // "It holds over a tree of sub-agents."
 #[tokio::test]
-async fn what_was_denied_to_one_agent_was_denied_to_all_of_the_run() {
+async fn a_denial_to_one_agent_counts_for_all_agents_of_the_run() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let root = Scripted::new([
         ModelResponse::calls([work("r1")]),
@@ -335,7 +337,7 @@ async fn what_was_denied_to_one_agent_was_denied_to_all_of_the_run() {
 
 // D11: "Open asks are bounded per run (default 1 000; the rest is denied, saying so)."
 #[tokio::test]
-async fn so_many_calls_of_a_run_are_pending_and_the_rest_is_denied() {
+async fn calls_beyond_the_pending_limit_of_a_run_are_denied() {
     let recorder = delete_tool();
     let turn = Turn::new(recorder.clone().approval_required());
     let flood =
@@ -369,7 +371,7 @@ async fn so_many_calls_of_a_run_are_pending_and_the_rest_is_denied() {
 
 // D11 and S8: a tool that has begun, and then asks, is never said to have done nothing.
 #[tokio::test]
-async fn a_tool_that_has_begun_and_is_not_asked_about_is_told_so() {
+async fn a_denied_started_tool_is_reported_as_started() {
     let asks = || {
         Recorder::new(["delete"])
             .body(|_, _| Err(ToolError::ApprovalRequired(ApprovalRequired::new())))
@@ -377,11 +379,12 @@ async fn a_tool_that_has_begun_and_is_not_asked_about_is_told_so() {
     let report = Turn::new(asks()).max_pending(0).run(vec![delete("c1")]).await.unwrap();
     assert_eq!(
         content(&report, 0),
-        "The tool had begun its work, and asked before it goes on. Denied without asking: 0 calls of this run are \
+        "The tool had begun its work, and asked before continuing. Denied without asking: 0 calls of this run are \
          pending already."
     );
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
-    let error = Turn::new(asks()).handler(stops).run(vec![delete("c1")]).await.unwrap_err();
+    let error =
+        Turn::new(asks()).deferred_tool_handler(stops).run(vec![delete("c1")]).await.unwrap_err();
     assert_eq!(content(error.report(), 0), "Stopped: a person stopped the run.");
 }
 
@@ -423,12 +426,12 @@ fn eves() -> (Ledger, Recorder) {
     let who = |cx: &RunContext, ask: Ask| {
         ask.with_principal(if cx.run_id() == "ann's" { "ann" } else { "eve" })
     };
-    (Ledger::new(MemoryStore::new()).asks(who), delete_tool())
+    (Ledger::new(MemoryStore::new()).ask_policy(who), delete_tool())
 }
 
 // D11: "and per requester", which is in the ledger, over all of the requester's runs.
 #[tokio::test]
-async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
+async fn pending_calls_of_a_requester_are_limited_over_all_runs() {
     let (ledger, recorder) = eves();
     let turn = Turn::new(recorder.approval_required()).ledger(ledger.clone()).max_pending(3);
     let calls = |count: usize| {
@@ -442,7 +445,7 @@ async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
         content(&second, 1),
         "Denied without asking: 3 calls of its requester are pending already."
     );
-    // A flood hides nobody else.
+    // A flood does not affect other requesters.
     let other = turn.clone().of_run("ann's", 0).run(calls(3)).await.unwrap();
     assert_eq!(words(&other), ["deferred"; 3]);
     assert_eq!(ledger.list(Some(AskState::Pending), 100).await.unwrap().records.len(), 6);
@@ -456,16 +459,18 @@ async fn so_many_calls_of_a_requester_are_pending_over_all_runs() {
     assert_eq!(words(&report.await.unwrap()), ["deferred"; 2]);
 }
 
-// D11: a call that nobody can decide about any more is not pending, also before somebody has looked at it.
+// D11: an expired call is not pending, also before its expiry is recorded.
 #[tokio::test]
-async fn calls_of_a_requester_whose_time_is_over_do_not_count() {
+async fn expired_calls_of_a_requester_do_not_count() {
     use std::sync::atomic::AtomicI64;
     use std::time::Duration;
 
     let time = Arc::new(AtomicI64::new(1));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)))
-        .asks(|_, ask: Ask| ask.with_principal("eve").with_expires_in(Duration::from_secs(1)));
+        .ask_policy(|_, ask: Ask| {
+            ask.with_principal("eve").with_expires_in(Duration::from_secs(1))
+        });
     let turn = Turn::new(delete_tool().approval_required()).ledger(ledger).max_pending(2);
     let calls = |count: usize| {
         (0..count).map(|n| call(&format!("c{n}"), "delete", json!({"n": n}))).collect()
@@ -479,14 +484,15 @@ async fn calls_of_a_requester_whose_time_is_over_do_not_count() {
 
 // D11 with a ledger: a person's no in it counts, its expiry does not, and an ask says what was denied before it.
 #[tokio::test]
-async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
+async fn a_denial_in_the_ledger_counts_and_an_expiry_does_not() {
     use std::sync::atomic::AtomicI64;
     use std::time::Duration;
 
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::SeqCst));
-    let ledger = Ledger::new(store).asks(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
+    let ledger =
+        Ledger::new(store).ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
     let model = insists(4);
     let agent = Agent::new(model.clone(), delete_tool().approval_required())
         .output(text().or_deferred())
@@ -516,7 +522,7 @@ async fn a_no_in_the_ledger_counts_and_an_expiry_does_not() {
 // D11: "Equal calls in one batch are grouped": the data for every surface.
 #[tokio::test]
 async fn equal_calls_of_a_batch_are_one_group() {
-    let tools = delete_tool().layered(decide_fn(|call| {
+    let tools = delete_tool().layered(decide_fn(|_, call| {
         // Another question makes another group.
         let large = call.args().get("n").and_then(Value::as_f64).is_some_and(|n| n > 5.0);
         if large { Decision::ask(format!("call {}", call.id())) } else { Decision::ask("delete?") }

@@ -1,4 +1,4 @@
-//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which go on working.
+//! Rule D9, "no layer is skipped": which ways to a gate are refused, and which keep working.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -28,7 +28,7 @@ fn refund(id: &str) -> ToolCall {
 }
 
 /// Denies refunds.
-fn never(call: &ToolCall) -> Decision {
+fn never(_: &RunContext, call: &ToolCall) -> Decision {
     if call.name() == "refund" { Decision::deny("never") } else { Decision::allow() }
 }
 
@@ -56,11 +56,11 @@ async fn is_refused(turn: &Turn, recorder: &Recorder, layer: &str) {
     assert_eq!(content(error.report(), 0), "The tool did not run: an error stopped it.");
 }
 
-// --- what is refused
+// --- ways that are refused
 
 // D9: "a layer that kept a clone of inner `Tools`".
 #[tokio::test]
-async fn a_layer_that_sends_calls_to_tools_it_has_captured_goes_round_no_middleware() {
+async fn a_layer_cannot_skip_middleware_by_captured_tools() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -101,11 +101,11 @@ async fn the_outermost_skipped_middleware_is_named() {
         let recorder = recorder();
         let gate = Tools::from(recorder.clone());
         let empty = gate.clone().layered(tower::layer::util::Identity::new());
-        let one = empty.clone().layered(decide_fn(|_| Decision::allow()).named("a"));
+        let one = empty.clone().layered(decide_fn(|_, _| Decision::allow()).named("a"));
         let captured = [gate, empty, one.clone()][captured_at].clone();
         let two = ServiceBuilder::new()
-            .layer(decide_fn(|_| Decision::allow()).named("b"))
-            .layer(from_fn(async |_: ToolCall| Decision::allow()).named("c"));
+            .layer(decide_fn(|_, _| Decision::allow()).named("b"))
+            .layer(from_fn(async |_, _| Decision::allow()).named("c"));
         let route = relay(move |call, _| captured.clone().oneshot(call));
         is_refused(&Turn::new(one.layered(two).layered(route)), &recorder, expected).await;
     }
@@ -113,13 +113,13 @@ async fn the_outermost_skipped_middleware_is_named() {
 
 // D9, in the middle of one level: what is outside of the layer has been passed, what is inside has not.
 #[tokio::test]
-async fn within_one_level_the_middleware_behind_the_layer_that_goes_round_is_named() {
+async fn within_one_level_the_first_skipped_middleware_is_named() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
     let tools = inner.layered(
         ServiceBuilder::new()
-            .layer(decide_fn(|_| Decision::allow()).named("outside"))
+            .layer(decide_fn(|_, _| Decision::allow()).named("outside"))
             .layer(relay(move |call, _| captured.clone().oneshot(call)))
             .layer(decide_fn(never).named("inside")),
     );
@@ -128,7 +128,7 @@ async fn within_one_level_the_middleware_behind_the_layer_that_goes_round_is_nam
 
 // D9: a dry run or a prefetch; that the layer swallows the error and then sends the call properly changes nothing.
 #[tokio::test]
-async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
+async fn a_call_that_skipped_a_layer_once_does_not_run_by_the_proper_way() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -141,19 +141,19 @@ async fn a_call_that_went_round_once_does_not_run_on_the_proper_way_either() {
     });
     let tools = inner.approval_required().layered(dry_run);
     is_refused(
-        &Turn::new(tools.clone()).handler(danger_approve_all()),
+        &Turn::new(tools.clone()).deferred_tool_handler(danger_approve_all()),
         &recorder,
         "approval_required",
     )
     .await;
     // The host's own mapping of errors is for those of calls, not for this one.
-    let hushed = Turn::new(tools).error_outcome(|_| Some(Outcome::failed("hushed")));
+    let hushed = Turn::new(tools).error_outcome(|_, _, _| Some(Outcome::failed("hushed")));
     is_refused(&hushed, &recorder, "approval_required").await;
 }
 
 // D9: the report says what happened: a call that has returned before an attempt skipped a layer has run.
 #[tokio::test]
-async fn a_call_that_ran_before_an_attempt_went_round_a_layer_is_not_said_to_have_failed() {
+async fn a_call_that_ran_before_an_attempt_skipped_a_layer_has_not_failed() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
     let captured = inner.clone();
@@ -165,7 +165,7 @@ async fn a_call_that_ran_before_an_attempt_went_round_a_layer_is_not_said_to_hav
             outcome
         }
     });
-    let tools = inner.layered(decide_fn(|_| Decision::allow()).named("watches")).layered(again);
+    let tools = inner.layered(decide_fn(|_, _| Decision::allow()).named("watches")).layered(again);
     let error = Turn::new(tools).run(vec![refund("b")]).await.unwrap_err();
     assert_eq!(skipped(&error), ("b", "refund", "watches"));
     assert_eq!(recorder.ids(), ["b"]);
@@ -197,7 +197,7 @@ async fn a_hook_that_calls_the_tools_runs_nothing() {
     let hook = Prefetch(inner.clone()).into_layer();
     is_refused(&Turn::new(inner.clone().layered(hook)), &recorder, "prefetch").await;
     let captured = inner.clone();
-    let hook = decide_fn(move |call: &ToolCall| {
+    let hook = decide_fn(move |_, call: &ToolCall| {
         let sent = captured.clone().oneshot(call.clone()).now_or_never();
         assert!(sent.unwrap().is_err());
         Decision::allow()
@@ -236,10 +236,10 @@ fn smuggled(tools: Tools, level: fn(Tools) -> Tools) -> Tools {
 
 // D9: "one that forwards another call's clone". The call in whose pass it was sent fails by itself.
 #[tokio::test]
-async fn a_call_that_is_smuggled_past_a_layer_in_the_walk_of_another_does_not_run() {
+async fn a_call_that_is_sent_in_the_pass_of_another_does_not_run() {
     let levels: [fn(Tools) -> Tools; 2] = [
         |tools| tools.layered(decide_fn(never).named("never")),
-        |tools| tools.layered(from_fn(async |call: ToolCall| never(&call)).named("never")),
+        |tools| tools.layered(from_fn(async |cx, call: ToolCall| never(&cx, &call)).named("never")),
     ];
     for level in levels {
         let recorder = recorder();
@@ -259,8 +259,8 @@ async fn a_call_that_is_smuggled_past_a_layer_in_the_walk_of_another_does_not_ru
 // D9: alternatives that one layer makes of middleware cannot be told from a chain, and are refused.
 #[tokio::test]
 async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_their_own_is_not() {
-    let strict = || decide_fn(|_| Decision::ask("strict?")).named("strict");
-    let lax = || decide_fn(|_| Decision::allow()).named("lax");
+    let strict = || decide_fn(|_, _| Decision::ask("strict?")).named("strict");
+    let lax = || decide_fn(|_, _| Decision::allow()).named("lax");
     let pick = |call: &ToolCall, _: &[Boxed]| usize::from(call.name() == "list");
 
     let recorder = recorder();
@@ -274,20 +274,20 @@ async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_
         let strict = Boxed::new(inner.clone().layered(strict()));
         Steer::new([strict, Boxed::new(inner.layered(lax()))], pick)
     });
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::allow())).layered(of_their_own);
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::allow())).layered(of_their_own);
     let report = Turn::new(tools).run(vec![refund("b"), call("a", "list", json!({}))]).await;
     assert_eq!(words(&report.unwrap()), ["deferred", "returned"]);
     assert_eq!(recorder.ids(), ["a"]);
 }
 
-// --- what goes on working
+// --- ways that keep working
 
 type Boxed = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
 fn allow(
     name: &'static str,
-) -> countersign::middleware::DecideFn<impl Fn(&ToolCall) -> Decision + Clone> {
-    decide_fn(|_: &ToolCall| Decision::allow()).named(name)
+) -> countersign::middleware::DecideFn<impl Fn(&RunContext, &ToolCall) -> Decision + Clone> {
+    decide_fn(|_, _| Decision::allow()).named(name)
 }
 
 async fn runs(what: &str, tools: Tools, recorder: &Recorder) {
@@ -301,10 +301,10 @@ async fn runs(what: &str, tools: Tools, recorder: &Recorder) {
 
 // D9: "a router over several `Tools` keeps working: only layers on the path of that call are demanded".
 #[tokio::test]
-async fn only_the_layers_on_the_way_of_a_call_are_demanded() {
+async fn only_the_layers_on_the_path_of_a_call_are_required() {
     let recorder = recorder();
     let one = Tools::from(recorder.clone()).filtered(|_, it| it.name() == "refund");
-    let other = Recorder::new(["list"]).id("other").layered(decide_fn(|_| Decision::deny("no")));
+    let other = Recorder::new(["list"]).id("other").layered(decide_fn(|_, _| Decision::deny("no")));
     let tools = Tools::combined([one.layered(allow("one")), other]).layered(allow("all"));
     runs("combined sets", tools, &recorder).await;
 
@@ -312,7 +312,7 @@ async fn only_the_layers_on_the_way_of_a_call_are_demanded() {
     let set = Tools::from(recorder.clone());
     let views = [
         set.clone().filtered(|_, it| it.name() == "refund").layered(allow("refunds")),
-        set.filtered(|_, it| it.name() == "list").layered(decide_fn(|_| Decision::deny("no"))),
+        set.filtered(|_, it| it.name() == "list").layered(decide_fn(|_, _| Decision::deny("no"))),
     ];
     runs("views of one set", Tools::combined(views), &recorder).await;
 
@@ -343,7 +343,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
             .prefixed("x")
             .renamed([("refund", "x_refund"), ("list", "x_list")])
             .prepared(|_, tools| tools)
-            .with_metadata(|_| true, "k", "v")
+            .with_metadata(|_, _| true, "k", "v")
     })
     .await;
     between("twice at once", |tools| {
@@ -361,7 +361,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
     .await;
     between("a service that was made and thrown away", |tools| {
         tools.layered(layer_fn(|inner: Tools| {
-            drop(decide_fn(|_| Decision::deny("never applied")).layer(inner.clone()));
+            drop(decide_fn(|_, _| Decision::deny("never applied")).layer(inner.clone()));
             inner
         }))
     })
@@ -370,9 +370,9 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
 
 // D9 and D3: the second pass goes through every layer anew.
 #[tokio::test]
-async fn a_call_that_is_walked_again_passes_its_layers_again() {
+async fn a_repeated_pass_goes_through_every_layer_again() {
     let recorder = recorder();
-    let rewrite = decide_fn(|call: &ToolCall| {
+    let rewrite = decide_fn(|_, call: &ToolCall| {
         Decision::allow().with_args(call.args().clone().with("amount", 1))
     });
     let tools = recorder.clone().layered(rewrite.named("rewrite")).layered(allow("outside"));
@@ -381,10 +381,10 @@ async fn a_call_that_is_walked_again_passes_its_layers_again() {
 
 /// What `docs/ordering.md` says is not seen: middleware that was applied by hand, outside of `layered`.
 #[tokio::test]
-async fn middleware_that_is_applied_by_hand_outside_of_a_level_is_not_demanded() {
+async fn middleware_applied_outside_of_layered_is_not_required() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
-    let by_hand = decide_fn(|_| Decision::allow()).layer(inner.clone());
+    let by_hand = decide_fn(|_, _| Decision::allow()).layer(inner.clone());
     let tools = inner.layered(relay(move |call, _| by_hand.clone().oneshot(call)));
     runs("by hand", tools, &recorder).await;
 }
@@ -409,10 +409,10 @@ fn exchange(tools: Tools) -> Tools {
     }))
 }
 
-// What is reported is what became of each call, and not what its pass came back with.
+// The report has the outcome of each call, and not the result that its pass returned.
 #[tokio::test]
-async fn of_two_calls_that_a_layer_exchanged_the_report_says_what_became_of_each() {
-    let asks = |call: &ToolCall| match call.name() {
+async fn the_report_is_right_about_two_calls_that_a_layer_exchanged() {
+    let asks = |_: &RunContext, call: &ToolCall| match call.name() {
         "refund" => Decision::ask("refund?"),
         _ => Decision::allow(),
     };
@@ -432,7 +432,7 @@ async fn of_two_calls_that_a_layer_exchanged_the_report_says_what_became_of_each
 
 // T6: "a late or detached attempt runs nothing". The call in whose place it was sent fails by itself.
 #[tokio::test]
-async fn a_call_of_an_earlier_turn_that_a_layer_replays_fails_the_call_in_whose_place_it_is_sent() {
+async fn replaying_a_call_of_an_earlier_turn_fails_the_call_that_it_replaces() {
     let recorder = recorder();
     let earlier: Arc<OnceLock<ToolCall>> = Arc::default();
     let replay = relay(move |call: ToolCall, inside: Inside| match call.name() {
@@ -473,7 +473,7 @@ impl Toolset for Recursive {
 
 // A body that sends its own call would wait for its own end, and in a limit for its own slot: it is told instead.
 #[tokio::test]
-async fn a_body_that_sends_its_own_call_gets_an_error_and_waits_for_nothing() {
+async fn a_body_that_sends_its_own_call_gets_an_error_at_once() {
     let recursive = Recursive::default();
     let inner = Tools::from(recursive.clone());
     let limited = inner.clone().layered(

@@ -1,4 +1,4 @@
-//! A call on its way: which ways to a gate are refused (rule D9), and what is remembered of denials (rule D11).
+//! A call on its way: which ways to a gate are refused (rule D9), and the history of denials (rule D11).
 
 mod ask_history;
 mod levels;

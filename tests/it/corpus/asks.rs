@@ -7,7 +7,7 @@ use countersign::Args;
 use countersign::agent::TakeUp;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken, Verified,
+    Acquired, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Verified,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ impl Filling<'_> {
     }
 }
 
-/// Brings asks into every state there is, and parks a few runs.
+/// Brings asks into every state, and parks a few runs.
 pub(super) async fn fill(ledger: &Ledger) {
     let it = Filling(ledger);
     it.park(ask("pending")).await;
@@ -87,7 +87,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     for (run, lease) in [("over", AGES), ("held", AGES), ("lapsed", Duration::ZERO)] {
         let state = json!({"of": run, "n": 9_007_199_254_740_993_u64});
         ledger.save_run(run, state, None).await.unwrap();
-        ledger.take_run(run, "worker-1", lease).await.unwrap();
+        ledger.acquire_run_as(run, "worker-1", lease).await.unwrap();
     }
     ledger.end_run("over", 1, json!("the end")).await.unwrap();
     ledger.save_run(ODD, json!(ODD), None).await.unwrap();
@@ -96,28 +96,28 @@ pub(super) async fn fill(ledger: &Ledger) {
     assert!(run.suspended().is_some(), "a run of an agent waits");
 }
 
-/// How everything stands.
+/// The states of all asks and runs.
 pub(super) async fn standing(ledger: &Ledger, earlier: &Verified) -> Value {
     let asks = ledger.list(None, 1000).await.unwrap().records;
     let states: BTreeSet<_> = asks.iter().map(|record| record.state.as_str()).collect();
     assert_eq!(states.len(), AskState::ALL.len(), "there is one in every state");
-    let verified = ledger.verify(&earlier.heads).await.expect("the log is whole");
+    let verified = ledger.verify(&earlier.heads).await.expect("the log verifies");
     let runs = ledger.waiting_runs(1000).await.unwrap().records;
     json!({"asks": asks, "runs": runs, "verified": verified})
 }
 
-/// Everything stands as it did, and goes on from there.
+/// Checks that everything is in its stored state, and continues from it.
 pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     let earlier: Verified = serde_json::from_value(stood["verified"].clone()).unwrap();
     assert!(earlier.entries > 30, "it is the log of all of them");
     let stands = standing(ledger, &earlier).await;
     if let Err(place) = keeps(stood, &stands) {
-        panic!("{place} is not as it was written");
+        panic!("{place} differs from its written form");
     }
     decide(ledger, token).await;
     execute(ledger).await;
     runs(ledger).await;
-    ledger.verify(&earlier.heads).await.expect("the log goes on from where it was");
+    ledger.verify(&earlier.heads).await.expect("the log continues after its earlier end");
 }
 
 async fn record(ledger: &Ledger, name: &str) -> Record {
@@ -180,16 +180,22 @@ async fn execute(ledger: &Ledger) {
     }
 }
 
+/// The token and the state of a lease.
+fn leased(acquired: Acquired) -> (u64, Value) {
+    let Acquired::Lease(lease) = acquired else { panic!("{acquired:?}") };
+    (lease.keeper().token(), lease.state().clone())
+}
+
 async fn runs(ledger: &Ledger) {
-    let take = async |run: &str| ledger.take_run(run, "worker-2", AGES).await.unwrap();
-    assert_eq!(take("over").await, Taken::Over { result: json!("the end") });
-    assert!(matches!(take("held").await, Taken::Held { by, .. } if by == "worker-1"));
+    let take = async |run: &str| ledger.acquire_run_as(run, "worker-2", AGES).await.unwrap();
+    assert!(matches!(take("over").await, Acquired::Over { result } if result == "the end"));
+    assert!(matches!(take("held").await, Acquired::Held { by, .. } if by == "worker-1"));
     let state = json!({"of": "lapsed", "n": 9_007_199_254_740_993_u64});
-    assert_eq!(take("lapsed").await, Taken::Taken { token: 2, state });
+    assert_eq!(leased(take("lapsed").await), (2, state));
     let stale = ledger.save_run("lapsed", json!(1), Some(1)).await.unwrap();
     assert_eq!(stale, Saved::StaleToken);
 
-    assert_eq!(take(ODD).await, Taken::Taken { token: 1, state: json!(ODD) });
+    assert_eq!(leased(take(ODD).await), (1, json!(ODD)));
 
     // The run of the agent, with what is decided about its call meanwhile.
     let waiting = ledger.waiting_runs(100).await.unwrap().records;

@@ -6,7 +6,7 @@ use std::process::Command;
 use countersign::postgres::PostgresStore;
 
 use super::read;
-use super::stores::{goes_on, load};
+use super::stores::{check_continues, load};
 use crate::support::postgres::Server;
 
 /// The schema, as the file calls it.
@@ -52,5 +52,5 @@ pub(super) async fn tables(version: &Path) -> String {
 
 pub(super) async fn check_postgres(version: &Path) {
     let url = tables(version).await;
-    goes_on(PostgresStore::connect(&url).await.unwrap(), version).await;
+    check_continues(PostgresStore::connect(&url).await.unwrap(), version).await;
 }

@@ -1,4 +1,4 @@
-//! Processes of earlier builds that go on writing after a newer one has brought the tables to its version.
+//! Processes of earlier builds that keep writing after a newer one has migrated the tables.
 
 use countersign::ledger::Ledger;
 use countersign::sqlite::SqliteStore;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::asks::ask;
 use super::versions;
 
-/// What a build wrote with a row, and with an entry that is about none or does not say which.
+/// The writes of a build: a row, and an entry that is about no row or does not name it.
 const WRITES: [(&str, &str); 2] = [
     (
         "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
@@ -23,7 +23,7 @@ const WRITES: [(&str, &str); 2] = [
 ];
 
 #[tokio::test]
-async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
+async fn an_earlier_build_that_keeps_writing_to_a_file_gets_an_error() {
     for version in versions() {
         let place = TempDir::new().unwrap();
         let path = place.path().join("ledger.db");
@@ -40,9 +40,8 @@ async fn an_earlier_build_that_goes_on_writing_to_a_file_gets_an_error() {
     }
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_earlier_build_that_goes_on_writing_to_postgresql_gets_an_error() {
+async fn an_earlier_build_that_keeps_writing_to_postgresql_gets_an_error() {
     use countersign::postgres::PostgresStore;
 
     for version in versions() {

@@ -1,4 +1,4 @@
-//! What a later version has stored is named, and left as it is.
+//! Data that a later version has stored is refused by its number, and not changed.
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
@@ -14,7 +14,7 @@ use super::asks::ask;
 use super::stores::{load, sqlite, token};
 use super::{in_the_year_9999, keys, read, versions};
 
-/// The value with another version, and the same in a form that nobody knows yet.
+/// The value with another version, and with another version and an unknown form.
 fn later(stored: &str) -> [String; 2] {
     let mut value: Value = serde_json::from_str(stored).unwrap();
     value["version"] = json!(99);
@@ -44,13 +44,13 @@ fn a_token_of_a_later_form_is_refused_by_its_number() {
     assert!(matches!(error, SealError::UnknownVersion { version } if version == "cs99"));
 }
 
-/// Everything that anybody may try with a row.
+/// All operations on a row.
 async fn tried(ledger: &Ledger, row: &Row) -> Vec<LedgerError> {
     let (id, lease) = (&row.id, std::time::Duration::from_secs(60));
     let yes = Answer::Approve { args: None };
     if let Some(run) = id.strip_prefix("run:") {
         return vec![
-            ledger.take_run(run, "w", lease).await.unwrap_err(),
+            ledger.acquire_run_as(run, "w", lease).await.unwrap_err(),
             ledger.renew_run(run, 1, lease).await.unwrap_err(),
             ledger.save_run(run, json!(1), None).await.unwrap_err(),
             ledger.save_run(run, json!(1), Some(1)).await.unwrap_err(),
@@ -104,7 +104,7 @@ async fn rows(store: impl Store + Clone) {
             assert_eq!(ledger.expire().await.unwrap().changed, [""; 0]);
             assert!(all().await == rows, "nothing has changed");
             assert_eq!(ledger.export(|_| ()).await.unwrap(), entries, "nothing is in the log");
-            // What is of this version goes on beside it.
+            // Rows of this version work beside it.
             let beside = Ask::new("beside", format!("{id}{}", row.doc.len()), "pay");
             ledger.park(beside).await.unwrap();
             put(&before, &said).await;
@@ -113,7 +113,7 @@ async fn rows(store: impl Store + Clone) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_a_later_version_are_refused_by_its_number_and_left_as_they_are() {
+async fn rows_of_a_later_version_are_refused_by_its_number_and_unchanged() {
     let version = versions().pop().unwrap();
     let memory = MemoryStore::new();
     load(&memory, &version).await;
@@ -123,7 +123,7 @@ async fn rows_of_a_later_version_are_refused_by_its_number_and_left_as_they_are(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_a_later_version_is_refused_by_its_number_and_left_as_it_is() {
+async fn a_file_of_a_later_version_is_refused_by_its_number_and_unchanged() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("ledger.db");
     drop(SqliteStore::open(&path).await.unwrap());

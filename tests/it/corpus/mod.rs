@@ -1,7 +1,6 @@
-//! L7: whatever any version has stored loads, and goes on. `tests/corpus` says what is there, and how to add to it.
+//! L7: the data of every version loads and can be continued. `tests/corpus` describes it, and how to add to it.
 
 mod asks;
-#[cfg(feature = "postgres")]
 mod dump;
 mod earlier;
 mod future;
@@ -17,11 +16,11 @@ use countersign::seal::SealKeys;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where to write a new version, where one is asked for: `v2`.
+/// The directory for a new version, if one is to be written: `v2`.
 const WRITE: &str = "CORPUS_WRITE";
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
 /// Every version, the newest last.
@@ -54,7 +53,7 @@ fn in_the_year_9999() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(253_402_300_799)
 }
 
-/// Whether everything that stood there stands there now; a later version may say more.
+/// Whether every stored field is still there; a later version may have more.
 fn keeps(stood: &Value, stands: &Value) -> Result<(), String> {
     let within = |name: &str, problem: String| format!("{name}/{problem}");
     match (stood, stands) {
@@ -110,45 +109,41 @@ fn forms(version: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_any_version_stored_are_resumed_to_their_end() {
+async fn runs_of_every_version_are_resumed_to_their_end() {
     for version in versions() {
         runs::check(&version).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_and_logs_that_any_version_wrote_stand_and_go_on() {
+async fn rows_and_logs_of_every_version_load_and_continue() {
     for version in versions() {
         stores::check_memory(&version).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_files_that_any_version_wrote_stand_and_go_on() {
+async fn sqlite_files_of_every_version_load_and_continue() {
     for version in versions() {
         stores::check_sqlite(&version).await;
     }
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_any_version_made_in_postgresql_stand_and_go_on() {
+async fn postgresql_tables_of_every_version_load_and_continue() {
     for version in versions() {
         dump::check_postgres(&version).await;
     }
 }
 
-/// What is stored today has the form of the newest version, and that is what the others of these tests read.
+/// The present form is that of the newest version, which the other tests here read.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_version_is_what_is_written_today() {
+async fn the_newest_version_of_the_corpus_is_the_present_form() {
     let place = TempDir::new().unwrap();
     let (mut to, mut wanted) = (place.path().to_owned(), false);
     if let Ok(version) = std::env::var(WRITE) {
         (to, wanted) = (folder().join(version), true);
-        if !cfg!(feature = "postgres") {
-            panic!("a version has all stores: add --features postgres");
-        }
-        std::fs::create_dir(&to).expect("a version is written once, and stays as it is");
+        std::fs::create_dir(&to).expect("a version is written once, and never changed");
     }
     runs::write_all(&to).await;
     stores::write_all(&to).await;
@@ -156,7 +151,6 @@ async fn the_newest_version_is_what_is_written_today() {
     runs::check(&to).await;
     stores::check_memory(&to).await;
     stores::check_sqlite(&to).await;
-    #[cfg(feature = "postgres")]
     dump::check_postgres(&to).await;
     if !wanted {
         let newest = versions().pop().unwrap();

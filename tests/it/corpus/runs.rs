@@ -1,4 +1,4 @@
-//! Runs that wait or were stopped, with the answers to what waits.
+//! Suspended and stopped runs, with the answers to their pending calls.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{read, write};
 use crate::support::Scripted;
 use crate::support::{Recorder, call, results};
 
-/// What there is of each run, as `{run}.{part}.json`.
+/// The parts of each run, as `{run}.{part}.json`.
 const PARTS: [&str; 4] = ["run", "requests", "answers", "ended"];
 
 pub(super) async fn write_all(to: &Path) {
@@ -61,7 +61,7 @@ async fn keep(to: &Path, name: &str, run: SuspendedRun, answers: &DeferredToolRe
     }
 }
 
-/// Resumes a run to its end: what was executed, and what the model was told.
+/// Resumes a run to its end. Returns the executed calls and the results for the model.
 async fn resume(run: SuspendedRun, answers: DeferredToolResults) -> Value {
     let bank: Recorder = bank();
     let run = resuming(&bank).resume(run, answers).await.unwrap();
@@ -87,10 +87,10 @@ pub(super) async fn check(version: &Path) {
         let run: SuspendedRun = serde_json::from_str(&run).unwrap();
         let requests: DeferredToolRequests = serde_json::from_str(&requests).unwrap();
         let answers: DeferredToolResults = serde_json::from_str(&answers).unwrap();
-        assert!(run.requests() == requests, "{name}: what waits is what waited");
+        assert!(run.requests() == requests, "{name}: the pending calls are the stored ones");
         requests.check(&answers).unwrap();
         let ended: Value = serde_json::from_str(&ended).unwrap();
-        assert_eq!(resume(run, answers).await, ended, "{name}: it ends as it did");
+        assert_eq!(resume(run, answers).await, ended, "{name}: it ends as recorded");
     }
     let turn: SuspendedTurn = serde_json::from_str(&read(version, "turn.json")).unwrap();
     let answers = turn.requests().answer().approve("t1").build().unwrap();

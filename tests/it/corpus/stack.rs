@@ -1,5 +1,5 @@
-//! The agent whose runs are in the corpus. Its layers and tools stay as they are, as approvals are bound to them; what
-//! another version of the corpus is to have beside is added.
+//! The agent whose runs are in the corpus. Its layers and tools do not change, as approvals are bound to them; a new
+//! version of the corpus only adds others.
 
 use std::borrow::Cow;
 use std::future::pending;
@@ -46,7 +46,7 @@ pub(super) fn asked() -> Decision {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// The tools, and who notes what they run.
+/// The tools, and the recorder of their runs.
 pub(super) fn bank() -> Recorder {
     let of = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     let plain = ["look", "pay", "twice", "forbidden", "fails", "again", "choose"].map(of);
@@ -64,7 +64,7 @@ pub(super) fn bank() -> Recorder {
     })
 }
 
-/// The agent, which goes on with what the models say.
+/// The agent, with scripted models.
 pub(super) fn agent(says: Scripted, worker_says: Scripted, bank: &Recorder) -> Agent {
     let asking = |bank: &Recorder| bank.clone().layered(Rules.into_layer());
     let worker = Agent::new(worker_says, asking(bank));
@@ -78,7 +78,7 @@ pub(super) fn agent(says: Scripted, worker_says: Scripted, bank: &Recorder) -> A
     Agent::new(says, tools).output(text().or_deferred())
 }
 
-/// The same, once the models have said what there was to say.
+/// The agent with models whose scripts have ended.
 pub(super) fn resuming(bank: &Recorder) -> Agent {
     agent(Scripted::default(), Scripted::default(), bank)
 }
@@ -87,7 +87,7 @@ fn pay(id: &str) -> ToolCall {
     call(id, "pay", json!({"n": 6, "to": "é\n", "exactly": 9_007_199_254_740_993_u64}))
 }
 
-/// A response in which calls end, and wait, in every way.
+/// A response whose calls are settled or pending in every possible way.
 pub(super) fn every_way() -> (ModelResponse, ModelResponse) {
     let of = |id: &str, tool: &str| call(id, tool, json!({"n": 1}));
     let mut says = ModelResponse::calls([
@@ -130,7 +130,7 @@ pub(super) fn one() -> ModelResponse {
     ModelResponse::calls([pay("b1")])
 }
 
-/// What was executed: tool, id and arguments, in the order of the ids.
+/// The executed calls: tool, id and arguments, in the order of the ids.
 pub(super) fn ran(bank: &Recorder) -> Value {
     let mut ran: Vec<_> = bank.ran().into_iter().map(|it| (it.id, it.tool, it.args)).collect();
     ran.sort_by(|a, b| a.0.cmp(&b.0));

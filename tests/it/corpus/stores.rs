@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::asks::{ask, check, fill, standing};
 use super::{in_the_year_9999, keys, read, write};
 
-/// When the clock of what is written begins: long ago by every clock that the tests may be run with.
+/// The first time of the clock of written stores: in the past for every machine that runs the tests.
 const LONG_AGO: i64 = 1_500_000_000_000;
 
-/// What one log is chained with; the others are without a key.
+/// The key of one log; the others have none.
 const KEY: &[u8] = b"corpus";
 
-/// A store whose clock goes on by a millisecond each time.
+/// A store whose clock advances by a millisecond with each reading.
 fn store() -> MemoryStore {
     let clock = AtomicI64::new(LONG_AGO);
     MemoryStore::with_clock(move || clock.fetch_add(1, Ordering::Relaxed))
@@ -50,7 +50,6 @@ pub(super) async fn write_all(to: &Path) {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute("VACUUM INTO ?1", [copy]).unwrap();
 
-    #[cfg(feature = "postgres")]
     super::dump::write_all(to).await;
 }
 
@@ -100,7 +99,7 @@ fn about(run: &str, body: &Value) -> Option<String> {
     body["ask"].as_str().map(str::to_owned).or_else(of_run)
 }
 
-/// Puts the rows and the log into an empty store. The log is chained anew, and comes out as it was.
+/// Puts the rows and the log into an empty store. The log is chained again, with the same hashes.
 pub(super) async fn load(store: &impl Store, version: &Path) {
     let rows: Vec<Value> = serde_json::from_str(&read(version, "rows.json")).unwrap();
     let rows: Vec<Row> = rows.iter().map(row_of).collect();
@@ -119,8 +118,8 @@ pub(super) async fn load(store: &impl Store, version: &Path) {
     }
 }
 
-/// What was stored goes on over this store, which holds it.
-pub(super) async fn goes_on(store: impl Store, version: &Path) {
+/// Checks that the stored ledger loads from this store and continues.
+pub(super) async fn check_continues(store: impl Store, version: &Path) {
     let stood = serde_json::from_str(&read(version, "stands.json")).unwrap();
     check(&Ledger::new(store), &stood, &token(version)).await;
 }
@@ -132,7 +131,7 @@ pub(super) fn token(version: &Path) -> String {
 pub(super) async fn check_memory(version: &Path) {
     let store = MemoryStore::new();
     load(&store, version).await;
-    goes_on(store, version).await;
+    check_continues(store, version).await;
     let keyed = entries(version, "log.keyed.jsonl");
     assert!(!keyed.is_empty());
     for it in keyed {
@@ -149,7 +148,7 @@ pub(super) async fn sqlite(version: &Path, place: &TempDir) -> SqliteStore {
 
 pub(super) async fn check_sqlite(version: &Path) {
     let place = TempDir::new().unwrap();
-    goes_on(sqlite(version, &place).await, version).await;
+    check_continues(sqlite(version, &place).await, version).await;
 }
 
 /// The tables of an SQLite file.

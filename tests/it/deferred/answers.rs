@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Recorder, call};
 
-/// Reads answers in which this is said about `c1` in one of the maps.
+/// Reads answers with this value for `c1` in one of the maps.
 fn read(map: &str, said: &str) -> Result<DeferredToolResults, serde_json::Error> {
     serde_json::from_str(&format!("{{\"{map}\":{{\"c1\":{said}}}}}"))
 }
@@ -57,7 +57,7 @@ fn an_approval_is_a_bool_or_an_object_of_its_kind() {
     assert!(refused("approvals", r#"{"override_args":{}}"#).contains("expected true, false"));
 }
 
-// Quirk L: in PydanticAI a misshapen typed result becomes a success. Here it is an error.
+// In PydanticAI a misshapen typed result becomes a success. Here it is an error.
 #[test]
 fn a_result_that_claims_a_kind_has_its_shape() {
     let result = |said: &str| read("calls", said).unwrap().calls["c1"].clone();
@@ -90,7 +90,7 @@ fn a_result_that_claims_a_kind_has_its_shape() {
     ] {
         assert!(read("calls", said).is_err(), "{said}");
     }
-    // What says that a call did not run, or should run again, is no value of it.
+    // A kind that says that a call did not run, or should run again, is no value.
     for kind in ["tool-denied", "tool-approved", "tool-unknown"] {
         assert!(refused("calls", &json!({"kind": kind}).to_string()).contains(kind));
     }
@@ -193,14 +193,14 @@ fn rich() -> DeferredToolResults {
 }
 
 #[test]
-fn b28_answers_are_read_as_they_were_written() {
+fn b28_answers_survive_a_round_trip() {
     let written = serde_json::to_string(&rich()).unwrap();
     assert_eq!(serde_json::from_str::<DeferredToolResults>(&written).unwrap(), rich());
 }
 
 /// A batch with everything that can be in one, as a turn makes it.
 async fn batch() -> DeferredToolRequests {
-    let asks = decide_fn(|_: &ToolCall| {
+    let asks = decide_fn(|_, _| {
         Decision::ask("sure?")
             .with_key("sure")
             .with_metadata("why", "it is large")
@@ -287,7 +287,7 @@ fn contradict(ids: &[&str]) -> Result<DeferredToolResults, AnswerError> {
     Err(AnswerError::Contradictory { ids: ids.iter().map(ToString::to_string).collect() })
 }
 
-// A3: an answer is never overturned, by whoever comes second; not even by the same answer.
+// A3: an answer is never overturned by a second one, not even by the same answer.
 #[test]
 fn answers_of_two_people_join_and_never_overturn_each_other() {
     let requests = requests();
@@ -316,7 +316,7 @@ fn answers_of_two_people_join_and_never_overturn_each_other() {
 }
 
 #[test]
-fn what_is_said_beside_an_answer_comes_from_whoever_gave_it() {
+fn metadata_and_name_beside_an_answer_come_from_its_author() {
     let said = |key: &str| json!({ key: true }).as_object().unwrap().clone();
     let requests = requests();
     let ann = requests
@@ -329,7 +329,7 @@ fn what_is_said_beside_an_answer_comes_from_whoever_gave_it() {
     let both = ann.clone().merge(bob).unwrap();
     assert_eq!((&both.metadata["a"], &both.metadata["b"]), (&said("bob"), &said("ann")));
     assert!(!both.is_left("a"));
-    // Whoever only leaves a call has not answered it, whatever the set says.
+    // A set that only leaves a call has not answered it.
     let mut left = requests.answer().leave("a").unchecked();
     left.answered_by.insert("a".into(), "ann".into());
     let bob = requests.answer().approve("a").unchecked();
@@ -337,7 +337,7 @@ fn what_is_said_beside_an_answer_comes_from_whoever_gave_it() {
         assert!(both.unwrap().answered_by.is_empty());
     }
     let eve = requests.answer().metadata("a", said("eve")).unchecked();
-    assert_eq!(ann.merge(eve), contradict(&["a"]), "nobody answers, and they do not say the same");
+    assert_eq!(ann.merge(eve), contradict(&["a"]), "neither answers, and their metadata differ");
 }
 
 // A6: answers are joined only with answers to the same questions.
@@ -355,7 +355,7 @@ async fn answers_to_different_batches_are_not_joined() {
         ann.clone().merge(bob.clone()),
         Err(AnswerError::OtherBatch { ids: vec!["a".into(), "b".into()] })
     );
-    // Bare answers would get fingerprints that nobody gave them.
+    // Bare answers would get fingerprints that their author did not give.
     let bare = DeferredToolResults::new().approve("b");
     assert_eq!(ann.clone().merge(bare.clone()), Err(AnswerError::NotBound));
     assert_eq!(bare.merge(ann.clone()), Err(AnswerError::NotBound));
@@ -368,7 +368,7 @@ async fn answers_to_different_batches_are_not_joined() {
 
 // A6: what a handler answers without fingerprints does not get them from the one before it.
 #[tokio::test]
-async fn bare_answers_stay_bare_behind_bound_ones() {
+async fn bare_answers_stay_bare_after_bound_ones() {
     use countersign::handler::{HandlerChain, handler_fn_sync};
 
     let recorder = Recorder::new(["rm"]);
@@ -383,9 +383,21 @@ async fn bare_answers_stay_bare_behind_bound_ones() {
     };
     let turn = || Turn::new(recorder.clone().approval_required());
     let calls = || ["a", "b"].map(|id| call(id, "rm", json!({}))).to_vec();
-    let error = turn().require_bound_answers().handler(chain(true)).run(calls()).await.unwrap_err();
+    let error = turn()
+        .require_bound_answers()
+        .deferred_tool_handler(chain(true))
+        .run(calls())
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("no fingerprints"), "{error}");
     assert!(recorder.ran().is_empty());
-    assert!(turn().require_bound_answers().handler(chain(false)).run(calls()).await.is_ok());
-    assert!(turn().handler(chain(true)).run(calls()).await.is_ok());
+    assert!(
+        turn()
+            .require_bound_answers()
+            .deferred_tool_handler(chain(false))
+            .run(calls())
+            .await
+            .is_ok()
+    );
+    assert!(turn().deferred_tool_handler(chain(true)).run(calls()).await.is_ok());
 }

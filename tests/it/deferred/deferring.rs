@@ -11,8 +11,8 @@ use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
 use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall,
-    ToolDefinition, ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
+    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolDefinition,
+    ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn agent(model: &Script, tools: impl Into<Tools>) -> Agent {
     Agent::new(model.clone(), tools).output(text().or_deferred())
 }
 
-/// Runs until calls wait, and goes through the stored form, as another process would.
+/// Runs until calls are pending, and passes through the stored form, as another process would.
 async fn suspended(agent: &Agent) -> SuspendedRun {
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap()
@@ -223,7 +223,7 @@ fn declared() -> Recorder {
 
 // A10: the ordinary call runs first; the answers come back in emission order.
 #[tokio::test]
-async fn a10_tools_that_are_declared_to_need_an_approval_wait_and_ordinary_ones_run() {
+async fn a10_tools_with_a_declared_approval_are_deferred_and_ordinary_ones_run() {
     let recorder = declared();
     let calls = [("c1", "delete"), ("c2", "list"), ("c3", "delete")]
         .map(|(id, tool)| call(id, tool, json!({})));
@@ -242,7 +242,7 @@ async fn a10_tools_that_are_declared_to_need_an_approval_wait_and_ordinary_ones_
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 }
 
-// A11: an error only at run time, and only if nobody resolves it.
+// A11: an error only at run time, and only without an answer.
 #[tokio::test]
 async fn a11_a_tool_that_needs_approval_is_fine_until_a_call_of_it_is_left_unanswered() {
     let recorder = declared();
@@ -306,9 +306,9 @@ async fn not_expected(
     (ended.unwrap_err(), recorder.ids())
 }
 
-// A12: the error says what really happened: nothing was there to answer, something left the call, or it deferred again.
+// A12: the error gives the cause: there was no handler, the handler left the call, or the call deferred again.
 #[tokio::test]
-async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
+async fn the_error_says_why_a_run_ended_with_pending_calls() {
     let nothing = None::<countersign::handler::DenyAll>;
     let (error, ran) = not_expected(&[("l", "list"), ("d", "delete")], nothing).await;
     assert_eq!(
@@ -348,7 +348,7 @@ async fn why_a_run_ends_with_calls_that_wait_is_said_as_it_was() {
 
 // T2: "All answers are checked before any takes effect": also whether they are enough for the run.
 #[tokio::test]
-async fn approving_all_beside_an_external_call_runs_nothing_where_the_run_may_not_wait() {
+async fn approving_all_beside_an_external_call_runs_nothing_in_a_run_that_may_not_suspend() {
     let calls = [("d", "delete"), ("l", "list"), ("o", "open")];
     let (error, ran) = not_expected(&calls, Some(danger_approve_all())).await;
     assert_eq!((error.error().ids(), ran), (vec!["o".to_owned()], vec!["l".to_owned()]));
@@ -374,7 +374,7 @@ async fn a16_two_calls_of_one_response_with_one_id_are_refused_and_nothing_execu
 
 // A17, T5: the model is told to retry; the human is never asked.
 #[tokio::test]
-async fn a17_invalid_args_of_an_approval_tool_go_back_to_the_model_and_nobody_is_asked() {
+async fn a17_invalid_args_of_an_approval_tool_go_back_to_the_model_without_asking() {
     let (recorder, asked) = (declared(), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&asked);
     let handler = handler_fn_sync(move |_: &RunContext, requests| {
@@ -403,7 +403,7 @@ async fn a17_invalid_args_of_an_approval_tool_go_back_to_the_model_and_nobody_is
 
 // The definitions are asked per step: what a run may call can change between two responses.
 #[tokio::test]
-async fn the_model_is_told_the_tools_as_they_are_at_each_step() {
+async fn the_tools_are_listed_for_each_step() {
     let only_first = |cx: &RunContext, it: &ToolDefinition| cx.response() == 0 || it.name() != "a";
     let recorder = Recorder::new(["a", "b"]);
     let twice = |id: &str| ModelResponse::calls([call(id, "a", json!({}))]);
@@ -418,9 +418,9 @@ async fn the_model_is_told_the_tools_as_they_are_at_each_step() {
 
 // A5: only the answer's metadata reaches the tool.
 #[tokio::test]
-async fn the_tool_sees_the_metadata_of_the_answer_and_not_of_the_request() {
+async fn a_tool_sees_the_metadata_of_the_answer_and_not_of_the_request() {
     let recorder = declared();
-    let asks = countersign::decide_fn(|_: &ToolCall| {
+    let asks = countersign::decide_fn(|_, _| {
         countersign::Decision::ask("sure?").with_metadata("from", "request")
     });
     let agent = agent(

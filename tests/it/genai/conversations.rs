@@ -1,4 +1,4 @@
-//! What is said, by both sides: every kind of result in the shape that both providers accept.
+//! Conversations: every kind of result in the shape that both providers accept.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ pub(crate) fn stored(run: &SuspendedRun) -> SuspendedRun {
 }
 
 #[tokio::test]
-async fn text_is_heard_as_it_comes() {
+async fn text_is_streamed_as_it_arrives() {
     for (wire, streaming) in EVERY {
         let provider = Provider::saying(wire, [Reply::Says(vec![says("How do you do?")])]).await;
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -58,7 +58,7 @@ async fn text_is_heard_as_it_comes() {
 }
 
 #[tokio::test]
-async fn every_kind_of_result_is_told_in_its_own_way() {
+async fn every_kind_of_result_has_its_own_form() {
     // D2: "The model is told its reason word for word." T3: "Every call ends with one result, in model order."
     for (wire, streaming) in EVERY {
         let all = ["read", "deny", "ask", "fail", "again", "search"];
@@ -94,14 +94,14 @@ async fn every_kind_of_result_is_told_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_denied_a_failed_and_a_retried_answer_are_told_as_well() {
+async fn denied_failed_and_retried_answers_reach_the_model() {
     for wire in BOTH {
         let parts = ["a", "b", "c", "d"]
             .map(|id| calls(id, if id < "c" { "ask" } else { "search" }, json!({})));
         let provider = Provider::saying(wire, [Reply::Says(parts.to_vec()), done()]).await;
         let agent = Agent::new(provider.model(), guarded(&tools())).output(text().or_deferred());
         let run = stored(&agent.run("go").await.unwrap().into_suspended().unwrap());
-        // The first is edited, and nobody tells the model.
+        // The first is edited, and the model is not told.
         let requests = run.requests();
         let answers = requests.answer().approve_with("a", Args::new().with("edited", true));
         let answers = answers.deny("b", "not on a Sunday").result("c", ModelRetry::new("say more"));
@@ -124,7 +124,7 @@ async fn a_denied_a_failed_and_a_retried_answer_are_told_as_well() {
 }
 
 #[tokio::test]
-async fn what_a_tool_adds_to_read_stands_behind_all_results() {
+async fn additional_content_of_a_tool_follows_all_results() {
     for wire in BOTH {
         let two = vec![calls("c1", "search", json!({})), calls("c2", "search", json!({}))];
         let provider = Provider::saying(wire, [Reply::Says(two), done()]).await;
@@ -158,9 +158,9 @@ async fn what_a_tool_adds_to_read_stands_behind_all_results() {
 }
 
 #[tokio::test]
-async fn unreadable_arguments_are_their_own_calls_problem() {
-    // T5: "Arguments are read once; repeated keys and integers that would lose digits are errors. Invalid arguments
-    // … go back to the model before anybody is asked."
+async fn unreadable_arguments_fail_only_their_own_call() {
+    // T5: "Arguments are read once; repeated keys and integers that would lose digits are errors. Invalid arguments …
+    // go back to the model before any person is asked."
     let unreadable = [
         r#"{"n": "#,
         "[1]",
@@ -231,7 +231,7 @@ async fn ids_and_names_that_the_next_provider_refuses_are_replaced_on_the_way() 
 }
 
 #[tokio::test]
-async fn nothing_is_said_with_empty_texts() {
+async fn empty_texts_are_not_sent() {
     for wire in BOTH {
         let script = [
             Reply::Says(vec![]),
@@ -258,8 +258,8 @@ async fn nothing_is_said_with_empty_texts() {
 }
 
 #[tokio::test]
-async fn a_closed_run_goes_on_with_a_new_prompt() {
-    // T3: "Every call ends with one result", also when nobody answers.
+async fn a_closed_run_continues_with_a_new_prompt() {
+    // T3: "Every call ends with one result", also without an answer.
     for wire in BOTH {
         let waiting = vec![calls("c1", "ask", json!({})), calls("c2", "read", json!({}))];
         let provider = Provider::saying(wire, [Reply::Says(waiting), done()]).await;

@@ -1,4 +1,4 @@
-//! What goes wrong on the way: every failure says what happened, and the run goes on from where it was.
+//! Failures of requests: every error says what happened, and the run can be resumed.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ fn limited() -> Reply {
 }
 
 #[tokio::test]
-async fn a_status_of_failure_is_told_by_its_number_and_code() {
+async fn an_error_status_is_shown_with_its_number_and_code() {
     for (wire, whose) in
         [(Wire::OpenAi, "openai (gpt-4o-mini)"), (Wire::Anthropic, "anthropic (claude-sonnet-4-5)")]
     {
@@ -69,7 +69,7 @@ async fn a_status_of_failure_is_told_by_its_number_and_code() {
 }
 
 #[tokio::test]
-async fn the_providers_own_words_are_there_for_whoever_asks() {
+async fn the_providers_message_is_available_on_request() {
     let provider = Provider::saying(Wire::OpenAi, [limited()]).await;
     let error = Agent::new(provider.model(), tools()).run("go").await.unwrap_err();
     let error = genai(&error);
@@ -79,7 +79,7 @@ async fn the_providers_own_words_are_there_for_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_or_just_stops_is_no_answer() {
+async fn a_broken_or_truncated_stream_is_no_response() {
     for wire in BOTH {
         let said = || vec![says("The short answer")];
         let events = wire.events(&said(), None).len();
@@ -93,12 +93,12 @@ async fn a_stream_that_breaks_or_just_stops_is_no_answer() {
             assert!(temporary);
         }
         let (told, _) = survives(wire, true, Reply::GivesUp(said(), events - 2)).await;
-        assert!(told.contains("it failed in the middle of its answer"), "{told}");
+        assert!(told.contains("it failed in the middle of its response"), "{told}");
     }
 }
 
 #[tokio::test]
-async fn calls_of_a_broken_stream_are_not_made() {
+async fn calls_of_a_broken_stream_do_not_run() {
     for wire in BOTH {
         let both = || vec![calls("c1", "read", json!({})), calls("c2", "read", json!({}))];
         for n in 0..wire.events(&both(), None).len() {
@@ -116,12 +116,12 @@ async fn calls_of_a_broken_stream_are_not_made() {
 }
 
 #[tokio::test]
-async fn an_answer_at_the_limit_of_tokens_is_not_whole() {
+async fn a_response_at_the_token_limit_is_incomplete() {
     for (wire, reason) in [(Wire::OpenAi, "length"), (Wire::Anthropic, "max_tokens")] {
         for streaming in [true, false] {
             let (told, temporary) =
                 survives(wire, streaming, Reply::Stops(vec![says("The short")], reason)).await;
-            assert!(told.contains(&format!("cut off at the limit of tokens ({reason})")), "{told}");
+            assert!(told.contains(&format!("cut off at the token limit ({reason})")), "{told}");
             assert!(!temporary);
         }
         // The arguments of the last call were never begun, or never ended: it is not a call without arguments.
@@ -138,11 +138,11 @@ async fn an_answer_at_the_limit_of_tokens_is_not_whole() {
 }
 
 #[tokio::test]
-async fn a_withheld_answer_is_none() {
+async fn a_withheld_response_is_an_error() {
     for (wire, reason) in [(Wire::OpenAi, "content_filter"), (Wire::Anthropic, "refusal")] {
         let parts = vec![says("I"), calls("c9", "read", json!({}))];
         let (told, temporary) = survives(wire, true, Reply::Stops(parts, reason)).await;
-        assert!(told.ends_with(&format!("the answer was withheld ({reason})")), "{told}");
+        assert!(told.ends_with(&format!("the response was withheld ({reason})")), "{told}");
         assert!(!temporary);
     }
 }
@@ -153,7 +153,7 @@ async fn without_streaming_unreadable_arguments_fail_the_response() {
     let (told, temporary) = survives(Wire::OpenAi, false, Reply::Says(bad)).await;
     assert_eq!(
         (told.as_str(), temporary),
-        ("openai (gpt-4o-mini): the answer cannot be read", true)
+        ("openai (gpt-4o-mini): the response cannot be read", true)
     );
 }
 
@@ -207,7 +207,7 @@ impl Policy<ModelRequest, ModelResponse, BoxError> for Again {
 }
 
 #[tokio::test]
-async fn a_retry_is_heard_as_a_new_beginning() {
+async fn a_retry_starts_the_streamed_text_again() {
     for wire in BOTH {
         let short = |n| Reply::Ends(vec![says("wrong")], n);
         let sorry = Reply::Fails(500, json!({}));
@@ -237,7 +237,7 @@ async fn a_retry_is_heard_as_a_new_beginning() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_no_key_are_said_plainly() {
+async fn no_connection_and_no_key_are_plain_errors() {
     let model = model_at("http://127.0.0.1:1/v1/", AdapterKind::OpenAI, "gpt-4o-mini");
     for streaming in [true, false] {
         let agent = Agent::new(model.clone().streaming(streaming), tools());

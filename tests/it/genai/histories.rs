@@ -52,7 +52,7 @@ enum Says {
     Rewrite,
 }
 
-/// How one side goes on; every choice is a number that is taken modulo what there is to choose from.
+/// The choices of one side; each is a number, taken modulo the number of options.
 type Choice = u8;
 
 #[derive(Debug, Clone)]
@@ -132,7 +132,7 @@ fn stack(recorder: &Recorder, layers: &[[Says; NAMES.len()]]) -> Tools {
     let start = Tools::from(recorder.clone());
     layers.iter().enumerate().fold(start, |tools, (number, table)| {
         let table = *table;
-        let layer = decide_fn(move |call: &ToolCall| {
+        let layer = decide_fn(move |_, call: &ToolCall| {
             let at = NAMES.iter().position(|name| *name == call.name()).unwrap_or(0);
             match table[at] {
                 Says::Allow => Decision::allow(),
@@ -221,7 +221,7 @@ async fn go_on(
     choices: &mut Choices<'_>,
 ) -> Result<RunResult, RunError> {
     match choices.of(6) {
-        0 => agent.run("something else").history(run.close("the user went on")).await,
+        0 => agent.run("something else").history(run.close("the user sent another message")).await,
         1 => {
             let answers = choices.answers(&run);
             agent.resume(run, answers).saying("and hurry").await
@@ -233,7 +233,7 @@ async fn go_on(
     }
 }
 
-/// Every case, beginning with this provider, and what it ends with once more with both.
+/// Plays every case, beginning with this provider, and sends its final history to both.
 fn accepted(first: Wire, second: Wire) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let providers = runtime.block_on(async {

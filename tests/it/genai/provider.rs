@@ -40,7 +40,7 @@ pub(crate) const EVERY: [(Wire, bool); 4] = [
 
 pub(crate) const BOTH: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
 
-/// What the model says.
+/// A response of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Part {
     Text(String),
@@ -119,7 +119,7 @@ impl Provider {
         Self::with(wire, Script::default()).await
     }
 
-    /// Another one, which goes on where this one has come to in the script.
+    /// Another provider, which continues at this one's place in the script.
     pub(crate) async fn beside(&self, wire: Wire) -> Self {
         Self::with(wire, Arc::clone(&self.inner.script)).await
     }

@@ -1,4 +1,4 @@
-//! Thoughts go back to whoever had them, and to nobody else.
+//! Reasoning is sent back only to the provider that produced it.
 
 use countersign::message::ResponsePart;
 use countersign::{Agent, Message};
@@ -25,7 +25,7 @@ fn thoughts() -> Vec<Part> {
 }
 
 #[tokio::test]
-async fn signed_thoughts_go_back_as_they_were() {
+async fn signed_reasoning_is_sent_back_unchanged() {
     for streaming in [true, false] {
         let provider = Provider::saying(Wire::Anthropic, [Reply::Says(thoughts()), done()]).await;
         let agent = Agent::new(provider.model().streaming(streaming), tools());
@@ -50,7 +50,7 @@ async fn signed_thoughts_go_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn plain_thoughts_go_back_where_they_are_wanted() {
+async fn plain_reasoning_is_sent_back_where_it_is_required() {
     let parts = || vec![thinking("hm", ""), calls("c1", "read", json!({}))];
     let provider = Provider::saying(Wire::OpenAi, [Reply::Says(parts()), done()]).await;
     let model = provider.model_of(AdapterKind::DeepSeek, "deepseek-reasoner");
@@ -65,7 +65,7 @@ async fn plain_thoughts_go_back_where_they_are_wanted() {
 }
 
 #[test]
-fn a_thought_has_pydantic_ais_shape() {
+fn reasoning_has_pydantic_ais_shape() {
     let part = |value: Value| serde_json::from_value::<ResponsePart>(value).unwrap();
     // As PydanticAI writes it.
     let theirs = json!({"content": "hm", "id": null, "signature": "c2ln", "provider_name": "anthropic",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::{Decision, ToolCall, decide_fn};
+use countersign::{Decision, decide_fn};
 use serde_json::{Value, json};
 
 /// A payload that a client has sent before a tool call.
@@ -20,7 +20,7 @@ pub(crate) struct Recorded {
 
 /// The recorded payloads of the clients that have a hook here.
 pub(crate) fn recorded() -> Vec<Recorded> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hooks/payloads.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/payloads.jsonl");
     let text = std::fs::read_to_string(path).unwrap().replace("WS", "/src/ws");
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
@@ -45,11 +45,11 @@ fn answered(hook: &Hook, payload: &[u8]) -> HookReply {
 }
 
 fn allowing(client: Client) -> Hook {
-    Hook::new(client).layered(decide_fn(|_: &ToolCall| Decision::allow()).named("test"))
+    Hook::new(client).layered(decide_fn(|_, _| Decision::allow()).named("test"))
 }
 
 fn denying(client: Client) -> Hook {
-    Hook::new(client).layered(decide_fn(|_: &ToolCall| Decision::deny("not here")).named("test"))
+    Hook::new(client).layered(decide_fn(|_, _| Decision::deny("not here")).named("test"))
 }
 
 /// The denial that the client obeys: these fields and no other, the reason on stderr, and status 2.

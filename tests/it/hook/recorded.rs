@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{allowing, answered, assert_denied, before, denying, recorded};
 
 #[test]
-fn every_recorded_call_is_allowed_and_denied_as_its_client_reads_it() {
+fn every_recorded_call_is_allowed_and_denied_in_the_form_of_its_client() {
     for it in before() {
         let payload = it.payload.to_string();
         assert_denied(it.client, &answered(&denying(it.client), payload.as_bytes()), "not here");
@@ -40,7 +40,7 @@ fn an_explicit_allow_is_one_that_the_client_knows() {
 }
 
 #[test]
-fn without_layers_every_call_is_asked_about_and_told_to_come_again() {
+fn without_layers_every_call_is_asked_about_and_has_to_be_repeated() {
     for it in before() {
         let reply = answered(&Hook::new(it.client), it.payload.to_string().as_bytes());
         assert_denied(it.client, &reply, "call again with the same arguments");
@@ -49,7 +49,7 @@ fn without_layers_every_call_is_asked_about_and_told_to_come_again() {
 
 #[test]
 fn changed_arguments_are_sent_back_whole_and_in_the_clients_names() {
-    let rename = decide_fn(|call: &ToolCall| {
+    let rename = decide_fn(|_, call: &ToolCall| {
         let mut args = call.args().clone();
         for name in ["command", "path", "content", "patch", "name"] {
             if let Some(text) = call.args().str(name) {
@@ -86,7 +86,7 @@ fn changed_arguments_are_sent_back_whole_and_in_the_clients_names() {
 }
 
 #[test]
-fn unknown_events_are_denied_and_those_after_a_call_decide_nothing() {
+fn unknown_events_are_denied_and_events_after_a_call_decide_nothing() {
     for it in before() {
         let fields = it.payload.as_object().unwrap();
         let event = ["hook_event_name", "hookName"].iter().find(|name| fields.contains_key(**name));
@@ -120,7 +120,7 @@ fn unknown_events_are_denied_and_those_after_a_call_decide_nothing() {
 }
 
 #[test]
-fn what_is_no_payload_is_denied() {
+fn an_invalid_payload_is_denied() {
     let deep = format!("{}{}", r#"{"a":"#.repeat(100), "1}".repeat(100));
     let big = format!(r#"{{"hook_event_name": "PreToolUse", "text": "{}"}}"#, "x".repeat(10 << 20));
     let repeated = r#"{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/", "tool_name": "Bash",
@@ -190,7 +190,7 @@ proptest! {
     /// A payload that was changed anyhow is never allowed by a stack that denies, the answer is always one that the
     /// client obeys, and nothing panics.
     #[test]
-    fn a_changed_payload_never_passes_a_stack_that_denies(
+    fn a_mutated_payload_never_passes_a_stack_that_denies(
         which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..3), prop::option::of(other())), 1..4),
     ) {

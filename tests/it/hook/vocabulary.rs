@@ -114,7 +114,7 @@ fn the_server_of_an_mcp_tool_is_named_only_where_it_is_certain() {
 }
 
 #[test]
-fn what_no_hook_can_see_is_asked_about_whatever_the_layers_say() {
+fn invisible_input_is_asked_about_even_if_the_layers_allow_it() {
     for (client, tool, args, why) in [
         (Client::Codex, "Bash", json!({"command": "bash --norc"}), "opens a shell"),
         (Client::Codex, "exec_command", json!({"cmd": "ls", "tty": true}), "opens a terminal"),

@@ -134,7 +134,7 @@ async fn a_take_over_is_as_old_as_the_approval() {
     let aged = Claimed::Aged { since, may_have_run: true };
     assert_eq!(claim(&ledger, &it).await, aged);
     let now = ledger.get(it.ask.id()).await.unwrap().unwrap();
-    assert_eq!(now.state, AskState::Unknown, "whoever has it may still say what came of it");
+    assert_eq!(now.state, AskState::Unknown, "the worker may still settle it");
 }
 
 #[tokio::test]

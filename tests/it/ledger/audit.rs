@@ -1,4 +1,4 @@
-//! The log shows what was changed behind the ledger's back.
+//! The log reveals changes behind the ledger's back.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Taken, Verified,
+    Acquired, Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Verified,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn verify(ledger: &Ledger, earlier: &Heads) -> Result<Verified, Broken> {
     }
 }
 
-/// What verify says after this SQL was run on the file.
+/// The result of `verify` after this SQL was run on the file.
 async fn after(sql: &str) -> String {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
@@ -49,7 +49,7 @@ async fn after(sql: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_changed_shows() {
+async fn verify_finds_every_change_of_the_file() {
     assert_eq!(after("").await, "whole");
     for (sql, says) in [
         (
@@ -77,23 +77,23 @@ async fn what_was_changed_shows() {
         ("DELETE FROM countersign_rows WHERE run = 'r2'", "is gone"),
         (
             "UPDATE countersign_rows SET doc = replace(doc, 'MARKER', 'other') WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET doc = replace(doc, '\"ann\"', '\"bob\"') WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET doc = 'junk' WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET state = 'pending' WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         (
             "UPDATE countersign_rows SET due_at = 1 WHERE run = 'r2'",
-            "does not stand where the log says",
+            "is not in the state that the log says",
         ),
         ("UPDATE countersign_rows SET run = 'r1' WHERE run = 'r2'", "is not in the log"),
         (
@@ -111,7 +111,7 @@ async fn what_was_changed_shows() {
 }
 
 #[tokio::test]
-async fn an_ask_that_was_removed_and_parked_again_shows() {
+async fn verify_finds_an_ask_that_was_removed_and_parked_again() {
     // L8: a row that was changed outside of the ledger is found, a removed one too.
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
@@ -130,7 +130,7 @@ async fn an_ask_that_was_removed_and_parked_again_shows() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_written_anew_does_not_go_through_earlier_heads() {
+async fn a_rewritten_log_does_not_contain_earlier_heads() {
     let place = TempDir::new().unwrap();
     let first = ledger(&place.path().join("first.db")).await;
     let verified = verify(&first, &Heads::new()).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_log_that_was_written_anew_does_not_go_through_earlier_heads() {
 }
 
 #[tokio::test]
-async fn with_a_key_nobody_else_writes_a_log_that_verifies() {
+async fn only_the_holder_of_the_key_writes_a_log_that_verifies() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
     let open = async || Ledger::new(SqliteStore::open(&path).await.unwrap());
@@ -181,7 +181,7 @@ async fn an_export_is_json_lines_that_verify_by_themselves_and_hold_no_arguments
 }
 
 #[tokio::test]
-async fn the_log_says_who() {
+async fn the_log_names_the_actor_of_every_change() {
     let place = TempDir::new().unwrap();
     let ledger = ledger(&place.path().join("asks.db")).await.worker("front");
     let lease = std::time::Duration::from_secs(60);
@@ -198,10 +198,10 @@ async fn the_log_says_who() {
     ledger.release(ids[1], token).await.unwrap();
     ledger.close(ids[2]).await.unwrap();
     ledger.save_run("r3", json!({}), None).await.unwrap();
-    let Taken::Taken { token, .. } = ledger.take_run("r3", "w3", lease).await.unwrap() else {
+    let Acquired::Lease(lease) = ledger.acquire_run_as("r3", "w3", lease).await.unwrap() else {
         panic!()
     };
-    ledger.end_run("r3", token, json!("done")).await.unwrap();
+    lease.end(json!("done"), &[]).await.unwrap();
     let mut said = Vec::new();
     let read = |entry: Entry| {
         let body: serde_json::Value = serde_json::from_str(&entry.body).unwrap();
@@ -237,7 +237,7 @@ async fn earlier_logs_verify() {
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     ledger.claim(ask.ask.id(), "w", std::time::Duration::from_secs(9)).await.unwrap();
     ledger.settle(ask.ask.id(), 1, json!(1)).await.unwrap();
-    // Written anew as they were written: nobody settles, and a claim does not say since when.
+    // The entries in their earlier form: a settlement names no worker, and a claim has no time.
     let file = rusqlite::Connection::open(&path).unwrap();
     let doc: String =
         file.query_row("SELECT doc FROM countersign_rows", [], |it| it.get(0)).unwrap();

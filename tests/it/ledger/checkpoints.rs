@@ -1,4 +1,4 @@
-//! Checkpoints show what the logs by themselves cannot: that one was cut, written anew, or removed with its run.
+//! Checkpoints reveal what the logs by themselves cannot: that one was cut, rewritten, or removed with its run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,7 +40,7 @@ async fn verify(ledger: &Ledger, kept: Option<&Checkpoint>) -> String {
     }
 }
 
-/// What somebody does who can write the file.
+/// The changes of a program that can write the file.
 const CUT: &str = "
     DELETE FROM countersign_log WHERE run = 'r2' AND seq = 2;
     DELETE FROM countersign_rows WHERE run = 'r2';
@@ -62,7 +62,7 @@ async fn after(sql: &str, key: Option<&[u8]>) -> [String; 3] {
     for (checkpoints, kept) in [(false, false), (true, false), (true, true)] {
         let place = TempDir::new().unwrap();
         let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
-        // The same run, decided by somebody else. Whoever makes it has no key.
+        // The same run, decided by another person. The program that makes it has no key.
         let eve = open(&other, None).await;
         decide(&eve, &park(&eve, "r2").await, "eve").await;
         let ledger = open(&path, key).await;
@@ -84,7 +84,7 @@ async fn after(sql: &str, key: Option<&[u8]>) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
+async fn a_checkpoint_reveals_a_cut_removed_or_rewritten_log() {
     for (sql, says) in [
         ("", "whole"),
         (CUT, "the log of run `r2` is broken at entry 2: the end of the log is gone"),
@@ -98,7 +98,7 @@ async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
         assert_eq!(without, "whole", "each log by itself is whole: {sql}");
         assert_eq!((&*with, &*kept), (says, says), "{sql}");
     }
-    // Whoever removes the checkpoints too is found by the one that was kept elsewhere.
+    // Removing the checkpoints, too, is found by the one that is stored elsewhere.
     for sql in [CUT, REMOVED, WRITTEN_ANEW] {
         let [_, with, kept] = after(&format!("{sql}{NO_CHECKPOINTS}"), None).await;
         let gone =
@@ -112,8 +112,8 @@ async fn what_was_cut_removed_or_written_anew_shows_after_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_noted() {
-    // L1: what something without the key can write. The run of another file was dropped there.
+async fn a_forged_drop_before_a_noted_end_is_found() {
+    // L1: entries that a program can write without the key. The run of another file was dropped there.
     let place = TempDir::new().unwrap();
     let (path, other) = (place.path().join("asks.db"), place.path().join("other.db"));
     let eve = open(&other, None).await;
@@ -125,12 +125,12 @@ async fn a_run_that_is_said_to_be_dropped_was_dropped_behind_the_end_that_was_no
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute("ATTACH ?1 AS other", [other.to_str().unwrap()]).unwrap();
     file.execute_batch(WRITTEN_ANEW).unwrap();
-    let says = "the log of run `r2` is broken at entry 3: the removed log before it ended elsewhere than was noted earlier";
+    let says = "the log of run `r2` is broken at entry 3: the removed part of the log ended with another entry than was noted earlier";
     assert_eq!(verify(&ledger, None).await, says);
 }
 
 #[tokio::test]
-async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
+async fn only_the_holder_of_the_key_writes_logs_and_checkpoints() {
     let key = Some(&b"a key"[..]);
     let [without, with, _] = after(WRITTEN_ANEW, key).await;
     assert_eq!(without, with, "with a key the log itself shows it");
@@ -143,7 +143,7 @@ async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
     let keyed = open(&path, key).await;
     park(&keyed, "r1").await;
     checkpoint(&keyed).await;
-    // Somebody without the key makes none, and what they write by hand shows.
+    // Without the key no checkpoint can be made, and entries written by hand are found.
     let other = open(&path, None).await;
     let Err(LedgerError::Broken(broken)) = other.checkpoint().await else { panic!("it is broken") };
     assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
@@ -157,7 +157,7 @@ async fn with_a_key_nobody_else_writes_logs_or_checkpoints() {
 }
 
 #[tokio::test]
-async fn only_what_has_gone_on_is_noted_page_by_page() {
+async fn checkpoints_note_only_grown_logs_in_pages() {
     const RUNS: usize = 1_300;
     let ledger = Ledger::new(MemoryStore::new());
     let mut asks = Vec::new();
@@ -170,7 +170,11 @@ async fn only_what_has_gone_on_is_noted_page_by_page() {
     let made = checkpoint(&ledger).await;
     assert_eq!((made.entries, made.changed), (4, 1));
     let made = checkpoint(&ledger).await;
-    assert_eq!((made.entries, made.changed), (5, 0), "that nothing has happened is said as well");
+    assert_eq!(
+        (made.entries, made.changed),
+        (5, 0),
+        "a checkpoint without changes is recorded, too"
+    );
     let mut lines = Vec::new();
     ledger.export(|entry| lines.push(entry)).await.unwrap();
     let noted: Vec<Entry> =
@@ -220,7 +224,7 @@ async fn checkpoints_are_made_while_others_decide() {
 }
 
 #[tokio::test]
-async fn no_run_has_the_name_of_the_checkpoints_or_none() {
+async fn reserved_and_empty_run_ids_are_refused() {
     let ledger = Ledger::new(MemoryStore::new());
     for name in ["countersign/checkpoints", ""] {
         let parked = ledger.park(Ask::new(name, "c", "rm")).await;
@@ -234,7 +238,7 @@ async fn no_run_has_the_name_of_the_checkpoints_or_none() {
 }
 
 #[test]
-fn from_the_shell() {
+fn checkpoints_are_made_and_verified_from_the_shell() {
     let shell = Shell::sqlite();
     let ask = shell.ask();
     let first = shell.run(&["checkpoint"]);

@@ -20,17 +20,17 @@ use crate::support::Scripted;
 use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
-/// What becomes of a call before its run is taken up.
+/// The fate of a call before its run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fate {
     Approved,
     Denied,
     /// Approved, and then denied by a layer.
     Refused,
-    /// Nobody has decided.
+    /// There is no decision.
     Waits,
     Withdrawn,
-    /// Nobody decided in time.
+    /// There was no decision in time.
     Late,
 }
 
@@ -92,13 +92,13 @@ impl World {
         Agent::new(model, tools).output(text().or_deferred()).ledger(ledger)
     }
 
-    /// Parks a run whose calls come to this.
+    /// Parks a run whose calls have these fates.
     pub(super) async fn parked(&self, fates: &[Fate]) -> String {
         let calls = fates
             .iter()
             .enumerate()
             .map(|(n, fate)| call(&format!("c{n}"), "pay", json!({"fate": format!("{fate:?}")})));
-        let ledger = self.ledger().asks(|_, ask| {
+        let ledger = self.ledger().ask_policy(|_, ask| {
             let late = ask.args()["fate"] == "Late";
             if late { ask.with_expires_in(std::time::Duration::from_secs(5)) } else { ask }
         });
@@ -126,7 +126,7 @@ impl World {
         ledger.decide(id, &record.fingerprint, "ann", answer).await.unwrap();
     }
 
-    /// Approves what waits.
+    /// Approves all pending calls.
     pub(super) async fn approve_all(&self) {
         for record in self.ledger().list(Some(AskState::Pending), 100).await.unwrap().records {
             let (yes, ask) = (Answer::Approve { args: None }, record.ask.id());
@@ -184,7 +184,7 @@ impl Settled {
     }
 }
 
-/// Takes the run up, with one transaction that goes wrong; says whether there was one.
+/// Resumes the run with one transaction that fails. Returns whether there was one.
 async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool {
     let when = format!("{fates:?}, transaction {at} {how:?}, give_up: {give_up}");
     let world = World::new();
@@ -208,7 +208,7 @@ async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool 
             "{when}: {ended:?}"
         );
     }
-    // Somebody else goes on with it, and everything comes to its end.
+    // Another worker resumes it, and the run ends.
     world.pass(60);
     let second = world.agent(world.ledger().worker("second"), Scripted::default());
     let ended = second.take_up(&run).await.unwrap();
@@ -231,7 +231,7 @@ async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool 
 }
 
 #[tokio::test]
-async fn whatever_transaction_goes_wrong_a_call_has_its_result_and_a_closed_ask_or_neither() {
+async fn after_any_failed_transaction_a_call_has_result_and_closed_ask_or_neither() {
     // L5: "Giving a call its one result closes its ask in the same transaction."
     for give_up in [false, true] {
         for n in (0..FATES.len()).step_by(2) {
@@ -295,8 +295,8 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
 }
 
 #[tokio::test]
-async fn a_run_that_is_given_up_is_over_and_its_history_is_whole() {
-    // T3: "a new user message (which closes what waits as superseded)".
+async fn a_run_that_is_given_up_is_over_and_its_history_is_complete() {
+    // T3: "Every call ends with one result … under … a new user message".
     let world = World::new();
     let run = world.parked(&[Fate::Waits, Fate::Denied]).await;
     let agent = world.agent(world.ledger(), Scripted::default());

@@ -29,7 +29,6 @@ async fn in_an_sqlite_file() {
     .await;
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn in_postgresql() {
     use countersign::postgres::PostgresStore;

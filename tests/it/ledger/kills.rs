@@ -10,10 +10,10 @@ use super::{Said, Shell};
 
 over_each_store!(
     many_processes_make_one_store_at_once,
-    of_many_processes_that_decide_one_wins_and_the_others_are_told,
-    of_many_workers_that_claim_one_does,
-    a_decision_killed_at_any_moment_is_made_or_not,
-    a_worker_killed_before_between_or_after_runs_nothing_twice,
+    one_of_many_deciding_processes_wins_and_the_others_get_its_decision,
+    one_of_many_workers_claims_an_ask,
+    a_decision_killed_at_any_moment_is_recorded_or_not,
+    a_worker_killed_at_any_moment_runs_nothing_twice,
 );
 
 /// Does the same from several processes at once.
@@ -45,7 +45,7 @@ fn many_processes_make_one_store_at_once(shell: &Shell) {
     assert_eq!(shell.verify(), 0);
 }
 
-fn of_many_processes_that_decide_one_wins_and_the_others_are_told(shell: &Shell) {
+fn one_of_many_deciding_processes_wins_and_the_others_get_its_decision(shell: &Shell) {
     // L1: "of any number of processes one wins, each loser is told who won and what".
     for _ in 0..4 {
         let ask = shell.ask();
@@ -68,7 +68,7 @@ fn of_many_processes_that_decide_one_wins_and_the_others_are_told(shell: &Shell)
     assert_eq!(first.count(), 1, "and decided once: {said:?}");
 }
 
-fn of_many_workers_that_claim_one_does(shell: &Shell) {
+fn one_of_many_workers_claims_an_ask(shell: &Shell) {
     for _ in 0..4 {
         let ask = shell.approved(&json!({"tool": "rm", "args": {}, "questions": []}));
         let said = at_once(4, |n| shell.claim(&ask, &format!("w{n}"), "60"));
@@ -82,7 +82,7 @@ fn moments(shell: &Shell) -> impl Iterator<Item = Duration> {
     (0..24).map(move |n| Duration::from_micros(step * n))
 }
 
-fn a_decision_killed_at_any_moment_is_made_or_not(shell: &Shell) {
+fn a_decision_killed_at_any_moment_is_recorded_or_not(shell: &Shell) {
     for after in moments(shell) {
         let ask = shell.ask();
         let args =
@@ -99,7 +99,7 @@ fn a_decision_killed_at_any_moment_is_made_or_not(shell: &Shell) {
     shell.verify();
 }
 
-fn a_worker_killed_before_between_or_after_runs_nothing_twice(shell: &Shell) {
+fn a_worker_killed_at_any_moment_runs_nothing_twice(shell: &Shell) {
     // L2: "A crash between leaves unknown, never silently run again unless the tool is idempotent".
     for (n, after) in moments(shell).enumerate() {
         let idempotent = n % 2 == 0;

@@ -7,7 +7,6 @@ macro_rules! over_each_store {
             $(#[test] fn $test() { super::$test(&crate::ledger::Shell::sqlite()); })+
         }
 
-        #[cfg(feature = "postgres")]
         mod in_postgresql {
             $(#[test] fn $test() { super::$test(&crate::ledger::Shell::postgres()); })+
         }
@@ -26,7 +25,6 @@ mod properties;
 mod repeating;
 mod resuming;
 mod retention;
-#[cfg(feature = "postgres")]
 mod session;
 mod shell;
 mod storm;
@@ -50,7 +48,7 @@ pub(crate) struct Shell {
     place: TempDir,
 }
 
-/// What a process said.
+/// The output and the status of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Said {
     pub(crate) status: i32,
@@ -87,13 +85,11 @@ impl Shell {
     }
 
     /// Tables of its own in PostgreSQL.
-    #[cfg(feature = "postgres")]
     fn postgres() -> Self {
         Self::on(crate::support::postgres::Server::shared())
     }
 
     /// Tables of its own on this server.
-    #[cfg(feature = "postgres")]
     pub(crate) fn on(server: &crate::support::postgres::Server) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         Self { url: runtime.block_on(server.url()), place: TempDir::new().unwrap() }
@@ -101,7 +97,7 @@ impl Shell {
 
     /// A process that runs this command, with this on its stdin.
     fn start(&self, args: &[&str], stdin: &str) -> Child {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("countersign"));
         command.args(["asks", "--store", &self.url]).args(args);
         // The user's own files are no part of a test.
         command
@@ -110,7 +106,7 @@ impl Shell {
             .env_remove("XDG_STATE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Who does not read it all has said why.
+        // A process that does not read all of its input has printed the reason.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         child
     }

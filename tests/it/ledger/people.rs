@@ -32,7 +32,7 @@ fn voted(again: bool) -> Decided {
 }
 
 #[tokio::test]
-async fn one_person_is_one_person_however_the_name_is_written() {
+async fn all_spellings_of_a_name_are_one_person() {
     // L1: "`ann`, `Ann` and `ANN` are one person for quorum and for "not the requester"".
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a transfer").await;
@@ -48,11 +48,11 @@ async fn one_person_is_one_person_however_the_name_is_written() {
     assert_eq!(decide(&ledger, &ask, "bob", yes()).await, Decided::Won { again: false });
     assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
     let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
-    assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were said");
+    assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were given");
 }
 
 #[tokio::test]
-async fn names_that_nobody_knows_keep_people_from_deciding_and_not_the_stack() {
+async fn unknown_names_cannot_decide_and_do_not_affect_the_stack() {
     // L1: `canonical_names` is about people. A stack that allows a call, and a rule that denies one, are none.
     let known = |name: &str| if name == "ann" { "ann".to_owned() } else { String::new() };
     let ledger = Ledger::new(MemoryStore::new()).canonical_names(known);
@@ -62,16 +62,16 @@ async fn names_that_nobody_knows_keep_people_from_deciding_and_not_the_stack() {
     assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
 
     let asking = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
-    let denying = asking.clone().handler(DenyAll::default()).of_run("denied", 0);
+    let denying = asking.clone().deferred_tool_handler(DenyAll::default()).of_run("denied", 0);
     let report = denying.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
     assert_eq!(words(&report), ["denied"]);
 
     let eve = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
         requests.answer().approve("c1").answered_by("eve").build()
     });
-    let report = asking.handler(eve).of_run("eve's", 0);
+    let report = asking.deferred_tool_handler(eve).of_run("eve's", 0);
     let report = report.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
-    assert_eq!(words(&report), ["deferred"], "a person that nobody knows decides nothing");
+    assert_eq!(words(&report), ["deferred"], "a person without a canonical name decides nothing");
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
@@ -90,7 +90,7 @@ async fn a_blank_name_decides_nothing() {
     let ask = Ask::new("by no one", "c", "t").with_principal(" ").with_quorum(quorum);
     let ask = ledger.park(ask).await.unwrap();
     let made = decide(&ledger, &ask, "bob", yes()).await;
-    assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be anybody");
+    assert_eq!(made, Decided::NotAllowed, "D4: a requester without a name may be any person");
 }
 
 #[tokio::test]

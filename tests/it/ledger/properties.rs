@@ -26,7 +26,7 @@ fn seconds(count: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_clock_that_steps_back_brings_nothing_back() {
+async fn a_clock_that_steps_back_revives_nothing() {
     let (ledger, clock) = ledger();
     let ask = ledger.park(Ask::new("r", "c", "rm").with_expires_in(seconds(10))).await.unwrap();
     let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
@@ -51,7 +51,7 @@ async fn a_clock_that_steps_back_brings_nothing_back() {
     assert!(ledger.verify(&Default::default()).await.is_ok());
 }
 
-/// One step of somebody.
+/// One step of a person or a worker.
 #[derive(Debug, Clone)]
 enum Step {
     Decide { who: u8, answer: u8, stale: bool },
@@ -87,7 +87,7 @@ fn answer(n: u8) -> Answer {
     }
 }
 
-/// Takes a step; gives what it was told, in a word that starts with `!` when it changed something.
+/// Takes a step. Returns its result as a word that starts with `!` when it changed something.
 async fn take(ledger: &Ledger, clock: &AtomicI64, ask: &Record, step: &Step) -> &'static str {
     let id = ask.ask.id();
     match step.clone() {
@@ -168,10 +168,10 @@ fn never(before: &Record, after: &Record, told: &str) -> Result<(), TestCaseErro
         prop_assert!(veto, "a decision stands, but for a veto before the claim");
     }
     let changed = before.decision != after.decision;
-    prop_assert_eq!(changed, told == "!won", "who is told that it won has decided");
+    prop_assert_eq!(changed, told == "!won", "the answer that won is the decision");
     prop_assert!(
         after.decision.is_none() || after.state != AskState::Expired,
-        "expiry is nobody's"
+        "an expired ask has no decider"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A call whose end was not seen: told, or asked about anew, and never silently run again (rules L2, A1).
+//! A call whose end was not seen: reported, or asked about anew, and never silently run again (rules L2, A1).
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl World {
         self.ledger().list(Some(AskState::Pending), 10).await.unwrap().records
     }
 
-    /// What the model was told of the call.
+    /// The result of the call for the model.
     async fn told(&self, run: countersign::agent::RunResult) -> String {
         let last = run.history().iter().rev().find_map(|message| match message {
             Message::Request { parts } => parts.iter().find_map(|part| match part {
@@ -91,7 +91,7 @@ fn is_about(question: &countersign::decision::Question) -> bool {
 }
 
 #[tokio::test]
-async fn by_default_the_model_is_told_that_it_may_have_run() {
+async fn by_default_the_model_gets_may_have_run() {
     // L2: "A crash between leaves *unknown*, never silently run again".
     for dies in DEATHS {
         let world = World::new();
@@ -105,7 +105,7 @@ async fn by_default_the_model_is_told_that_it_may_have_run() {
 }
 
 #[tokio::test]
-async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
+async fn a_call_with_an_unknown_end_runs_again_after_a_new_approval() {
     for dies in DEATHS {
         let world = World::new();
         let run = world.parked(&[Fate::Approved]).await;
@@ -114,7 +114,7 @@ async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
         let requests = ended.suspended().unwrap().requests();
         assert_eq!(requests.iter().count(), 1, "{dies:?}: it waits");
         let report = &ended.turns()[0].calls()[0];
-        assert!(report.execution().started(), "nobody says that it did not run");
+        assert!(report.execution().started(), "the report says that it was started");
         // The question says that it may have run, when it was claimed and by whom.
         let [ask] = &world.pending().await[..] else { panic!("one new ask") };
         let question = ask.ask.questions().iter().find(|it| is_about(it)).unwrap();
@@ -136,8 +136,8 @@ async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
         let ended = world.take_up(world.asking(), &run).await;
         assert_eq!(ended.text(), Some("done"));
         assert!(ended.turns()[0].calls()[0].outcome().is_returned(), "{dies:?}");
-        assert_eq!(world.recorder.ran().len(), 2, "{dies:?}: once more");
-        // The first worker comes back: what it says does not count any more.
+        assert_eq!(world.recorder.ran().len(), 2, "{dies:?}: it runs again, once");
+        // The first worker returns: its settlement does not count any more.
         let late = world.ledger().settle(old.ask.id(), old.token, json!("late")).await.unwrap();
         assert_eq!(late, Settled::StaleToken);
         let verified = world.ledger().verify(&Default::default()).await;
@@ -146,7 +146,7 @@ async fn asked_about_anew_it_runs_once_more_when_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn denied_or_given_up_it_is_said_that_it_may_have_run() {
+async fn a_denied_or_closed_rerun_says_that_the_call_may_have_run() {
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
     world.dies(&run, Dies::InTheTool).await;
@@ -172,7 +172,7 @@ async fn denied_or_given_up_it_is_said_that_it_may_have_run() {
 }
 
 #[tokio::test]
-async fn what_came_of_the_first_start_after_all_is_not_repeated() {
+async fn a_late_outcome_of_the_first_start_prevents_the_rerun() {
     // L2: "A settle by the latest claim is accepted even late".
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
@@ -224,7 +224,7 @@ impl ToolMiddleware for AsksMore {
 }
 
 #[tokio::test]
-async fn another_question_beside_it_does_not_hide_it() {
+async fn another_question_does_not_replace_the_question_to_run_again() {
     // A1: an approval covers the questions it was shown.
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
@@ -243,7 +243,7 @@ async fn another_question_beside_it_does_not_hide_it() {
 }
 
 #[tokio::test]
-async fn idempotent_tools_run_again_and_nobody_is_asked() {
+async fn idempotent_tools_run_again_without_asking() {
     let tool = |name: &str| ToolDefinition::new(name, json!({"type": "object"}));
     for (definition, asks) in
         [(tool("pay").with_idempotent(true), 1), (tool("pay").with_journaled(true), 2)]
@@ -260,7 +260,7 @@ async fn idempotent_tools_run_again_and_nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_was_asked_about_is_asked_about_when_its_end_was_not_seen() {
+async fn an_allowed_call_with_an_unknown_end_is_asked_about() {
     let world = World::new();
     let definition = ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
     let slow = Recorder::of([definition]).taking(Duration::from_secs(3_600));

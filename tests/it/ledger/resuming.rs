@@ -1,4 +1,4 @@
-//! A stored run that somebody resumes themselves is held in the ledger meanwhile (rule L5).
+//! A stored run that a program resumes itself is under a lease meanwhile (rule L5).
 
 use std::future::IntoFuture as _;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn told(error: &RunError) -> String {
 }
 
 #[tokio::test]
-async fn nobody_takes_up_a_run_that_somebody_resumes() {
+async fn a_run_in_progress_cannot_be_resumed_by_another_worker() {
     let ledger = Ledger::new(MemoryStore::new());
     let tools = Recorder::new(["pay"]).taking(Duration::from_millis(400));
     let front = agent(&ledger, &tools, vec![pays("c1")], "front");
@@ -57,27 +57,27 @@ async fn nobody_takes_up_a_run_that_somebody_resumes() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_gone_on_is_not_gone_on_with_from_where_it_stood() {
+async fn an_outdated_snapshot_of_a_run_is_refused() {
     let ledger = Ledger::new(MemoryStore::new());
     let tools = Recorder::new(["pay"]);
     let agent = agent(&ledger, &tools, vec![pays("c1"), pays("c2")], "front");
     let first = agent.run("go").await.unwrap().into_suspended().unwrap();
     let again = agent.resume(first.clone(), yes(&first)).await.unwrap().into_suspended().unwrap();
     let error = agent.resume(stored(&first), yes(&first)).await.unwrap_err();
-    assert!(told(&error).contains("take it up by its id"), "{}", told(&error));
-    // Whoever was refused holds nothing: the run goes on from where it stands.
+    assert!(told(&error).contains("resume it by its id"), "{}", told(&error));
+    // A refused worker holds no lease: the run continues from its snapshot.
     let ended = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(ended.text(), Some("done"));
     assert_eq!(tools.ids(), ["c1", "c2"]);
     assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
-    // L3: once it is over, what was executed is told again, and not executed.
+    // L3: once it is over, executed calls are replayed, and not executed again.
     let _ = agent.resume(stored(&again), yes(&again)).await.unwrap();
     assert_eq!(tools.ids(), ["c1", "c2"]);
     assert!(ledger.verify(&Default::default()).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_run_whose_resuming_died_is_taken_up_after_its_lease() {
+async fn a_run_of_a_dead_worker_is_resumed_after_its_lease() {
     let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_millis(60));
     let never = Recorder::new(["pay"]).taking(Duration::from_secs(3_600));
     let front = agent(&ledger, &never, vec![pays("c1")], "front");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken,
+    Acquired, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;
@@ -37,11 +37,11 @@ async fn finished_runs_are_dropped_and_stay_over(store: Arc<dyn Store>) {
     ledger.cancel(approved(&ledger, "own", "b").await.ask.id(), "ann").await.unwrap();
     let ended = executed(&ledger, "ended", "a").await;
     ledger.save_run("ended", json!({"at": 1}), None).await.unwrap();
-    let Taken::Taken { token, .. } = ledger.take_run("ended", "w", LEASE).await.unwrap() else {
+    let Acquired::Lease(lease) = ledger.acquire_run_as("ended", "w", LEASE).await.unwrap() else {
         panic!()
     };
-    ledger.end_run("ended", token, json!("the end")).await.unwrap();
-    // What is not over.
+    lease.end(json!("the end"), &[]).await.unwrap();
+    // Runs that are not over.
     let open = [
         ledger.park(Ask::new("pending", "a", "t")).await.unwrap(),
         approved(&ledger, "approved", "a").await,
@@ -65,15 +65,15 @@ async fn finished_runs_are_dropped_and_stay_over(store: Arc<dyn Store>) {
     for ask in &open {
         assert!(ledger.get(ask.ask.id()).await.unwrap().is_some());
     }
-    let taken = ledger.take_run("ended", "w", LEASE).await.unwrap();
-    assert_eq!(taken, Taken::Over { result: json!("the end") }, "what it came to stays");
+    let taken = ledger.acquire_run_as("ended", "w", LEASE).await.unwrap();
+    assert!(matches!(taken, Acquired::Over { result } if result == "the end"), "the result stays");
     assert_eq!(ledger.list(Some(AskState::Executed), 10).await.unwrap().records.len(), 1);
 
     let after = ledger.verify(&before.heads).await.expect("the log verifies");
     let there = ledger.export(|_| ()).await.unwrap();
     assert_eq!(after.entries, there, "entries that were removed are not counted");
     ledger.checkpoint().await.unwrap();
-    assert!(ledger.verify(&after.heads).await.is_ok(), "and goes on from there");
+    assert!(ledger.verify(&after.heads).await.is_ok(), "the log continues");
     let mut entries = 0;
     let of_ended = |entry: &countersign::ledger::Entry| entry.run == "ended";
     ledger.export(|entry| entries += usize::from(of_ended(&entry))).await.unwrap();
@@ -92,7 +92,6 @@ async fn in_an_sqlite_file() {
     finished_runs_are_dropped_and_stay_over(Arc::new(store)).await;
 }
 
-#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn in_postgresql() {
     let store = crate::support::postgres::Server::shared().store().await;
@@ -100,7 +99,7 @@ async fn in_postgresql() {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_gives_back_what_is_over() {
+async fn a_store_in_memory_frees_dropped_runs() {
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::Relaxed));

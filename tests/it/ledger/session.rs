@@ -24,7 +24,7 @@ impl<'s> Session<'s> {
     }
 
     fn start(&self) -> (Child, ChildStdin, BufReader<ChildStdout>) {
-        let mut child = Command::new(program())
+        let mut child = Command::new(program("countersign"))
             .args(["asks", "--store", &self.shell.url, "each"])
             .env("HOME", self.shell.place.path())
             .stdin(Stdio::piped())
@@ -36,7 +36,7 @@ impl<'s> Session<'s> {
         (child, stdin, BufReader::new(stdout))
     }
 
-    /// Whether there is somebody to read it.
+    /// Whether the reader of the output still exists.
     fn send(&mut self, args: &[&str]) -> bool {
         let mut process = self.process.take().unwrap_or_else(|| self.start());
         let sent = writeln!(process.1, "{}", json!(args)).is_ok();
@@ -44,7 +44,7 @@ impl<'s> Session<'s> {
         sent
     }
 
-    /// What it says next. `None` when it is gone, or could not learn what became of the command.
+    /// Its next output. `None` when the process is gone, or does not know the result of the command.
     fn said(&mut self) -> Option<Said> {
         let mut line = String::new();
         let read = self.process.as_mut()?.2.read_line(&mut line);

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use super::{Shell, said};
 
 over_each_store!(
-    an_ask_goes_from_its_park_to_its_outcome,
+    an_ask_is_parked_decided_claimed_and_settled,
     each_result_has_its_exit_status,
-    several_may_have_to_agree,
+    a_quorum_of_several_people_decides,
     the_same_key_is_the_same_ask,
-    bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing,
+    bad_usage_and_bad_values_are_one_line_errors_and_change_nothing,
     sql_in_every_field_is_text,
-    values_as_deep_as_json_is_read_are_kept,
+    values_up_to_the_nesting_limit_are_stored,
 );
 
-fn an_ask_goes_from_its_park_to_its_outcome(shell: &Shell) {
+fn an_ask_is_parked_decided_claimed_and_settled(shell: &Shell) {
     let init = shell.run(&["init"]);
     assert_eq!((init.status, init.line()), (0, &json!({"ok": true})));
     let ask = shell.ask();
@@ -70,7 +70,7 @@ fn each_result_has_its_exit_status(shell: &Shell) {
     let late = shell.park(&ask(json!({"expires_in_s": 0})));
     assert_eq!(shell.decide(&late, "ann", &["--approve"]).told(), (4, "expired"));
     assert_eq!(shell.claim(&late, "w", "60").told(), (10, "denied"));
-    assert_eq!(shell.show(&late)["decided_by"], json!(null), "L4: expiry is nobody's no");
+    assert_eq!(shell.show(&late)["decided_by"], json!(null), "L4: an expired ask has no decider");
 
     let gone = shell.park(&ask(json!({})));
     let cancel = || shell.run(&["cancel", &gone.id, "--as", "mallory"]);
@@ -85,7 +85,7 @@ fn each_result_has_its_exit_status(shell: &Shell) {
     assert_eq!(shell.claim(&other, "w", "60").told(), (10, "denied"));
     assert_eq!(shell.show(&other)["message"], "keep it");
 
-    other.id = "nobody parked this".to_owned();
+    other.id = "never parked".to_owned();
     assert_eq!(shell.decide(&other, "ann", &["--approve"]).told(), (7, "unknown"));
     assert_eq!(shell.claim(&other, "w", "1").told(), (7, "unknown"));
     assert_eq!(shell.settle(&other, 1, "1").told(), (7, "unknown"));
@@ -120,7 +120,7 @@ fn each_result_has_its_exit_status(shell: &Shell) {
     shell.verify();
 }
 
-fn several_may_have_to_agree(shell: &Shell) {
+fn a_quorum_of_several_people_decides(shell: &Shell) {
     let quorum = json!({"approvals": 2, "not_the_requester": true});
     let ask =
         json!({"tool": "rm", "args": {}, "questions": [], "principal": "eve", "quorum": quorum});
@@ -143,7 +143,7 @@ fn the_same_key_is_the_same_ask(shell: &Shell) {
     assert_ne!(shell.ask().id, shell.ask().id, "without a key each ask is a new one");
 }
 
-fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing(shell: &Shell) {
+fn bad_usage_and_bad_values_are_one_line_errors_and_change_nothing(shell: &Shell) {
     let ask = shell.ask();
     let before = shell.show(&ask);
     let (id, f) = (ask.id.as_str(), ask.fingerprint.as_str());
@@ -208,7 +208,7 @@ fn bad_usage_and_bad_values_are_told_on_one_line_and_change_nothing(shell: &Shel
         assert_eq!((said.status, &said.lines[..]), (2, &[][..]), "{bad:.80}: {said:?}");
         assert_eq!(said.err.lines().count(), 1, "{bad:.80}: {}", said.err);
     }
-    assert_eq!(shell.run(&["list"]).lines, [before], "what waits stands as it was");
+    assert_eq!(shell.run(&["list"]).lines, [before], "the pending ask is unchanged");
     assert_eq!(shell.verify(), 1);
 }
 
@@ -236,7 +236,7 @@ fn sql_in_every_field_is_text(shell: &Shell) {
     assert_eq!(shell.verify(), 4);
 }
 
-fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
+fn values_up_to_the_nesting_limit_are_stored(shell: &Shell) {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let park = |levels| {
         let ask = format!(r#"{{"tool":"t","args":{{"a":{}}}}}"#, nested(levels));
@@ -260,7 +260,7 @@ fn values_as_deep_as_json_is_read_are_kept(shell: &Shell) {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_told_on_one_line() {
+fn a_store_that_cannot_be_used_is_a_one_line_error() {
     let shell = Shell::sqlite();
     let path = |name: &str| shell.place.path().join(name);
     std::fs::write(
@@ -299,7 +299,7 @@ fn a_store_that_cannot_be_used_is_told_on_one_line() {
     }
 }
 
-/// Where the disk is full, nothing is half written, and what was there is there.
+/// On a full disk nothing is half written, and earlier data stays.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_loses_nothing() {
@@ -310,7 +310,7 @@ fn a_full_disk_loses_nothing() {
     // No file may grow beyond 256 KiB: writing fails as it does on a full disk.
     let script = "trap '' XFSZ; ulimit -f 512; exec \"$0\" asks --store \"$1\" park";
     let mut child = std::process::Command::new("sh")
-        .args(["-c", script, crate::support::program().to_str().unwrap(), &shell.url])
+        .args(["-c", script, crate::support::program("countersign").to_str().unwrap(), &shell.url])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -323,7 +323,7 @@ fn a_full_disk_loses_nothing() {
     assert!(failed.err.contains("could not write"), "{}", failed.err);
     assert_eq!(shell.run(&["list"]).lines, [before]);
     assert_eq!(shell.verify(), 2);
-    assert_eq!(shell.claim(&ask, "w", "60").told(), (0, "claimed"), "and goes on afterwards");
+    assert_eq!(shell.claim(&ask, "w", "60").told(), (0, "claimed"), "it works again afterwards");
 }
 
 #[cfg(unix)]
@@ -336,7 +336,7 @@ fn a_read_only_file_is_read_and_not_written() {
     let mode =
         |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(0o444);
-    // Whoever may write everything cannot try this.
+    // Root may write every file, so the test has no effect then.
     if std::fs::OpenOptions::new().write(true).open(&file).is_err() {
         let said = shell.decide(&ask, "ann", &["--approve"]);
         assert_eq!((said.status, said.err.lines().count()), (1, 1), "{said:?}");

@@ -33,10 +33,10 @@ impl Dice {
     }
 }
 
-/// What happened, by what the processes said.
+/// The events, by the output of the processes.
 #[derive(Default)]
 struct History {
-    /// Ask, who, answer, and what the process was told; nothing when it was killed.
+    /// Ask, person, answer, and the result for the process; none when it was killed.
     decisions: Vec<(usize, String, &'static str, Option<Said>)>,
     /// Ask and token of each execution.
     executed: Vec<(usize, u64)>,
@@ -44,7 +44,7 @@ struct History {
     settled: Vec<(usize, Value, Option<Said>)>,
 }
 
-/// Whoever runs commands. `None` where nobody was told what became of one.
+/// Runs commands. `None` where the result of a command was lost.
 pub(super) trait Hands {
     fn run(&mut self, args: &[&str]) -> Option<Said>;
 
@@ -142,7 +142,6 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
 }
 
 /// Parks asks, three of them in each run, so that decisions about different asks meet in one log.
-#[cfg(feature = "postgres")]
 fn park(url: &str, count: usize) -> Vec<Parked> {
     use countersign::Args;
     use countersign::ledger::{Ask, Ledger};
@@ -163,7 +162,6 @@ fn park(url: &str, count: usize) -> Vec<Parked> {
     })
 }
 
-#[cfg(feature = "postgres")]
 #[test]
 fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
     use super::session::Session;
@@ -199,7 +197,7 @@ fn a_storm_over_postgresql_survives_kills_of_processes_and_of_the_server() {
     check(&shell, &all, &history);
 }
 
-/// What must hold, whatever happened.
+/// What must hold after every course of events.
 fn check(shell: &Shell, all: &[Parked], history: &History) {
     thread::sleep(Duration::from_millis(600));
     assert_eq!(shell.run(&["expire"]).status, 0);
@@ -237,7 +235,7 @@ fn decided_once<'a>(
             None => {}
             // It may have been killed after it had told.
             Some(said) if said.line()["result"] == "won" => {
-                assert!(won, "who was told that it won is who decided: {shown}");
+                assert!(won, "the answer that won is the decision: {shown}");
                 assert_eq!(shown["decision"], *word);
                 winners += 1;
             }

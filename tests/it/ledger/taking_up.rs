@@ -1,4 +1,4 @@
-//! Runs that several workers, deciders and clocks reach for at once (rules L1 to L5).
+//! Concurrent workers, deciders and clocks on one run (rules L1 to L5).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
 #[tokio::test]
-async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
-    // Whoever decides tries to take the run up, is told that it is held, and does not come back.
+async fn a_decision_at_any_moment_of_a_resume_is_not_missed() {
+    // The decider tries to resume the run, gets `Held`, and does not try again.
     let mut at = 0;
     loop {
         let world = Arc::new(World::new());
@@ -55,34 +55,34 @@ async fn a_decision_that_comes_at_any_moment_of_a_take_up_is_taken_up() {
             other => panic!("transaction {at}: {other:?}"),
         }
         let over = world.ledger().waiting_runs(10).await.unwrap().records.is_empty();
-        assert!(over, "transaction {at}: nobody comes back to it: {told:?}, {ended:?}");
+        assert!(over, "transaction {at}: the decision was missed: {told:?}, {ended:?}");
         assert_eq!(world.recorder.ids(), ["c1"], "transaction {at}");
         world.check(&run, &format!("transaction {at}")).await;
         if let TakeUp::Resumed(Ok(ended)) = &ended {
             let told = ended.turns().iter().flat_map(|report| report.calls());
-            assert!(told.count() >= 2, "what became of the calls before is told as well");
+            assert!(told.count() >= 2, "the results of earlier calls are included");
         }
         at += 1;
     }
 }
 
 #[tokio::test]
-async fn time_that_is_over_is_a_denial_also_where_nobody_looks_after_the_ledger() {
+async fn an_expired_ask_is_a_denial_without_a_call_of_expire() {
     // L4: "Deadlines are compared with the store's clock … Expiry is a denial recorded as expiry".
     let world = World::new();
     let run = world.parked(&[Fate::Late]).await;
-    assert_eq!(world.asks().await[0].state, AskState::Pending, "nobody has called `expire`");
+    assert_eq!(world.asks().await[0].state, AskState::Pending, "`expire` was not called");
     let agent = world.agent(world.ledger(), Scripted::default());
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
-    let late = Outcome::denied("Nobody decided in time.");
+    let late = Outcome::denied("No decision was made in time.");
     assert_eq!(ended.turns()[0].calls()[0].outcome(), &late);
     let ask = world.asks().await.remove(0);
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
 }
 
 #[tokio::test]
-async fn what_another_worker_executes_right_now_is_left_to_it() {
-    // L2: "Leases renew." Nobody says "it may have run" of a call whose worker is alive.
+async fn a_call_that_another_worker_executes_stays_pending() {
+    // L2: a call whose worker is alive is never reported as "may have run".
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
     let id = world.asks().await[0].ask.id().to_owned();
@@ -91,7 +91,7 @@ async fn what_another_worker_executes_right_now_is_left_to_it() {
     let Claimed::Claimed { token } = claimed else { panic!("{claimed:?}") };
     let agent = world.agent(world.ledger(), Scripted::default());
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
-    assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "it goes on waiting");
+    assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "it stays pending");
     let outcome = serde_json::to_value(Outcome::returned("paid")).unwrap();
     world.ledger().settle(&id, token, outcome).await.unwrap();
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
@@ -111,7 +111,7 @@ impl Model for Waiting {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_run() {
+async fn a_worker_that_lost_its_lease_learns_that_another_has_the_run() {
     // L5: "saves it only while it is still the latest to have taken it; the others are told".
     let world = World::new();
     let run = world.parked(&[Fate::Denied]).await;
@@ -123,7 +123,7 @@ async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_
         let run = run.clone();
         async move { slow.take_up(&run).await }
     });
-    while !matches!(world.ledger().take_run(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
+    while !matches!(world.ledger().acquire_run_as(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
     {
         tokio::task::yield_now().await;
     }
@@ -140,7 +140,7 @@ async fn a_worker_that_was_away_for_too_long_is_told_that_another_has_taken_the_
 }
 
 #[tokio::test]
-async fn what_could_not_be_kept_comes_back_with_the_reason() {
+async fn a_result_that_could_not_be_saved_is_returned_with_the_reason() {
     // T9: "Every error after something ran carries the state to resume from".
     let world = World::new();
     let run = world.parked(&[Fate::Denied, Fate::Waits]).await;
@@ -191,7 +191,7 @@ async fn decided(external: bool, answer: Option<Answer>) -> (Outcome, usize) {
 }
 
 #[tokio::test]
-async fn no_decision_leaves_a_run_that_cannot_go_on() {
+async fn no_decision_leaves_a_run_that_cannot_continue() {
     // D4: "an answer of the wrong type: the call is denied". A decision is final, so that an error would be, too.
     let deny = || Some(Answer::Deny { message: "no".into() });
     let approve = |args: serde_json::Value| {
@@ -203,10 +203,10 @@ async fn no_decision_leaves_a_run_that_cannot_go_on() {
         (true, None, "failed", "withdrawn"),
         (true, answer(json!({"n": 2})), "returned", "2"),
         (true, answer(json!({"kind": "tool-return"})), "failed", "could not be read"),
-        (true, Some(Answer::Approve { args: None }), "failed", "what was asked for is an answer"),
+        (true, Some(Answer::Approve { args: None }), "failed", "needed a result"),
         (false, deny(), "denied", "no"),
         (false, None, "denied", "withdrawn"),
-        (false, answer(json!(42)), "denied", "what was asked for is an approval"),
+        (false, answer(json!(42)), "denied", "needed an approval"),
         (false, approve(json!({"invalid": 1})), "retry", "do not fit"),
         (false, approve(json!({"n": 2})), "returned", "2"),
     ] {
@@ -230,12 +230,12 @@ impl Model for Calling {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
-    // L5: "One worker at a time takes it up, keeps it while it goes on".
+async fn a_worker_that_lost_its_lease_starts_nothing_more() {
+    // L5: "One worker at a time takes up the run, has its lease while the run continues".
     let world = World::new();
     let run = world.parked(&[Fate::Denied]).await;
     let model = Calling::default();
-    // What it calls runs without anybody being asked.
+    // Its calls run without a question.
     let store = Failing::at(&world.store, None);
     let slow = Agent::new(model.clone(), world.recorder.clone())
         .output(text().or_deferred())
@@ -254,7 +254,7 @@ async fn a_worker_that_was_away_for_too_long_begins_nothing_more() {
     }
     world.pass(31);
     let TakeUp::Resumed(Ok(_)) = second.take_up(&run).await.unwrap() else { panic!() };
-    // It looks after its lease, and is told.
+    // It renews its lease, and finds it lost.
     let told = store.count() + 2;
     while store.count() < told {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -288,7 +288,7 @@ impl ToolMiddleware for AsksAnew {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
+async fn the_ask_of_a_dead_worker_is_not_the_pending_one() {
     // A1: "changed args or a new question defers again". An approval of the one is none of the other.
     let world = World::new();
     let run = world.parked(&[Fate::Approved]).await;
@@ -319,7 +319,7 @@ async fn what_was_asked_before_a_worker_died_is_not_what_waits_now() {
 }
 
 #[tokio::test]
-async fn what_was_written_down_with_other_arguments_does_not_run_with_these() {
+async fn a_call_recorded_with_other_arguments_does_not_run() {
     let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
     for (idempotent, lost, words) in
         [(false, false, ["failed", "returned"]), (true, true, ["unknown", "returned"])]

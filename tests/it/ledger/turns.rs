@@ -1,4 +1,4 @@
-//! Turns and agents with a ledger: decided once, executed once, whatever arrives twice.
+//! Turns and agents with a ledger: decided once and executed once, also when answers arrive twice.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn yes(suspended: &SuspendedTurn) -> DeferredToolResults {
 }
 
 #[tokio::test]
-async fn an_approval_that_arrives_twice_runs_once_and_the_second_gets_the_recorded_outcome() {
+async fn an_approval_that_arrives_twice_runs_once_and_replays_the_outcome() {
     // L3: "Asking again after a lost response returns the recorded outcome."
     let recorder = Recorder::new(["pay"]).body(|_, _| Ok("paid".into()));
     let ledger = ledger();
@@ -54,7 +54,7 @@ async fn an_approval_that_arrives_twice_runs_once_and_the_second_gets_the_record
 }
 
 #[tokio::test]
-async fn of_two_answers_the_first_counts_also_when_the_second_is_a_yes() {
+async fn the_first_of_two_answers_counts() {
     // L1: "of any number of processes one wins, each loser is told who won and what". A3: a NO is final.
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
@@ -70,7 +70,7 @@ async fn of_two_answers_the_first_counts_also_when_the_second_is_a_yes() {
 }
 
 #[tokio::test]
-async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is_a_decision() {
+async fn calls_are_parked_before_the_handler_is_asked_and_its_answer_is_a_decision() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
     let (seen, asks) = std::sync::mpsc::channel();
@@ -83,8 +83,9 @@ async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is
             requests.answer().approve("c1").answered_by("policy").build()
         }
     });
-    let turn =
-        Turn::new(recorder.clone().approval_required()).ledger(ledger.clone()).handler(handler);
+    let turn = Turn::new(recorder.clone().approval_required())
+        .ledger(ledger.clone())
+        .deferred_tool_handler(handler);
     let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
     assert!(report.calls()[0].outcome().is_returned());
     assert_eq!(asks.recv().unwrap(), 1);
@@ -93,7 +94,7 @@ async fn what_waits_is_written_down_before_the_handler_sees_it_and_its_answer_is
 }
 
 #[tokio::test]
-async fn a_decision_that_was_made_elsewhere_is_taken_up() {
+async fn a_decision_of_another_process_is_applied() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
     let agent = |model: Scripted| {
@@ -115,7 +116,7 @@ async fn a_decision_that_was_made_elsewhere_is_taken_up() {
     let won = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edit).await.unwrap();
     assert_eq!(won, Decided::Won { again: false });
 
-    // Whoever resumes does not know it yet.
+    // The resuming process does not know the decision yet.
     let agent = agent(Scripted::default());
     let answers = agent.decisions(&suspended).await.unwrap();
     assert!(answers.is_left("c2"));
@@ -126,18 +127,18 @@ async fn a_decision_that_was_made_elsewhere_is_taken_up() {
 }
 
 #[tokio::test]
-async fn nobody_decides_after_the_deadline_and_that_is_nobodys_no() {
+async fn an_expired_ask_is_not_a_persons_denial() {
     // L4: "Expiry is a denial recorded as expiry, not as a human's no."
     let recorder = Recorder::new(["pay"]);
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)))
-        .asks(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
+        .ask_policy(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     time.fetch_add(60_000, Ordering::Relaxed);
     let report = turn.resume(stored(&suspended), yes(&suspended)).await.unwrap();
-    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("Nobody decided in time."));
+    assert_eq!(report.calls()[0].outcome(), &Outcome::denied("No decision was made in time."));
     assert!(recorder.ran().is_empty());
     let ask = ledger.list(None, 10).await.unwrap().records.remove(0);
     assert_eq!((ask.state, ask.decision), (AskState::Expired, None));
@@ -160,7 +161,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
             let lost = tokio::time::timeout(Duration::from_millis(50), lost).await;
             assert!(lost.is_err(), "the worker dies in the middle of the tool");
         }
-        // Its lease still holds: nobody else may.
+        // Its lease is still valid: no other worker may claim it.
         let other = Turn::new(
             Recorder::of([
                 ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(idempotent)
@@ -188,7 +189,7 @@ async fn a_call_whose_end_was_not_seen_may_have_run_and_does_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_journaled_tool_that_nobody_is_asked_about_runs_once_too() {
+async fn a_journaled_tool_without_a_question_runs_once() {
     let recorder =
         Recorder::of([ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true)])
             .body(|_, _| Ok("paid".into()));
@@ -203,7 +204,7 @@ async fn a_journaled_tool_that_nobody_is_asked_about_runs_once_too() {
 }
 
 #[tokio::test]
-async fn a_body_that_asks_again_is_another_ask() {
+async fn a_body_that_defers_again_gets_another_ask() {
     // L1: "released (the body deferred)".
     let recorder = Recorder::new(["pay"]).body(|cx, _| {
         cx.approved_for("really")?;
@@ -223,7 +224,7 @@ async fn a_body_that_asks_again_is_another_ask() {
 }
 
 #[tokio::test]
-async fn sub_agents_are_written_down_by_the_ledger_of_their_parent() {
+async fn asks_of_sub_agents_are_in_the_ledger_of_their_parent() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
     let model = Scripted::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
@@ -253,10 +254,10 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     let strict = Turn::new(
-        recorder.clone().approval_required().layered(decide_fn(|_| Decision::deny("closed"))),
+        recorder.clone().approval_required().layered(decide_fn(|_, _| Decision::deny("closed"))),
     )
     .ledger(ledger.clone())
-    .handler(danger_approve_all());
+    .deferred_tool_handler(danger_approve_all());
     let report = strict.resume(stored(&suspended), yes(&suspended)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::denied("closed"));
     assert_eq!(ledger.list(None, 10).await.unwrap().records[0].state, AskState::Closed);
@@ -280,7 +281,7 @@ async fn a_fatal_error_is_an_outcome_too() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
+async fn a_run_that_is_suspended_is_parked_and_one_worker_resumes_it() {
     // L5: "A run is resumed by one worker (lease, fencing token, state version); the loser is told."
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
@@ -323,7 +324,7 @@ async fn a_run_that_waits_is_parked_and_one_worker_takes_it_up() {
 
 // L5: "One worker at a time takes it up …; the others are told": by whom and since when, so that a server can answer 409.
 #[tokio::test]
-async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
+async fn the_second_of_two_workers_learns_which_one_has_the_run() {
     let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
     let ledger = Ledger::new(MemoryStore::with_clock(|| 1_000)).worker("front");
     let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
@@ -350,8 +351,7 @@ async fn of_two_who_resume_a_run_one_is_told_who_resumes_it() {
 // L7: "a run that would wait with it ends with the error, and the state in it": the newest one, in which what has run is
 // settled (T9), and not the one that the ledger still has.
 #[tokio::test]
-async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_state_with_the_error()
-{
+async fn a_run_with_a_state_too_deep_for_its_ledger_returns_the_newest_state() {
     let nested = (0..150).fold(json!(0), |value, _| json!([value]));
     let recorder = Recorder::new(["pay", "list"]).body(move |_, call| match call.name() {
         "list" => Ok(nested.clone()),
@@ -383,9 +383,9 @@ async fn a_run_that_comes_to_a_state_too_deep_for_its_ledger_gives_the_newest_st
     assert_eq!(recorder.ids(), ["c1", "c2", "c3"], "T9: what ran does not run again");
 }
 
-// L2: what a call that is being executed comes to is not known; the model is not told of another worker that is this one.
+// L2: the outcome of a call in execution is unknown; the text for the model does not name this worker as another one.
 #[tokio::test]
-async fn a_call_that_this_worker_executes_already_may_have_run() {
+async fn a_call_that_this_worker_already_executes_may_have_run() {
     let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger());
     let suspended = waiting(&turn).await;
@@ -400,7 +400,7 @@ async fn a_call_that_this_worker_executes_already_may_have_run() {
 }
 
 #[tokio::test]
-async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twice() {
+async fn a_run_of_a_dead_worker_is_resumed_by_another_and_runs_nothing_twice() {
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
@@ -441,7 +441,7 @@ async fn a_run_whose_worker_has_died_is_taken_up_by_another_and_runs_nothing_twi
 }
 
 #[tokio::test]
-async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
+async fn a_claimed_call_stays_pending_when_its_run_is_resumed() {
     // L2: "never silently run again, unless the tool is idempotent." The lease of the call is the later one here.
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
@@ -451,7 +451,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
     let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
         let passes = Arc::clone(&time);
-        let takes_time = decide_fn(move |_| {
+        let takes_time = decide_fn(move |_, _| {
             passes.fetch_add(5_000, Ordering::Relaxed);
             Decision::allow()
         });
@@ -473,7 +473,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
     let ledger_says = ledger.load_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
     assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
     let TakeUp::Resumed(waits) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
-    assert!(waits.unwrap().suspended().is_some(), "the first worker may still say what came of it");
+    assert!(waits.unwrap().suspended().is_some(), "the first worker may still settle it");
     time.fetch_add(5_000, Ordering::Relaxed);
     let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
     let ended = ended.unwrap();
@@ -484,7 +484,7 @@ async fn a_call_that_is_still_claimed_waits_on_when_its_run_is_taken_up() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
+async fn a_withdrawn_call_does_not_run_and_is_not_pending() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
@@ -500,12 +500,12 @@ async fn a_call_that_was_withdrawn_does_not_run_and_does_not_wait() {
 }
 
 #[tokio::test]
-async fn an_ask_is_shown_like_the_call_that_waits_also_by_whoever_has_only_the_ledger() {
+async fn an_ask_from_the_ledger_is_shown_like_the_pending_call() {
     // S1: "What an approver sees is made from the call that will run." A1: "anything else that is new is asked about,
     // saying what changed."
     let digest = Arc::new(AtomicI64::new(1));
     let now = Arc::clone(&digest);
-    let policy = move |call: &ToolCall| match call.name() {
+    let policy = move |_: &RunContext, call: &ToolCall| match call.name() {
         "pay" => Decision::ask("pays")
             .with_key("pay")
             .with_pin("accounts", now.load(Ordering::Relaxed).to_string())

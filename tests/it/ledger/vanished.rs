@@ -79,7 +79,7 @@ async fn a_file_that_was_removed_or_replaced_answers_nothing_more() {
 }
 
 #[tokio::test]
-async fn of_two_ledgers_at_one_path_one_answers() {
+async fn only_the_ledger_over_the_present_file_answers() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
     let first = open(&path).await;
@@ -97,7 +97,7 @@ async fn of_two_ledgers_at_one_path_one_answers() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_sqlite_is_no_change() {
+async fn files_of_sqlite_itself_are_no_change() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("asks.db");
     let ledger = open(&path).await;

@@ -61,7 +61,7 @@ async fn upstream(tools: impl Into<Tools>) -> Launch {
 
 fn rules(tools: Tools) -> Tools {
     tools.layered(
-        decide_fn(|call: &ToolCall| match call.name() {
+        decide_fn(|_, call: &ToolCall| match call.name() {
             "read" | "broken" | "resources/read" => Decision::allow(),
             "write" => Decision::ask("writes"),
             _ => Decision::deny("not allowed here"),
@@ -258,7 +258,7 @@ async fn observing_allows_every_call_and_runs_each_once() {
 
 // "A client that times out or dies while a person decides loses nothing."
 #[tokio::test]
-async fn a_client_that_goes_while_a_person_decides_loses_nothing() {
+async fn a_client_that_goes_away_while_a_person_decides_loses_nothing() {
     let changing = Changing::default();
     let launch = upstream(changing.clone()).await;
     let ledger = Ledger::new(MemoryStore::new());

@@ -30,7 +30,7 @@ struct Given<'a> {
 /// Runs one of the clients, and gives its lines.
 fn client(home: &Path, command: &[String], given: &Given<'_>) -> Vec<Value> {
     let folder = folder();
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp");
     let env = json!({"HOME": home, "PATH": std::env::var("PATH").unwrap(), "COUNTERSIGN_STORE": home.join("asks.db"), "COUNTERSIGN_PRINCIPAL": "ann"});
     let told = json!({"command": command, "mode": given.mode, "answer": given.answer, "calls": given.calls, "env": env, "packages": folder.join("node_modules")});
     let mut run = match given.mode {
@@ -57,7 +57,7 @@ fn client(home: &Path, command: &[String], given: &Given<'_>) -> Vec<Value> {
 }
 
 fn countersign(home: &Path, words: &[&str]) -> Value {
-    let run = Command::new(program())
+    let run = Command::new(program("countersign"))
         .args(words)
         .env("HOME", home)
         .env("COUNTERSIGN_STORE", home.join("asks.db"))
@@ -67,7 +67,7 @@ fn countersign(home: &Path, words: &[&str]) -> Value {
 }
 
 fn guarded(name: &str, wait: &str, server: &[String]) -> Vec<String> {
-    let mut command = vec![program().to_string_lossy().into_owned()];
+    let mut command = vec![program("countersign").to_string_lossy().into_owned()];
     command.extend(["guard", "--name", name, "--wait", wait, "--"].map(str::to_owned));
     command.extend(server.iter().cloned());
     command

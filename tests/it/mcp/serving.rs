@@ -126,7 +126,7 @@ async fn a_denial_and_a_closed_form_run_nothing() {
 
 // "State cut, forged, replayed, expired, of another user" runs nothing.
 #[tokio::test]
-async fn a_state_that_is_not_this_calls_is_refused() {
+async fn a_state_of_another_call_is_refused() {
     let (tools, paid) = payments();
     let tools = tools.approval_required();
     let ledger = ledger();
@@ -203,7 +203,7 @@ async fn an_earlier_client_is_asked_by_elicitation() {
 
 // Rule M2: "an in-band result … says that the call waits under ask ID and to call again".
 #[tokio::test]
-async fn a_client_that_cannot_ask_is_told_the_ask_and_finds_the_decision() {
+async fn a_client_that_cannot_ask_gets_the_id_of_the_ask_and_finds_the_decision() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let mut client =
@@ -243,7 +243,7 @@ fn payments_again(paid: &Arc<std::sync::atomic::AtomicU32>) -> Tools {
 }
 
 #[tokio::test]
-async fn an_answer_at_the_inbox_reaches_a_call_that_is_held() {
+async fn an_answer_at_the_inbox_reaches_a_held_call() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let server = server(tools.approval_required(), &ledger).wait(Duration::from_secs(15));
@@ -259,7 +259,7 @@ async fn an_answer_at_the_inbox_reaches_a_call_that_is_held() {
 
 // Rule D11: a NO is remembered.
 #[tokio::test]
-async fn a_call_that_was_denied_three_times_is_denied_by_itself() {
+async fn a_call_that_was_denied_three_times_is_denied_without_asking() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let mut client =
@@ -276,12 +276,12 @@ async fn a_call_that_was_denied_three_times_is_denied_by_itself() {
 
 // "An elicited answer counts as the requester's: it never satisfies not-the-requester."
 #[tokio::test]
-async fn the_requester_cannot_approve_by_a_form_what_another_has_to() {
+async fn the_requester_cannot_approve_by_a_form_where_another_person_has_to() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let quorum = countersign::ledger::Quorum { approvals: 1, not_the_requester: true };
-    let server =
-        server(tools.approval_required(), &ledger).asks(move |ask| ask.with_quorum(quorum));
+    let server = server(tools.approval_required(), &ledger)
+        .ask_policy(move |_, ask| ask.with_quorum(quorum));
     let mut client = Client::earlier(server, "2025-11-25", forms()).await;
     client.person = Some(yes());
     assert!(
@@ -293,7 +293,7 @@ async fn the_requester_cannot_approve_by_a_form_what_another_has_to() {
 }
 
 #[tokio::test]
-async fn nothing_is_answered_that_is_not_declared() {
+async fn nothing_is_answered_without_a_declared_capability() {
     let (tools, _) = payments();
     let mut client = Client::earlier(server(tools, &ledger()), "2025-11-25", json!({})).await;
     for (method, params) in [

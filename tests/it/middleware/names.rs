@@ -17,7 +17,7 @@ use tower::ServiceBuilder;
 use crate::support::{Buffer, Recorder, Script, call, content, stored, subscriber, words};
 
 fn deny() -> impl ToolMiddleware + Clone {
-    decide_fn(|_| Decision::deny("no")).named("never")
+    decide_fn(|_, _| Decision::deny("no")).named("never")
 }
 
 async fn run(tools: impl Into<Tools>) -> Result<countersign::TurnReport, TurnError> {
@@ -31,7 +31,7 @@ fn unknown(error: &TurnError) -> UserError {
 
 #[tokio::test]
 async fn a_layer_for_a_tool_that_does_not_exist_is_an_error_when_the_tools_are_listed() {
-    // D4: a layer that is for tools by name names tools that exist, or listing the tools is an error.
+    // D4: "A layer for tools by name (`for_tools`) has to name tools that exist at its place in the stack".
     let typo = || deny().for_tools(["list", "refnud"]);
     let recorder = Recorder::new(["refund", "list", "mail", "search"]);
     let stacks: Vec<Tools> = vec![
@@ -61,7 +61,7 @@ async fn a_layer_for_a_tool_that_does_not_exist_is_an_error_when_the_tools_are_l
 }
 
 #[tokio::test]
-async fn names_are_those_where_the_layer_stands() {
+async fn names_are_those_at_the_level_of_the_layer() {
     let tools = || Recorder::new(["refund", "list"]);
     let renamed = tools().renamed([("reimburse", "refund")]);
     let error = run(renamed.clone().layered(deny().for_tools(["refund"]))).await.unwrap_err();
@@ -69,7 +69,7 @@ async fn names_are_those_where_the_layer_stands() {
     run(renamed.layered(deny().for_tools(["reimburse"]))).await.unwrap();
     run(tools().layered(deny().for_tools(["refund"])).prefixed("shop")).await.unwrap();
 
-    // What a wrapper hides from the model, perhaps in this run only, exists.
+    // A tool that a wrapper hides from the model, perhaps only in this run, exists.
     let hidden = tools().filtered(|_, tool| tool.name() != "refund");
     run(hidden.clone().layered(deny().for_tools(["refund"]))).await.unwrap();
     let hidden = Tools::combined([hidden.prefixed("a"), tools().prepared(|_, _| Vec::new())]);
@@ -126,8 +126,8 @@ async fn a_question_that_two_layers_could_ask_is_refused() {
         recorder.clone().layered(Chain::new().with(first.clone()).with(second.clone()).parallel()),
         recorder
             .clone()
-            .layered(from_fn(async |_| Decision::ask("a")))
-            .layered(decide_fn(|_| Decision::allow())),
+            .layered(from_fn(async |_, _| Decision::ask("a")))
+            .layered(decide_fn(|_, _| Decision::allow())),
     ];
     for tools in stacks {
         let log = Buffer::default();
@@ -147,7 +147,7 @@ async fn a_question_that_two_layers_could_ask_is_refused() {
     assert!(recorder.ran().is_empty());
 }
 
-/// Hands each decision to what it wraps, and lists nothing of it.
+/// Passes each decision to the middleware inside, and does not list it.
 struct Wrapper<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Wrapper<M> {
@@ -156,7 +156,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Wrapper<M> {
     }
 }
 
-/// One that lists the members of what it wraps.
+/// A composite that lists the members of the middleware inside.
 struct Listing<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Listing<M> {
@@ -170,7 +170,7 @@ impl<M: ToolMiddleware> ToolMiddleware for Listing<M> {
 }
 
 #[tokio::test]
-async fn a_composite_of_ones_own_asks_for_members_that_it_lists() {
+async fn a_custom_composite_asks_for_the_members_that_it_lists() {
     // D10: an answer covers a question only of the layer that asked it, also where composites hide the layers.
     let recorder = Recorder::new(["refund"]);
     let members = |on| Chain::new().with(Asks::new(on));
@@ -197,7 +197,7 @@ async fn a_composite_of_ones_own_asks_for_members_that_it_lists() {
 }
 
 #[tokio::test]
-async fn layers_with_names_of_their_own_ask_for_themselves() {
+async fn layers_with_distinct_names_ask_separately() {
     // D10: an answer covers a question only of the layer that asked it.
     let (first, second) = (Asks::new(true), Asks::new(false));
     let recorder = Recorder::new(["refund"]);
@@ -212,7 +212,7 @@ async fn layers_with_names_of_their_own_ask_for_themselves() {
     second.0.store(true, Ordering::Relaxed);
     let answers = waits.requests().answer().approve("c1").build().unwrap();
     let report = turn.resume(waits, answers).await.unwrap();
-    assert_eq!(words(&report), ["deferred"], "nobody was shown the second question");
+    assert_eq!(words(&report), ["deferred"], "the second question was shown to no person");
     let waits = stored(&report.into_suspended().unwrap());
     let requests = waits.requests();
     let askers: Vec<_> = requests.questions("c1").iter().map(|it| it.layer()).collect();
@@ -222,10 +222,10 @@ async fn layers_with_names_of_their_own_ask_for_themselves() {
 }
 
 #[tokio::test]
-async fn equal_names_that_never_ask_or_never_meet_need_nothing() {
+async fn equal_names_that_never_ask_or_never_meet_are_accepted() {
     // D10: names that are unique, and equal names that never ask, need nothing.
-    let allows = || decide_fn(|_| Decision::allow()).named("policy");
-    let denies = || decide_fn(|_| Decision::deny("no")).named("policy");
+    let allows = || decide_fn(|_, _| Decision::allow()).named("policy");
+    let denies = || decide_fn(|_, _| Decision::deny("no")).named("policy");
     let tools = Recorder::new(["refund"]).layered(allows()).layered(denies()).layered(allows());
     assert_eq!(content(&run(tools).await.unwrap(), 0), "no");
     let asks = || Asks::new(true).into_layer();

@@ -48,7 +48,7 @@ async fn store() -> (PostgresStore, impl AsyncFn(i64)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_steps_expires_nothing_early_and_brings_nothing_back() {
+async fn a_stepping_clock_expires_nothing_early_and_revives_nothing() {
     let (store, step) = store().await;
     let ledger = Ledger::new(store);
     let ask = ledger.park(Ask::new("r", "c", "rm").with_expires_in(seconds(10))).await.unwrap();
@@ -121,7 +121,7 @@ async fn stopped_for(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
+async fn a_process_stopped_between_reading_and_writing_reads_the_time_again() {
     let (store, times) = stopped_for(3_600, |at| writes(at, None, None)).await;
     assert_eq!(times, [1_000_000_000, 1_003_600_000]);
     assert_eq!(store.get("row").await.unwrap().found().unwrap().row.doc, "1003600000");
@@ -129,7 +129,7 @@ async fn whoever_is_stopped_between_reading_and_writing_reads_the_time_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_falls_due_or_ends_between_reading_and_writing_is_read_again() {
+async fn a_deadline_between_reading_and_writing_repeats_the_transaction() {
     // L4: "Deadlines are compared with the store's clock, within the transaction that decides or claims." The clock steps by
     // less than it may be off, and behind the deadline.
     let again = [1_000_000_000, 1_000_002_000];

@@ -20,7 +20,7 @@ fn text(error: &dyn Error) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_that_connect_at_once_make_the_tables_once() {
+async fn eight_concurrent_connections_create_the_tables_once() {
     let url = Server::shared().url().await;
     let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
     for store in stores {
@@ -40,7 +40,7 @@ async fn tables_of_a_newer_version_are_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_make_tables_uses_the_ones_that_are_there() {
+async fn a_role_that_may_not_create_tables_uses_the_existing_ones() {
     let server = Server::shared();
     let url = server.url().await;
     drop(PostgresStore::connect(&url).await.unwrap());
@@ -56,7 +56,7 @@ async fn whoever_may_not_make_tables_uses_the_ones_that_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_that_does_not_work_says_why_and_keeps_its_password() {
+async fn the_error_of_a_bad_url_says_why_and_hides_the_password() {
     let server = Server::shared();
     server.sql("", "DROP ROLE IF EXISTS locked; CREATE ROLE locked LOGIN PASSWORD 'right'").await;
     let socket = server.folder().replace('/', "%2F");
@@ -122,7 +122,7 @@ async fn a_pooler_that_shares_connections_is_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_to_be_read_only_is_only_read() {
+async fn a_read_only_server_is_only_read() {
     let url = Server::shared().url().await;
     let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
     let ask = ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Many at once: one wins, and the others are told (rule L1 of the design, on real connections).
+//! Concurrent operations: one wins, and the others get its result (rule L1, on real connections).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn ledgers(url: &str, count: usize) -> Vec<Ledger> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_sixteen_who_park_decide_and_claim_at_once_one_wins() {
+async fn one_of_sixteen_concurrent_parks_decisions_and_claims_wins() {
     let ledgers = ledgers(&Server::shared().url().await, 16).await;
     for round in 0..20 {
         // All asks are of one run, so that they share a log.
@@ -80,13 +80,13 @@ fn row(id: &str, by: usize) -> Row {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_find_nothing_and_make_it_do_not_pass_each_other() {
+async fn two_concurrent_creations_of_a_row_are_serialized() {
     let url = Server::shared().url().await;
     let stores = join_all((0..8).map(|_| PostgresStore::connect(&url))).await;
     let stores: Vec<_> = stores.into_iter().map(Result::unwrap).collect();
     let linker = Linker::default();
     for round in 0..20 {
-        // Each reads a row that nobody ever makes, beside the one that it makes; some in the other order.
+        // Each reads a row that is never created, beside the one that it creates; some in the other order.
         let mut ids = [format!("none-{round}"), format!("some-{round}")];
         let made = join_all(stores.iter().enumerate().map(|(n, store)| {
             if n % 2 == 0 {
@@ -187,7 +187,7 @@ async fn counting_with_and_without_a_log_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_on_one_store_each_is_told_its_own() {
+async fn each_concurrent_request_on_one_store_gets_its_own_result() {
     // They go to the server together; asks of the same run and stale clicks are among them.
     let ledger = Ledger::new(Server::shared().store().await);
     let asks = join_all((0..60).map(async |n| {

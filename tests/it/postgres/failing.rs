@@ -1,4 +1,4 @@
-//! The server, the line to it, or whoever waits goes away.
+//! The server, the connection to it, or a waiting task goes away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn yes() -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing() {
+async fn a_killed_server_loses_and_duplicates_nothing() {
     const ASKS: usize = 300;
     let server = Arc::new(Server::start());
     let url = server.url().await;
@@ -83,7 +83,7 @@ async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing
     over.store(true, Ordering::SeqCst);
     assert!(kills.await.unwrap() > 0, "it was killed");
     for n in 0..ASKS {
-        assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one was told that it won");
+        assert_eq!(won[n].load(Ordering::SeqCst), 1, "ask {n}: one decision won");
         assert_eq!(ran[n].load(Ordering::SeqCst), 1, "ask {n}: ran once");
     }
     let all = ledger.list(Some(AskState::Executed), 1_000).await.unwrap().records;
@@ -93,7 +93,7 @@ async fn a_server_that_is_killed_in_the_middle_of_work_loses_and_doubles_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_cut_in_a_commit_is_no_doubt() {
+async fn a_connection_cut_in_a_commit_is_resolved() {
     let server = Server::shared();
     let url = server.url().await;
     let proxy = Proxy::to(server.folder());
@@ -119,7 +119,7 @@ async fn a_line_that_is_cut_in_a_commit_is_no_doubt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
+async fn an_unreachable_server_is_an_error_and_changes_nothing() {
     let server = Server::start();
     let url = server.url().await;
     let builder = PostgresStore::builder(&url).patience(Duration::from_millis(300));
@@ -131,10 +131,10 @@ async fn a_server_that_stays_away_is_an_error_and_nothing_else() {
     assert!(error.to_string().starts_with("the store could not write to PostgreSQL"), "{error}");
     assert!(ledger.get(record.ask.id()).await.is_err());
     server.start_again();
-    assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it waits as it did");
+    assert_eq!(ledger.get(record.ask.id()).await.unwrap(), Some(record), "it is pending as before");
 }
 
-/// Somebody who keeps others from writing, for as long as it is not dropped.
+/// A lock that blocks all writers until it is dropped.
 async fn locked(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -167,7 +167,7 @@ async fn a_statement_that_takes_too_long_is_an_error_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_finds_no_connection_free_is_told_so() {
+async fn an_exhausted_pool_is_an_error_that_says_so() {
     let url = Server::shared().url().await;
     let builder = PostgresStore::builder(&url).pool_size(1).patience(Duration::from_millis(100));
     let ledger = Ledger::new(builder.connect().await.unwrap());
@@ -184,11 +184,15 @@ async fn whoever_finds_no_connection_free_is_told_so() {
         );
         drop(lock);
     });
-    assert_eq!(decided.unwrap(), Decided::Won { again: false }, "who had it goes on");
+    assert_eq!(
+        decided.unwrap(),
+        Decided::Won { again: false },
+        "the operation with the connection completes"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_stops_waiting_leaves_nothing_locked() {
+async fn a_dropped_operation_leaves_nothing_locked() {
     let server = Server::shared();
     let url = server.url().await;
     let name = url.rsplit("%3D").next().unwrap();

@@ -1,4 +1,4 @@
-//! A line to the server that can be cut at the worst moments.
+//! A connection to the server that can be cut at the worst moments.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use tokio::net::{UnixListener, UnixStream};
 pub(super) enum Cut {
     /// A commit does not arrive.
     BeforeCommit,
-    /// A commit is done, and nobody hears of it.
+    /// A commit is done, and its response is lost.
     AfterCommit,
 }
 
-/// What every write holds that goes into a log, together with its commit.
+/// The text that every message contains which writes to a log and commits.
 const WRITTEN: &[u8] = br#""event":""#;
 
 /// How the server says that it is done, and in no transaction.

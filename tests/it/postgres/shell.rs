@@ -6,7 +6,7 @@ use crate::ledger::Shell;
 use crate::support::postgres::Server;
 
 #[test]
-fn a_server_that_is_away_is_told_on_one_line_and_changes_nothing() {
+fn an_unreachable_server_is_a_one_line_error_and_changes_nothing() {
     let server = Server::start();
     let shell = Shell::on(&server);
     let pending = shell.ask();

@@ -23,7 +23,7 @@ const ODD: &[&str] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_text_comes_back_as_it_was() {
+async fn every_text_is_read_back_unchanged() {
     let ledger = Ledger::new(Server::shared().store().await);
     for (n, odd) in ODD.iter().copied().enumerate() {
         let ask = Ask::new(format!("run{odd}"), format!("root/{odd}"), odd)
@@ -64,8 +64,8 @@ async fn a_large_document_is_a_document() {
     assert_eq!(ledger.get(ask.id()).await.unwrap().unwrap().ask, ask);
 }
 
-/// The ledger refuses such an id before (its contract has that); whoever writes rows by the store alone is told by the
-/// server.
+/// The ledger refuses such an id before (its contract has that); a program that writes rows by the store alone gets an
+/// error of the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
     let store = Server::shared().store().await;
@@ -88,7 +88,7 @@ async fn a_name_too_long_for_an_index_is_refused_and_nothing_is_written() {
     assert_eq!(store.get("id").await.unwrap(), Lookup::Nothing);
 }
 
-/// Writes rows that differ in all that lists go by.
+/// Writes rows that differ in every column that lists use.
 async fn fill(store: &dyn Store) {
     let states = ["pending", "decided", "exec\0uted"];
     let rows = (0..60).map(|n: i64| Row {

@@ -1,4 +1,4 @@
-//! Waking whoever waits for a run.
+//! Waking the tasks that wait for a run.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ async fn approve(ledger: &Ledger, record: &Record) {
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
 }
 
-/// Waits in a task until the run's log goes on.
+/// Waits in a task until the run's log has a new entry.
 fn waiting(ledger: &Ledger, after: i64) -> JoinHandle<i64> {
     let ledger = ledger.clone();
-    tokio::spawn(async move { ledger.changed("run", after).await.unwrap() })
+    tokio::spawn(async move { ledger.wait_for_change("run", after).await.unwrap() })
 }
 
 async fn woken(waiting: JoinHandle<i64>) -> i64 {
@@ -38,7 +38,7 @@ async fn woken(waiting: JoinHandle<i64>) -> i64 {
 /// What every store promises.
 async fn wakes(here: Ledger, elsewhere: Ledger) {
     assert_eq!(
-        here.changed("run", -1).await.unwrap(),
+        here.wait_for_change("run", -1).await.unwrap(),
         0,
         "nothing has happened, and -1 does not wait"
     );
@@ -48,7 +48,11 @@ async fn wakes(here: Ledger, elsewhere: Ledger) {
     let (one, two) = (waiting(&here, 1), waiting(&here, 1));
     approve(&elsewhere, &record).await;
     assert_eq!((woken(one).await, woken(two).await), (2, 2));
-    assert_eq!(here.changed("run", 0).await.unwrap(), 2, "what has happened is not waited for");
+    assert_eq!(
+        here.wait_for_change("run", 0).await.unwrap(),
+        2,
+        "an existing entry is not waited for"
+    );
     let other = waiting(&here, 2);
     elsewhere.park(Ask::new("another run", "root/c1", "pay")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -78,13 +82,13 @@ async fn the_first_decision_of_a_process_wakes_too() {
 }
 
 #[tokio::test]
-async fn so_it_is_in_memory() {
+async fn the_store_in_memory_wakes_waiting_tasks() {
     let ledger = Ledger::new(MemoryStore::new());
     wakes(ledger.clone(), ledger).await;
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_told_of_changes_looks() {
+async fn a_store_without_notifications_polls() {
     let memory = MemoryStore::new();
     wakes(Ledger::new(Looking(memory.clone())), Ledger::new(memory)).await;
 }
@@ -111,7 +115,7 @@ async fn a_waiting_run_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_while_nobody_listens_is_not_missed() {
+async fn changes_without_a_listener_are_not_missed() {
     let server = Server::shared();
     let url = server.url().await;
     let schema = url.rsplit("%3D").next().unwrap();

@@ -72,7 +72,7 @@ fn a_store_in_memory_ends_with_its_process() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_told_on_one_line_and_runs_nothing() {
+fn an_unusable_configuration_is_a_one_line_error_and_runs_nothing() {
     let user = User::new();
     let refused = |ended: Ended, why: &str| {
         assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
@@ -160,7 +160,7 @@ mod on_a_shared_machine {
 }
 
 #[test]
-fn help_is_enough_to_use_it() {
+fn the_help_describes_every_command() {
     let user = User::new();
     let help = user.run(&["--help"]);
     assert_eq!(help.status, 0);

@@ -265,7 +265,7 @@ fn an_execution_is_closed_by_the_event_after_the_call() {
 }
 
 #[test]
-fn other_arguments_after_the_call_are_told() {
+fn changed_arguments_after_the_call_are_reported() {
     let user = User::new();
     user.hook(&CALL, "1");
     user.approve_pending();
@@ -319,7 +319,7 @@ fn edited_arguments_are_the_ones_that_run() {
 }
 
 #[test]
-fn a_call_that_a_person_denies_again_and_again_is_not_asked_about_any_more() {
+fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
     let user = User::new();
     for n in 0..3 {
         let message = format!("no {n}");
@@ -457,7 +457,7 @@ mod signalled {
         user.run(&["asks", "init"]);
         let script = "ulimit -f 8; exec \"$0\" hook claude --limit 10";
         let mut command = Command::new("sh");
-        command.args(["-c", script, crate::support::program().to_str().unwrap()]);
+        command.args(["-c", script, crate::support::program("countersign").to_str().unwrap()]);
         command.env("HOME", user.home()).current_dir(user.home());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -58,7 +58,7 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
 }
 
 #[test]
-fn what_others_have_configured_stays() {
+fn entries_of_other_programs_stay() {
     let user = User::new();
     let theirs = json!({
         "model": "m",
@@ -94,7 +94,7 @@ fn what_others_have_configured_stays() {
 }
 
 #[test]
-fn a_file_of_our_own_is_removed_and_one_of_another_program_is_not_touched() {
+fn our_own_file_is_removed_and_that_of_another_program_is_not_touched() {
     let user = User::new();
     for client in ["codex", "copilot", "opencode"] {
         let project = user.run(&["hook", "install", client, "--project"]);

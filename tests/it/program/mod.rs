@@ -41,7 +41,7 @@ impl User {
 
     /// The program, run by this user.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("countersign"));
         command.args(args).env("HOME", self.home()).current_dir(self.home());
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
             command.env_remove(name);

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::support::{Recorder, call};
 
-/// The calls of the response: two to approve, one executed elsewhere, one ordinary, and an id that nobody knows.
+/// The calls of the response: two to approve, one executed elsewhere, one ordinary, and an unknown id.
 const IDS: [&str; 5] = ["d1", "d2", "s1", "r1", "who?"];
 const PENDING: [&str; 3] = ["d1", "d2", "s1"];
 
-/// What is said about one id.
+/// The answer to one id.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Said {
     Approved,
@@ -133,7 +133,7 @@ proptest! {
         let inline = tools();
         let given = results(&said);
         let handler = handler_fn_sync(move |_, _| Ok::<_, UserError>(given.clone()));
-        let ended = runtime.block_on(Turn::new(inline.clone()).handler(handler).run(response()));
+        let ended = runtime.block_on(Turn::new(inline.clone()).deferred_tool_handler(handler).run(response()));
         holds(&said, &ended, &inline)?;
 
         let resumed = tools();

@@ -1,4 +1,4 @@
-//! D11 over random runs: who is asked about what, against a model of the rule.
+//! D11 over random runs: the questions to people, compared with a model of the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_is_asked_more_often_or_about_more_than_the_rule_says(responses in responses()) {
+    fn people_are_asked_exactly_as_the_rule_says(responses in responses()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let recorder = Recorder::new(["delete", "move"]);
         let turn = Turn::new(recorder.clone().approval_required())

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Recorder, call, words};
 
-/// What a call of the response waits for, if for anything.
+/// The kind of answer that a call of the response needs, if any.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Ordinary,
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// What somebody does about a call that waits.
+/// The answer to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
     Nothing,
@@ -84,7 +84,7 @@ fn number(id: &str) -> usize {
     id[1..].parse().unwrap()
 }
 
-/// Says about every call of the batch what is to be done.
+/// Answers every call of the batch.
 fn say<'a>(
     mut answers: Answers<'a>,
     requests: &'a DeferredToolRequests,
@@ -124,7 +124,7 @@ proptest! {
 
     // `requests.answer()` … `build()` is taken by the turn, and what it says happens.
     #[test]
-    fn what_the_helpers_build_is_taken_whatever_the_batch(kinds in kinds(), does in does(), rest in 0..3) {
+    fn built_answers_are_accepted_for_any_batch(kinds in kinds(), does in does(), rest in 0..3) {
         block_on(async {
             let (turn, recorder) = turn();
             let report = turn.run(calls(&kinds)).await.unwrap();
@@ -158,7 +158,7 @@ proptest! {
 
     // What is left over after some answers, with the answers to just that, is the whole.
     #[test]
-    fn what_remains_and_what_is_answered_are_the_whole(kinds in kinds(), does in does()) {
+    fn remaining_and_answered_calls_are_the_whole_batch(kinds in kinds(), does in does()) {
         block_on(async {
             let (turn, _) = turn();
             let Some(suspended) = turn.run(calls(&kinds)).await.unwrap().into_suspended() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What suspends reads back (rule L7), however deep its values are nested.
+//! Every suspended state reads back (rule L7), at any nesting of its values.
 
 use countersign::agent::text;
 use countersign::model::ModelResponse;
@@ -51,7 +51,7 @@ fn depths() -> impl Strategy<Value = Depths> {
 
 fn tools(recorder: &Recorder, depths: &Depths) -> Tools {
     let (rewritten, metadata) = (depths.rewritten, depths.metadata);
-    recorder.clone().layered(decide_fn(move |call: &ToolCall| {
+    recorder.clone().layered(decide_fn(move |_, call: &ToolCall| {
         if call.name() != "pay" {
             return Decision::allow();
         }
@@ -110,7 +110,7 @@ async fn check(depths: Depths) {
             error.into_suspended()
         }
     };
-    // Read back or still in memory: it goes on, and nothing runs twice.
+    // Read back or still in memory: the run continues, and nothing runs twice.
     let requests = suspended.requests();
     let answers =
         requests.iter().fold(requests.answer(), |answers, call| answers.approve(call.id()));
@@ -128,7 +128,7 @@ proptest! {
 
     // L7: "What could not be read again … is refused when it is written".
     #[test]
-    fn what_suspends_reads_back(depths in depths()) {
+    fn every_suspended_state_reads_back(depths in depths()) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(check(depths));
     }
 }

@@ -1,4 +1,4 @@
-//! Group H: what happens, as it happens. Each event goes through its JSON, as a page would get it.
+//! Group H: events. Each event passes through its JSON, as a page would get it.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn watch(events: &Events) -> impl Fn(&RunEvent) + Send + Sync + 'static {
         let written = serde_json::to_value(event).unwrap();
         let kind = written["event_kind"].as_str().unwrap();
         if kind.starts_with("function_tool") || kind.starts_with("deferred") {
-            // H128: what is read is what was written, told apart by `event_kind`.
+            // H128: events survive a round trip, distinguished by `event_kind`.
             let read: RunEvent = serde_json::from_value(written.clone()).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), written);
             events.lock().unwrap().push(written);
@@ -30,7 +30,7 @@ fn watch(events: &Events) -> impl Fn(&RunEvent) + Send + Sync + 'static {
     }
 }
 
-/// The kinds of the events so far, with what there is to say about the arguments.
+/// The kinds of the events so far, with the validity of the arguments.
 fn kinds(events: &Events) -> Vec<String> {
     let short = |event: Value| match &event["event_kind"] {
         kind if kind == "function_tool_call" => {
@@ -61,7 +61,7 @@ fn delete(id: &str) -> ToolCall {
 }
 
 #[tokio::test]
-async fn h123_h128_a_call_is_taken_up_asked_about_answered_and_done() {
+async fn h123_h128_a_call_has_events_from_start_to_result() {
     let events = Events::default();
     let handler =
         handler_fn_sync(|_, requests| requests.answer().approve("c1").answered_by("ann").build());
@@ -76,7 +76,7 @@ async fn h123_h128_a_call_is_taken_up_asked_about_answered_and_done() {
 
 // H127: also of a call that its body defers, after its arguments were found to fit.
 #[tokio::test]
-async fn h124_h127_what_bodies_defer_is_told_as_one_batch() {
+async fn h124_h127_calls_that_bodies_defer_are_one_batch() {
     let events = Events::default();
     let tools = Recorder::new(["ask", "hand_out"]).body(|_, call| match call.name() {
         "ask" => Err(ApprovalRequired::new().into()),
@@ -100,9 +100,9 @@ async fn waiting(model: &Script) -> (Agent, SuspendedRun) {
     (agent, run)
 }
 
-// H125, H126: on a resume the answered calls are taken up anew; nobody looks at the arguments of one that is denied.
+// H125, H126: on a resume the answered calls have start events again; the arguments of a denied one are not checked.
 #[tokio::test]
-async fn h125_h126_a_resumed_call_is_told_with_whether_its_arguments_fit() {
+async fn h125_h126_the_event_of_a_resumed_call_says_whether_its_arguments_fit() {
     let events = Events::default();
     let (agent, run) = waiting(&Script::calls([delete("c1"), delete("c2")])).await;
     let answers = run.requests().answer().approve("c1").deny("c2", "keep it").build().unwrap();
@@ -112,9 +112,9 @@ async fn h125_h126_a_resumed_call_is_told_with_whether_its_arguments_fit() {
     assert_eq!(told, ["call c1 true", "call c2 null", "result c1 {}", "result c2 \"keep it\""]);
 }
 
-// Invalid arguments are told as such, and of those that are executed elsewhere nobody knows.
+// Invalid arguments are reported as such, and those of external calls are not checked.
 #[tokio::test]
-async fn h127_the_arguments_of_a_call_are_told_to_fit_or_not_or_not_to_have_been_looked_at() {
+async fn h127_events_say_whether_arguments_are_valid_invalid_or_unchecked() {
     let events = Events::default();
     let tools = Recorder::of([
         ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved),

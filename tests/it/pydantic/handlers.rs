@@ -25,8 +25,7 @@ fn delete(id: &str) -> ToolCall {
 }
 
 #[tokio::test]
-async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run_and_nobody_is_asked()
-{
+async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run() {
     let recorder = declared();
     let handler =
         handler_fn_sync(|_, _| -> Result<DeferredToolResults, AnswerError> { panic!("asked") });
@@ -40,7 +39,7 @@ async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run_a
     assert!(recorder.ran().is_empty());
 }
 
-// B24: the run id is part of what an approval is bound to, so that a run that goes on keeps it.
+// B24: an approval is bound to the run id, so that a resumed run keeps it.
 #[tokio::test]
 async fn b24_a_resumed_run_is_the_same_run() {
     let agent = Agent::new(Script::calls([delete("c1")]), declared()).output(text().or_deferred());
@@ -50,9 +49,9 @@ async fn b24_a_resumed_run_is_the_same_run() {
     assert_eq!(agent.resume(run, answers).await.unwrap().run_id(), id);
 }
 
-// E79: everything is left and the run may not end with it; or nothing is said at all, which is an error in itself.
+// E79: everything is left and the run may not suspend; or there is no answer at all, which is an error in itself.
 #[tokio::test]
-async fn e79_e100_what_a_handler_leaves_needs_a_run_that_may_end_with_it_and_silence_is_an_error() {
+async fn e79_e100_a_handler_leaves_calls_only_where_the_run_may_suspend() {
     let run = |answers: fn(&DeferredToolRequests) -> Result<DeferredToolResults, AnswerError>| async move {
         let agent = Agent::new(Script::calls([delete("c1")]), declared());
         let handler = handler_fn_sync(move |_, requests| answers(requests));
@@ -102,9 +101,9 @@ fn e81_e82_e83_the_answers_to_a_batch_are_checked_as_they_are_built() {
     assert_eq!((ids, matches!(error, AnswerError::Missing { .. })), (vec!["x".to_owned()], true));
 }
 
-// E87: both wait, each as it stands now.
+// E87: both are pending, each with its present questions.
 #[tokio::test]
-async fn e87_what_a_handler_leaves_and_what_asks_again_wait_together() {
+async fn e87_left_calls_and_calls_that_defer_again_are_one_batch() {
     let asks_again = Recorder::new(["pay"]).id("pay").body(|cx, _| match cx.tool_call_approved() {
         true => Err(ApprovalRequired::new().with_metadata("attempt", 2).into()),
         false => Err(ApprovalRequired::new().with_metadata("attempt", 1).into()),
@@ -158,7 +157,7 @@ fn told(history: &[Message]) -> (Vec<(ReturnKind, Value)>, Vec<Value>) {
 
 // E80, E91, E94: from elsewhere, and from an approved tool.
 #[tokio::test]
-async fn e80_e91_e94_a_result_can_say_more_to_the_model_and_something_to_the_host_alone() {
+async fn e80_e91_e94_a_result_can_have_content_for_the_model_and_data_for_the_host() {
     let expected = (vec![(ReturnKind::Success, json!(7))], vec![json!("about seven")]);
     let outside =
         Recorder::of([ToolDefinition::new("search", json!({})).with_kind(ToolKind::External)]);
@@ -194,12 +193,13 @@ async fn e77_e98_a_handler_is_a_type_a_closure_or_an_async_closure() {
             Ok(requests.answer().approve("c1").build()?)
         }
     }
-    let tools = || declared().layered(decide_fn(|_| Decision::ask("sure?")));
+    let tools = || declared().layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turns = [
-        Turn::new(tools()).handler(Approves),
-        Turn::new(tools())
-            .handler(handler_fn_sync(|_, requests| requests.answer().approve("c1").build())),
-        Turn::new(tools()).handler(handler_fn(
+        Turn::new(tools()).deferred_tool_handler(Approves),
+        Turn::new(tools()).deferred_tool_handler(handler_fn_sync(|_, requests| {
+            requests.answer().approve("c1").build()
+        })),
+        Turn::new(tools()).deferred_tool_handler(handler_fn(
             async |_: RunContext, requests: DeferredToolRequests| {
                 tokio::task::yield_now().await;
                 requests.answer().approve("c1").build()

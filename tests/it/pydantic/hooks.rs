@@ -18,7 +18,7 @@ use tower::layer::layer_fn;
 
 use crate::support::{Recorder, Script, call, content, results, run_one, words};
 
-/// Asks about large amounts, and notes what it saw.
+/// Asks about large amounts, and records the calls that it saw.
 #[derive(Clone, Default)]
 struct Limit(Arc<Mutex<Vec<(Phase, bool)>>>);
 
@@ -96,7 +96,7 @@ async fn c38_a_layer_adds_its_metadata_to_a_tool_that_needs_an_approval_anyway()
 }
 
 #[tokio::test]
-async fn c39_what_a_middleware_asks_is_answered_inline() {
+async fn c39_the_question_of_a_middleware_is_answered_inline() {
     let (tools, paid) = pay();
     let tools = tools.layered(Limit::default().into_layer());
     let agent =
@@ -107,7 +107,7 @@ async fn c39_what_a_middleware_asks_is_answered_inline() {
 
 // C40: a stack sees calls of whole responses; nothing is decided while the model still talks.
 #[tokio::test]
-async fn c40_nothing_is_decided_on_arguments_that_are_not_all_there() {
+async fn c40_incomplete_arguments_are_not_decided_on() {
     struct Talks(Limit);
     impl Model for Talks {
         async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
@@ -130,7 +130,7 @@ async fn c40_nothing_is_decided_on_arguments_that_are_not_all_there() {
     assert_eq!((limit.saw().len(), paid.lock().unwrap().len()), (1, 0));
 }
 
-/// Notes which of its hooks ran.
+/// Records which of its hooks ran.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<&'static str>>>);
 
@@ -160,7 +160,7 @@ impl ToolMiddleware for Notes {
 #[tokio::test]
 async fn c41_c42_a_deferral_is_no_error_of_the_call_and_every_gate_has_seen_it() {
     let body = Recorder::new(["pay"]).body(|_, _| Err(ApprovalRequired::new().into()));
-    let layer = Recorder::new(["pay"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let layer = Recorder::new(["pay"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     for tools in [Tools::from(body), layer] {
         let notes = Notes::default();
         let report =
@@ -182,7 +182,7 @@ fn instead(tools: impl Into<Tools>, outcome: &Outcome) -> Tools {
     }))
 }
 
-/// Tells the model this, whatever the tool or a layer inside has come to.
+/// Replaces the result of the tool or of a layer inside by this text.
 #[derive(Clone)]
 struct Says(Outcome);
 
@@ -215,18 +215,18 @@ fn around(outcome: &Outcome) -> [(Recorder, Tools, usize); 3] {
     ]
 }
 
-// D56, D58: what the model is told can be changed after the call, and made of an error.
+// D56, D58: the result for the model can be changed after the call, and made from an error.
 #[tokio::test]
-async fn d56_d57_d58_what_is_around_a_tool_says_what_the_model_is_told() {
+async fn d56_d57_d58_layers_and_hooks_determine_the_result_for_the_model() {
     for (recorder, tools, runs) in around(&Outcome::returned("instead")) {
         let report = run_one(&Turn::new(tools), large("c1")).await;
         assert_eq!((words(&report), content(&report, 0)), (vec!["returned"], json!("instead")));
         assert_eq!(recorder.ran().len(), runs);
     }
-    // D57: what is not to run is denied, and is told so; PydanticAI's `SkipToolExecution("denied")` is a success.
+    // D57: a call that must not run is denied; PydanticAI's `SkipToolExecution("denied")` is a success.
     let recorder = Recorder::new(["pay"]);
     let report = run_one(
-        &Turn::new(recorder.clone().layered(decide_fn(|_| Decision::deny("denied")))),
+        &Turn::new(recorder.clone().layered(decide_fn(|_, _| Decision::deny("denied")))),
         large("c1"),
     )
     .await;
@@ -235,7 +235,7 @@ async fn d56_d57_d58_what_is_around_a_tool_says_what_the_model_is_told() {
 }
 
 #[tokio::test]
-async fn d60_d62_a_failure_that_a_layer_reports_is_final_and_costs_no_retry() {
+async fn d60_d62_a_failure_by_a_layer_is_final_and_costs_no_retry() {
     for (recorder, tools, runs) in around(&Outcome::failed("closed")) {
         let agent = Agent::new(Script::calls([large("c1")]), tools).max_retries(0);
         let run = agent.run("go").await.unwrap();
@@ -247,9 +247,9 @@ async fn d60_d62_a_failure_that_a_layer_reports_is_final_and_costs_no_retry() {
     }
 }
 
-// D61, D63: nobody is asked about a call that a layer outside the question has ended.
+// D61, D63: no person is asked about a call that a layer outside of the question has ended.
 #[tokio::test]
-async fn d61_d63_a_failure_that_a_layer_reports_comes_in_place_of_an_approval() {
+async fn d61_d63_a_failure_by_a_layer_replaces_an_approval() {
     let declared =
         Recorder::of([ToolDefinition::new("pay", json!({})).with_kind(ToolKind::Unapproved)]);
     let report =
@@ -260,7 +260,7 @@ async fn d61_d63_a_failure_that_a_layer_reports_comes_in_place_of_an_approval() 
 }
 
 #[tokio::test]
-async fn d64_a_retry_that_a_layer_asks_for_counts_against_the_budget_of_the_tool() {
+async fn d64_a_retry_by_a_layer_counts_against_the_budget_of_the_tool() {
     for (recorder, tools, runs) in around(&Outcome::retry("otherwise")) {
         let twice = || {
             Script::default()
@@ -293,8 +293,8 @@ async fn d66_d68_every_form_of_a_middleware_decides_alike() {
     let tools = || Recorder::new(["pay"]);
     let forms = [
         tools().layered(Refuses.into_layer()),
-        tools().layered(decide_fn(|_| Decision::deny("no"))),
-        tools().layered(from_fn(async |_| {
+        tools().layered(decide_fn(|_, _| Decision::deny("no"))),
+        tools().layered(from_fn(async |_, _| {
             tokio::task::yield_now().await;
             Ok::<_, BoxError>(Decision::deny("no"))
         })),
@@ -308,9 +308,9 @@ async fn d66_d68_every_form_of_a_middleware_decides_alike() {
 // D50, D51: what has run cannot be asked about any more. No hook can make a deferral, and this is what becomes of one
 // that a foreign layer has kept from another call.
 #[tokio::test]
-async fn d50_d51_what_ran_is_never_deferred_afterwards() {
+async fn d50_d51_an_executed_call_is_never_deferred_afterwards() {
     let kept = {
-        let asking = Recorder::new(["pay"]).layered(decide_fn(|_| Decision::ask("sure?")));
+        let asking = Recorder::new(["pay"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
         run_one(&Turn::new(asking), large("c0")).await.calls()[0].outcome().clone()
     };
     assert!(kept.is_deferred());

@@ -1,4 +1,4 @@
-//! What PydanticAI's conformance table says and no other test here holds. A test is called after its rows;
+//! The rows of PydanticAI's conformance table that no other test here checks. A test is called after its rows;
 //! `tests/conformance/rows.tsv` says where each of the 143 is held.
 
 mod events;

@@ -170,7 +170,7 @@ reason = "no"
 }
 
 #[test]
-fn a_command_is_denied_behind_wrappers_paths_options_and_in_what_was_read_of_a_refused_text() {
+fn a_command_is_denied_behind_wrappers_and_before_a_refused_part() {
     let rules = rules(
         r#"
 version = 1
@@ -279,7 +279,7 @@ fn an_exception_carves_out_of_its_rule_only() {
 }
 
 #[test]
-fn the_floor_asks_every_time_whatever_is_allowed() {
+fn the_floor_asks_every_time() {
     let rules = rules("version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n");
     for value in [
         json!({"path": ".git/hooks/pre-commit"}),

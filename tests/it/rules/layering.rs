@@ -57,7 +57,7 @@ async fn a_question_has_the_rules_id_as_its_key_and_an_edited_rule_asks_again() 
     let report = turn(&reworded).resume(suspended, answers).await.unwrap();
     assert!(
         report.calls().last().unwrap().outcome().is_returned(),
-        "a comment and a reason ask nobody again"
+        "a comment and a reason raise no new question"
     );
 }
 

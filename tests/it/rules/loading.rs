@@ -15,7 +15,7 @@ fn rule(text: &str) -> String {
 }
 
 #[test]
-fn every_problem_is_told_with_its_line_and_column() {
+fn every_problem_has_its_line_and_column() {
     for (text, wanted) in [
         (String::new(), "mine.toml:1:1: a file of rules begins with `version = 1`"),
         ("version = 2".into(), "mine.toml:1:11: this program reads version 1"),
@@ -55,7 +55,7 @@ fn every_problem_is_told_with_its_line_and_column() {
 }
 
 #[test]
-fn what_is_no_file_of_rules_is_refused() {
+fn an_invalid_file_of_rules_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("latin"), b"version = 1\n# caf\xe9\n").unwrap();
@@ -172,7 +172,7 @@ fn the_search_for_a_projects_file_stops_at_the_repository() {
 }
 
 #[test]
-fn a_difference_is_told_rule_by_rule() {
+fn a_difference_is_listed_rule_by_rule() {
     let old = "version = 1\n[[rule]]\nid = 'a'\nask = 'x'\n[[rule]]\nid = 'b'\nallow = 'y'\n";
     let new = "version = 1\n# moved\n[[rule]]\nid = 'b'\nallow = 'y'\n[[rule]]\nid = 'a'\nask = ['x', 'z']\n";
     let found = difference(old, new).unwrap();
@@ -186,7 +186,7 @@ fn a_difference_is_told_rule_by_rule() {
 
 #[test]
 fn the_committed_schema_is_the_one_that_files_are_read_with() {
-    let path = format!("{}/docs/rules.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../docs/rules.schema.json", env!("CARGO_MANIFEST_DIR"));
     let current = schema();
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, serde_json::to_string_pretty(&current).unwrap() + "\n").unwrap();

@@ -67,7 +67,7 @@ allow = "write_file"
 }
 
 #[test]
-fn a_replay_under_the_same_rules_changes_nothing_and_tells_what_widens() {
+fn a_replay_under_the_same_rules_changes_nothing_and_reports_widening() {
     let folder = tempfile::tempdir().unwrap();
     let journal = DecisionJournal::at(folder.path().join("journal"));
     let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'shell'\nwhere.command.is = 'read-only'";

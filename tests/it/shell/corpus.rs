@@ -16,7 +16,7 @@ fn score(
     let classifier = classifier(preset);
     commands::score(name, wanted, |command| {
         let judgement = classifier.judge(command, Dialect::Bash);
-        (judgement.verdict().is_allow(), judgement.to_string())
+        (judgement.decision().is_allow(), judgement.to_string())
     })
 }
 
@@ -41,16 +41,16 @@ fn everyday_commands_are_seldom_asked_about() {
 }
 
 #[test]
-fn what_the_reader_allows_the_developer_allows() {
+fn the_developer_allows_everything_that_the_reader_allows() {
     for row in rows("dangerous").into_iter().chain(rows("everyday")) {
-        let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).verdict();
-        let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).verdict();
+        let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).decision();
+        let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).decision();
         assert!(developer <= reader, "{:?}: reader {reader}, developer {developer}", row.cmd);
     }
 }
 
 #[test]
-fn every_example_of_the_table_is_judged_as_it_says() {
+fn every_example_of_the_table_has_its_stated_judgement() {
     let programs = Programs::built_in();
     assert!(programs.names().count() >= 200, "{}", programs.names().count());
     let examples = programs.examples();
@@ -59,7 +59,7 @@ fn every_example_of_the_table_is_judged_as_it_says() {
     for example in examples {
         let judgement = developer.judge(&example.command, Dialect::Bash);
         assert_eq!(
-            judgement.verdict().is_allow(),
+            judgement.decision().is_allow(),
             example.safe,
             "{}: {} {judgement}",
             example.program,

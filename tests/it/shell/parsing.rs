@@ -41,7 +41,7 @@ fn pipelines_and_lists_keep_how_they_are_joined() {
 }
 
 #[test]
-fn words_say_what_a_shell_makes_of_them() {
+fn words_have_the_kind_that_a_shell_gives_them() {
     let commands = parsed(r#"ls x '*' *.rs ~/a "$HOME" $(pwd) <(id) [ "[" stash@{0} {}"#);
     let Stage::Simple(command) = &commands.pipelines()[0].stages()[0] else { panic!() };
     let kinds: Vec<_> =
@@ -86,7 +86,7 @@ fn redirections_assignments_and_subshells_are_kept() {
 }
 
 #[test]
-fn a_here_document_is_data_and_the_line_behind_it_is_not() {
+fn a_here_document_is_data_and_the_line_after_it_is_not() {
     let commands = parsed("cat <<'E' | wc -l\nrm x\nE\nls");
     assert_eq!(argv("cat <<'E' | wc -l\nrm x\nE\nls"), [vec!["cat"], vec!["wc", "-l"], vec!["ls"]]);
     let Stage::Simple(command) = &commands.pipelines()[0].stages()[0] else { panic!() };

@@ -9,7 +9,7 @@ use super::{allows, asks, classifier};
 fn with_table(table: &'static str) -> impl Fn(&str) -> bool {
     let programs = Programs::built_in().with(table).unwrap();
     let classifier = classifier(Preset::Developer).with_programs(programs);
-    move |text| classifier.judge(text, Dialect::Bash).verdict().is_allow()
+    move |text| classifier.judge(text, Dialect::Bash).decision().is_allow()
 }
 
 /// Where the option is a flag to the program, after all, what the table takes for its value is the next option.
@@ -44,7 +44,7 @@ fn an_option_cannot_turn_the_first_operand_into_another_kind_afterwards() {
 
 /// Programs of BSD stop reading options at the first operand.
 #[test]
-fn a_value_behind_an_operand_is_judged_as_an_operand_too() {
+fn a_value_after_an_operand_is_also_judged_as_an_operand() {
     allows("head README.md -n 5");
     asks("head README.md -n server.key");
     asks("head README.md -n ../outside.txt");
@@ -205,7 +205,7 @@ fn only_a_cd_of_this_shell_that_succeeded_changes_the_directory() {
 
 /// Only what is known to be whole paths below the workspace is.
 #[test]
-fn paths_from_the_input_are_believed_only_where_nothing_changes_them() {
+fn paths_from_the_input_count_only_where_no_program_changes_them() {
     for text in [
         "find . -printf '/etc/shadow\\n' | xargs wc -l",
         "grep -l --label=/etc/shadow x | xargs wc -l",
@@ -291,7 +291,7 @@ fn numbers_that_a_shell_evaluates_are_plain() {
 }
 
 #[test]
-fn other_machines_are_not_read_from() {
+fn reading_from_other_machines_is_asked_about() {
     for text in [
         "svn ls https://evil.example/x",
         "hg id ssh://evil.example/x",

@@ -252,7 +252,7 @@ fn compare(shell: &str, dialect: Dialect) {
     let mut numbers = Numbers(7);
     let mut cases = Vec::new();
     for name in ["dangerous", "everyday"] {
-        let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         for line in std::fs::read_to_string(path).unwrap().lines() {
             let row: Row = serde_json::from_str(line).unwrap();
             let text = harmless(&row.cmd);
@@ -299,16 +299,16 @@ fn compare(shell: &str, dialect: Dialect) {
 }
 
 #[test]
-fn bash_reads_what_is_accepted_in_the_same_way() {
+fn bash_reads_accepted_texts_alike() {
     compare("bash", Dialect::Bash);
 }
 
 #[test]
-fn dash_reads_what_is_accepted_in_the_same_way() {
+fn dash_reads_accepted_texts_alike() {
     compare("dash", Dialect::Sh);
 }
 
 #[test]
-fn zsh_reads_what_is_accepted_in_the_same_way() {
+fn zsh_reads_accepted_texts_alike() {
     compare("zsh", Dialect::Zsh);
 }

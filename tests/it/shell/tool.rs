@@ -50,7 +50,7 @@ async fn pipelines_lists_and_redirections_run_as_a_shell_runs_them() {
 }
 
 #[tokio::test]
-async fn what_needs_a_shell_is_refused_before_anything_runs() {
+async fn commands_that_need_a_shell_are_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     for command in [
         "touch x; ls *.rs",
@@ -87,7 +87,7 @@ async fn output_and_time_are_limited() {
 
 /// When the call is given up, the program that it started is killed.
 #[tokio::test]
-async fn a_call_that_is_given_up_ends_its_programs() {
+async fn a_cancelled_call_kills_its_programs() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("alive");
     let command = "echo begun > alive; sleep 600";

@@ -13,7 +13,7 @@ pub(crate) struct Row {
 
 /// The rows of `tests/shell/{name}.jsonl`.
 pub(crate) fn rows(name: &str) -> Vec<Row> {
-    let path = format!("{}/tests/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! A store in which one transaction goes wrong, or behind which somebody does something.
+//! A store in which one transaction fails, or before which another program acts.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ impl Failing {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// What a worker comes to; `None` when it dies.
+    /// The result of a worker; `None` when it dies.
     pub(crate) async fn work<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let died = self.died.notified();
         match select(Box::pin(work), Box::pin(died)).await {

@@ -19,11 +19,11 @@ pub(crate) fn every_kind() -> (Recorder, Tools) {
     let recorder = recorder.body(|cx, call| match call.name() {
         "raises" if !cx.tool_call_approved() => Err(ApprovalRequired::new().into()),
         "defers" => Err(CallDeferred::new().into()),
-        "retried" => Err(ModelRetry::new("once more").into()),
+        "retried" => Err(ModelRetry::new("try again").into()),
         "broken" => Err(ToolError::fatal("disk on fire")),
         name => Ok(json!(format!("{name} ran"))),
     });
-    let layer = decide_fn(|call| match call.name() {
+    let layer = decide_fn(|_, call| match call.name() {
         "asked" => Decision::ask("sure?"),
         "denied" => Decision::deny("no"),
         _ => Decision::allow(),

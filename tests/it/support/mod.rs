@@ -1,13 +1,11 @@
 //! Shared test helpers: a recording toolset, a scripted model, and shorthands for calls and turns.
 
-mod built;
 pub(crate) mod commands;
 pub(crate) mod failing_store;
 pub(crate) mod foreign;
 mod kinds;
 mod layers;
 mod logs;
-#[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod program;
 mod script;
@@ -26,7 +24,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(crate) use built::example;
 pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};

@@ -93,7 +93,7 @@ impl Server {
         &self.folder
     }
 
-    /// A URL of this server, with a schema that nobody else has.
+    /// A URL of this server, with a schema of its own.
     pub(crate) async fn url(&self) -> String {
         let schema = format!("test_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
         let sql = format!("CREATE SCHEMA {schema}");

@@ -1,22 +1,33 @@
-//! The program `countersign` as an executable, for tests that run it.
+//! The programs of this workspace as executables, for tests that run them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
-use super::built::run_cargo;
-
-/// The path of the program `countersign`. `cargo test --all-features` builds it; without the feature `cli` it is built
-/// here, once.
-pub(crate) fn program() -> PathBuf {
-    if let Some(path) = option_env!("CARGO_BIN_EXE_countersign").map(PathBuf::from)
-        && path.exists()
-    {
-        return path;
-    }
-    let here = std::env::current_exe().unwrap();
-    let profile = here.parent().and_then(Path::parent).unwrap();
-    let binary = profile.join(format!("countersign{}", std::env::consts::EXE_SUFFIX));
+/// The path of an example, or of the program `countersign`, as the present sources build it.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    let profile = this.parent().and_then(Path::parent).unwrap();
     static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| run_cargo(profile, &["--bin", "countersign", "--features", "cli"]));
-    binary
+    BUILT.get_or_init(|| build(profile));
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let places = [profile.join(&file), profile.join("examples").join(&file)];
+    let found = places.into_iter().find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("the workspace has no program `{name}`"))
+}
+
+/// Builds all programs into the directory of a profile (`target/debug`). After a build of the whole workspace with all
+/// features, cargo finds nothing to do.
+fn build(folder: &Path) {
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+        .args(["build", "--workspace", "--all-features", "--bins", "--examples", "--quiet"])
+        .args(["--profile", profile, "--target-dir"])
+        .arg(folder.parent().unwrap())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "the programs could not be built");
 }

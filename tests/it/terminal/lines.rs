@@ -22,14 +22,14 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, example};
+use crate::support::{Recorder, Script, call, program};
 
 const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
 const PROMPT: &str = "Approve? ";
 pub(crate) const SCREEN: Duration = Duration::from_secs(20);
 
-/// What runs at the terminal: one turn with some calls, answered there. The other tests start it; by itself it does
+/// The program at the terminal: one turn whose calls are answered there. The other tests start it; as a test it does
 /// nothing.
 #[test]
 fn the_program_at_the_terminal() {
@@ -55,7 +55,7 @@ fn the_program_at_the_terminal() {
 
 async fn turn(slowly: bool) -> Value {
     let recorder = Recorder::new(["delete_file", "deploy"]);
-    let files = decide_fn(|call| match call.name() {
+    let files = decide_fn(|_, call| match call.name() {
         "deploy" => Decision::ask("production is frozen")
             .with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
         _ => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
@@ -81,7 +81,7 @@ async fn turn(slowly: bool) -> Value {
         call("c2", "deploy", json!({})),
         call("c3", "delete_file", json!({"path": "b.log"})),
     ];
-    let ended = Turn::new(tools).handler(handler).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(handler).run(calls).await;
     let stopped = ended.as_ref().is_err_and(|error| error.error().is_stopped());
     let report = match &ended {
         Ok(report) => report,
@@ -100,27 +100,27 @@ async fn turn(slowly: bool) -> Value {
     })
 }
 
-/// A call of which the view leaves something out, beside another.
+/// A call with elided text, beside another call.
 async fn long() -> Value {
     let recorder = Recorder::new(["write_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let input = format!("{} curl-evil|sh {}", "a".repeat(5000), "b".repeat(5000));
     let calls = vec![
         call("c1", "write_file", json!({"path": "a.sh", "input": input})),
         call("c2", "write_file", json!({"path": "b.txt", "password": "hunter2"})),
     ];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
 /// Sixty calls, of which ten are equal.
 async fn many() -> Value {
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let path =
         |i: usize| json!({"path": if i < 50 { format!("{i}.log") } else { "same.log".to_owned() }});
     let calls = (0..60).map(|i| call(&format!("c{i}"), "delete_file", path(i))).collect();
-    let ended = Turn::new(tools).handler(TerminalHandler::new()).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await;
     json!({"ran": recorder.ids().len(), "stopped": ended.is_err()})
 }
 
@@ -129,17 +129,17 @@ async fn preview() -> Value {
     let recorder = Recorder::new(["write_file"]);
     let ask = Decision::ask("writes a file").with_key("write");
     let ask = ask.with_preview(Preview::diff("a.txt", "one\ntwo\n", "one\n2\u{1b}[2J\n"));
-    let tools = recorder.clone().layered(decide_fn(move |_| ask.clone()).into_layer());
+    let tools = recorder.clone().layered(decide_fn(move |_, _| ask.clone()).into_layer());
     let calls = vec![call("c1", "write_file", json!({"path": "a.txt"}))];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
-/// A run with a ledger that is stopped at its first question, and taken up with an approval given elsewhere.
+/// A run with a ledger that is stopped at its first question, and resumed with an approval from another surface.
 async fn in_a_ledger() -> Value {
     let ledger = Ledger::new(MemoryStore::new());
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = vec![call("c1", "delete_file", json!({"path": "a.log"}))];
     let agent = Agent::new(Script::calls(calls), tools).ledger(ledger.clone());
     let run = agent.run("go").deferred_tool_handler(TerminalHandler::new()).await;
@@ -160,7 +160,7 @@ fn one(id: &str) -> DeferredToolRequests {
     DeferredToolRequests::new([ToolCall::new(id, "delete_file", json!({"path": id}))], [])
 }
 
-/// The run is given up while it waits, and somebody else asks after that.
+/// The run is dropped during its question, and another one asks after it.
 async fn dropped() -> Value {
     let handler = TerminalHandler::new();
     let waiting = in_a_turn(handler.clone(), "first");
@@ -181,13 +181,13 @@ async fn parallel() -> Value {
 async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
     let requests = one(id);
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = requests.approvals.clone();
-    Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(handler).run(calls).await.unwrap();
     recorder.ids() == [id]
 }
 
-/// The program at a pseudo-terminal, with what it has shown.
+/// The program at a pseudo-terminal, with its output.
 pub(crate) struct Session {
     child: Child,
     pub(crate) pty: Arc<Pty>,
@@ -237,7 +237,7 @@ impl Session {
         self
     }
 
-    /// Waits until this was shown so many times.
+    /// Waits until this text was shown this many times.
     pub(crate) fn until(&self, text: &str, times: usize) -> &Self {
         let start = Instant::now();
         while self.shown().matches(text).count() < times {
@@ -272,7 +272,7 @@ impl Session {
             }
             if start.elapsed() > SCREEN {
                 self.child.kill().unwrap();
-                panic!("the program goes on:\n{}", self.shown());
+                panic!("the program still runs:\n{}", self.shown());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -324,7 +324,7 @@ fn arguments_are_edited_and_confirmed() {
 
 /// "the default is No"
 #[test]
-fn enter_alone_means_no() {
+fn an_empty_line_denies() {
     let session = Session::start("");
     session.until(PROMPT, 1).send("\r").asked_behind("3 of 3: delete_file", 1);
     session.send("\r");
@@ -333,9 +333,9 @@ fn enter_alone_means_no() {
     assert_eq!(result["told"][0][0], "denied");
 }
 
-/// "input typed before the question does not answer it"; B15: an "approval answered by a leftover keypress".
+/// S3: "a key or a pointer that went down before that does not count".
 #[test]
-fn what_was_typed_before_the_question_does_not_answer_it() {
+fn input_typed_before_the_question_does_not_answer_it() {
     let session = Session::start("late");
     session.send("a\ry\ry\r").until("Ignored 6 keys", 1).until(PROMPT, 1);
     session.send("\r").until("3 of 3: delete_file", 1);
@@ -358,7 +358,7 @@ fn pasted_text_answers_nothing() {
     assert_eq!(session.result()["ran"], json!([]));
 }
 
-/// S8: "Stop is not no": "without a ledger its asks are closed as cancelled, nobody's no".
+/// S8: "Stop is not no": "without one the calls are cancelled".
 #[test]
 fn ctrl_c_stops_the_run_and_denies_nothing() {
     let session = Session::start("");
@@ -376,7 +376,7 @@ fn ctrl_c_stops_the_run_and_denies_nothing() {
 
 /// S8: "with a ledger its asks stay open and can be taken up".
 #[test]
-fn a_run_with_a_ledger_that_was_stopped_is_taken_up() {
+fn a_run_with_a_ledger_that_was_stopped_is_resumed() {
     let session = Session::start("ledger");
     session.until(PROMPT, 1).send("\u{3}");
     assert_eq!(
@@ -392,7 +392,7 @@ fn the_assistant_ends_when_it_is_stopped() {
     let note = dir.path().join("cache.tmp");
     std::fs::write(&note, "cache").unwrap();
     std::fs::write(dir.path().join("todo.txt"), "tidy up").unwrap();
-    let mut session = Session::of(Command::new(example("assistant")).arg(dir.path()));
+    let mut session = Session::of(Command::new(program("assistant")).arg(dir.path()));
     session.until(PROMPT, 1).send("\u{3}");
     assert_eq!(session.ended(), Some(130));
     let shown = session.shown();
@@ -403,7 +403,7 @@ fn the_assistant_ends_when_it_is_stopped() {
 
 /// S4: "What runs has been seen."
 #[test]
-fn what_was_left_out_is_opened_before_it_is_approved() {
+fn elided_text_is_opened_before_its_call_is_approved() {
     let session = Session::start("long");
     session.until(PROMPT, 1).send("y\r").asked_behind("v shows all of it", 1);
     session.send("a\r").asked_behind("1 of 2: write_file", 2);
@@ -414,9 +414,9 @@ fn what_was_left_out_is_opened_before_it_is_approved() {
 }
 
 #[test]
-fn a_question_is_taken_back_when_the_run_is_dropped() {
+fn a_question_is_withdrawn_when_the_run_is_dropped() {
     let session = Session::start("dropped");
-    session.asked_behind("as the run no longer waits for an answer", 1).send("y\r");
+    session.asked_behind("as the run no longer needs an answer", 1).send("y\r");
     assert_eq!(session.result(), json!({"gone": true, "second": true}));
 }
 
@@ -478,7 +478,7 @@ fn without_a_terminal_everything_is_denied() {
         .unwrap();
     let result = read(&result).unwrap();
     assert_eq!(result["ran"], json!([]));
-    let denied = "Denied: nobody can be asked, as stdin is not a terminal.";
+    let denied = "Denied: no person can be asked, as stdin is not a terminal.";
     assert_eq!(result["told"], json!([["denied", denied], ["denied", FROZEN], ["denied", denied]]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("stdin is not a terminal"));
 }

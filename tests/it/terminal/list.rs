@@ -18,7 +18,7 @@ const CONTRACT: [(&str, &str); 10] = [
     ("elision", "a_call_with_text_left_out_is_opened_first"),
     ("edits", "an_edit_is_shown_and_approved_as_edited"),
     ("drafts", "an_edit_that_is_no_json_is_kept"),
-    ("floods", "every_call_of_many_is_reached_and_equal_ones_are_one"),
+    ("floods", "every_call_of_a_large_batch_is_reached_and_equal_ones_are_one_entry"),
     ("bulk", "all_are_approved_by_their_number_once_they_were_seen"),
     ("stop", "ctrl_c_on_the_full_screen_stops_the_run"),
     ("hostile text", "hostile_text_is_shown_escaped_on_the_full_screen"),
@@ -122,7 +122,7 @@ fn an_edit_is_shown_and_approved_as_edited() {
     assert_eq!(result["ran"], json!([{"path": "edited.log"}]), "{result}");
 }
 
-/// S5: "Drafts survive": what was typed is there again, and approves nothing.
+/// S5: "Unfinished text survives": the draft is shown again, and approves nothing.
 #[test]
 fn an_edit_that_is_no_json_is_kept() {
     let session = start("", &[]);
@@ -136,7 +136,7 @@ fn an_edit_that_is_no_json_is_kept() {
 
 /// S6: "every ask reachable", "equal calls grouped", "search".
 #[test]
-fn every_call_of_many_is_reached_and_equal_ones_are_one() {
+fn every_call_of_a_large_batch_is_reached_and_equal_ones_are_one_entry() {
     let session = start("many", &[]);
     session.shows("1 of 51").send("G").shows("51 of 51").shows("same.log").shows("10 equal calls");
     session.send("/37.log\r").shows("1 of 1 found").press("d").shows("1 denied, 59 open");

@@ -80,7 +80,7 @@ fn attempt(call: &Arc<Call>, number: usize, dropped: bool) -> Seen {
 /// L2: of three attempts, one of which is dropped in its body, one runs the body, and the others get its end: its result,
 /// or that it was not seen. None waits for ever, which loom reports as a deadlock.
 #[test]
-fn of_three_attempts_one_of_them_dropped_one_runs() {
+fn one_of_three_attempts_runs_when_one_is_dropped() {
     let mut model = loom::model::Builder::new();
     // Without a bound this takes longer than a developer waits; `LOOM_MAX_PREEMPTIONS` sets another.
     model.preemption_bound.get_or_insert(2);
@@ -100,7 +100,7 @@ fn of_three_attempts_one_of_them_dropped_one_runs() {
 }
 
 /// A pass that is closed starts nothing more, also while attempts run and wait: a turn that closes it and waits for the
-/// running attempt to settle sees all that ever ran.
+/// running attempt to settle sees every body that ever ran.
 #[test]
 fn nothing_starts_after_a_close() {
     loom::model(|| {

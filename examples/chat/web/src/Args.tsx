@@ -43,7 +43,7 @@ type Props = {
   input: unknown;
   before?: unknown;
   label: string;
-  /** Where it is given, long values are cut until it was called. */
+  /** If set, long values are cut until it is called. */
   onOpen?: () => void;
 };
 

@@ -12,7 +12,7 @@ import { Line, Visible } from './Visible';
 
 export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
 
-/** A key counts after this long without one. Whoever was writing when the card got the focus meant something else. */
+/** A key counts after this long without one, as a person who was typing when the card got the focus did not mean the card. */
 const QUIET_MS = 600;
 
 /** Why a call is not approved together with others: it is being answered, or something of it is not shown or not stored. */
@@ -20,14 +20,14 @@ export type Held = 'open' | 'unseen' | 'cut';
 
 type Props = {
   call: Call;
-  /** So many equal calls are answered here, each by its own approval. */
+  /** The number of equal calls that are answered here, each by its own approval. */
   times: number;
   onAnswer: (answer: Answer) => void;
   onHeld: (held: Held | undefined) => void;
   onApart: () => void;
 };
 
-/** A call that waits, or several equal ones: what will run, who asks, and the three answers. */
+/** A pending call, or several equal ones: the call, its questions, and the three answers. */
 export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Props) {
   const ref = call.ask?.approvalId || call.part.approval?.id;
   const [draft, setBegun] = useState(() => getDraft(ref));

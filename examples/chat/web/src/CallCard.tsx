@@ -46,7 +46,7 @@ export function Name({ call }: { call: Call }) {
   );
 }
 
-/** The head of a card that waits; `id` names it for its card. */
+/** The head of a pending card; `id` labels the card. */
 export function WaitingHead({ call, id }: { call: Call; id: string }) {
   return (
     <header>
@@ -61,7 +61,7 @@ export function WaitingHead({ call, id }: { call: Call; id: string }) {
   );
 }
 
-/** What became of it and why, in a line below the call; nothing to say is nothing. */
+/** The outcome and its reason, in a line below the call; empty for a plain result. */
 function remark({ stage, part, ask }: Call): ReactNode {
   const reason = ask?.reason ?? part.approval?.reason;
   switch (stage) {
@@ -76,9 +76,9 @@ function remark({ stage, part, ask }: Call): ReactNode {
     case 'again':
       return <Line text={part.errorText ?? ''} />;
     case 'expired':
-      return 'Nobody answered in time. It did not run.';
+      return 'No answer came in time. It did not run.';
     case 'withdrawn':
-      return 'The conversation went on. It did not run.';
+      return 'The conversation continued without an answer. It did not run.';
     case 'cut':
       return 'No result arrived here. It may have run.';
     default:
@@ -86,21 +86,21 @@ function remark({ stage, part, ask }: Call): ReactNode {
   }
 }
 
-/** What runs, where that is not what the model had asked for. */
+/** The arguments that run, if they differ from the model's. */
 function instead({ ask, part, edited }: Call): { now: unknown; by: string } | undefined {
   if (edited) return { now: edited, by: 'edited by a person' };
   if (ask?.input && !same(ask.input, part.input)) return { now: ask.input, by: 'changed on the way by a layer' };
   return undefined;
 }
 
-/** The calls that were opened; one stays so where it is drawn at another place. */
+/** The opened calls; a call stays open when it is drawn in another place. */
 const opened = new Set<string>();
 
 export function isOpened({ part }: Call): boolean {
   return opened.has(part.toolCallId);
 }
 
-/** A call nobody has to do anything about: a line, and behind it everything. */
+/** A settled call: one line, which opens to all of its details. */
 export function CallCard({ call }: { call: Call }) {
   const { part, stage } = call;
   const [open, setOpen] = useState(() => isOpened(call));
@@ -154,7 +154,7 @@ export function CallCard({ call }: { call: Call }) {
   );
 }
 
-/** What a person had begun to write here when the call was answered elsewhere: it stays until they do not need it. */
+/** The draft of a person when the call was answered elsewhere: it stays until it is dismissed. */
 function LeftDraft({ ask }: { ask: string | undefined }) {
   const [draft, setLeft] = useState(() => getDraft(ask));
   if (!draft?.text) return null;

@@ -4,7 +4,7 @@ import { useEffect } from './effect';
 
 type Props = {
   input: RefObject<HTMLTextAreaElement | null>;
-  /** What was written before, and not sent. */
+  /** The text that was written before, and not sent. */
   draft: { text: string };
   busy: boolean;
   waits: number;
@@ -42,7 +42,7 @@ export function Composer({ input, draft, busy, waits, onSend, onStop }: Props) {
         aria-label="Message"
         value={text}
         rows={1}
-        placeholder={waits > 0 ? 'A new message withdraws what waits' : 'Write to the assistant'}
+        placeholder={waits > 0 ? 'A new message withdraws the pending calls' : 'Write to the assistant'}
         onChange={event => setText(event.target.value)}
         onCompositionStart={() => (composing.current = true)}
         onCompositionEnd={() => (composing.current = false)}

@@ -43,7 +43,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     onFinish: ({ isError }) => isError || elsewhere.tell(),
     onError: error => {
       if (!isConflict(error)) return;
-      setNotice(`${problem(error)} This is how it stands now.`);
+      setNotice(`${problem(error)} The conversation was loaded again.`);
       void back(chat.messages.at(-1));
     },
   });
@@ -61,7 +61,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const page = usePinned(messages.length > 0);
   const announced = useAttention(open, busy, input, page);
 
-  /** Takes what the server has. A message that it did not take can be sent again. */
+  /** Shows the server's messages. A message that the server did not accept can be sent again. */
   const back = async (said: ChatMessage | undefined) => {
     const text = said?.role === 'user' ? said.parts.map(part => (part.type === 'text' ? part.text : '')).join('') : '';
     if (text && (await elsewhere.refresh(said?.id))) return;
@@ -144,7 +144,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
           {(stopped && !busy) || unanswered ? (
-            <Notice text={stopped ? 'Stopped.' : 'There is no answer yet.'} action="Go on" onAction={goOn} />
+            <Notice text={stopped ? 'Stopped.' : 'There is no answer yet.'} action="Continue" onAction={goOn} />
           ) : null}
           {restored && !busy && !error && open.length === 0 ? <Unsent onSend={goOn} onAgain={answerAgain} /> : null}
           {notice ? <Notice text={notice} action="Close" onAction={() => setNotice(undefined)} /> : null}

@@ -18,7 +18,7 @@ export function Visible({ text, kind }: { text: string; kind?: Kind }) {
   );
 }
 
-/** A line somebody wrote for a reader, with code between backticks. */
+/** A line written for a reader, with code between backticks. */
 export function Line({ text }: { text: string }) {
   return spans(text).map((span, n) =>
     span.code ? (

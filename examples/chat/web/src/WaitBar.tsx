@@ -59,7 +59,7 @@ export function WaitBar({ open, apart, held, onAnswerAll }: Props) {
   return (
     <div className="wait-bar">
       <span>
-        {asks.length} calls wait for you. They go on together, when all are answered.
+        {asks.length} calls wait for you. They run when all are answered.
         {left.length > 0 ? ` Left out of “approve all”: ${left.join(', ')}.` : null}
       </span>
       <div className="actions">

@@ -16,10 +16,10 @@ export async function again(chat: Chat, to: Sender, refresh: (known?: string) =>
   const last = chat.messages.at(-1);
   if (to.last() !== 'sent' || !last) return void (await refresh());
   const calls = last.parts.filter(isToolUIPart);
-  // An answer can be given twice: what came of it is recorded.
+  // An answer can be given twice: the outcome is recorded.
   if (calls.some(part => part.state === 'approval-responded')) return chat.sendMessage();
   if (chat.error && isLost(chat.error) && (await refresh(last.role === 'user' ? last.id : undefined))) return;
-  // A model that failed after some calls goes on from there; a text alone is written anew.
+  // A model that failed after some calls continues from there; a text alone is written anew.
   if (last.role === 'assistant' && calls.length === 0) return chat.regenerate();
   return chat.sendMessage();
 }

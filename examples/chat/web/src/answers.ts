@@ -49,8 +49,8 @@ export function result(told: string | null) {
 }
 
 /**
- * The messages of the server with the answers that it does not have yet. Whatever is answered there, or asks about something
- * else by now, is forgotten. `edits` gets the edited arguments.
+ * The messages of the server with the answers that it does not have yet. An answer to a call that is answered there, or is
+ * asked about anew, is forgotten. `edits` gets the edited arguments.
  */
 export function withAnswers(chat: string, messages: ChatMessage[], edits: Map<string, JsonObject>): { messages: ChatMessage[]; given: number } {
   const kept = read(chat);

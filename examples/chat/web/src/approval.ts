@@ -1,4 +1,4 @@
-// What the server tells about a call that somebody is asked about: a `data-approval` part beside the AI SDK's own
+// The data of a call that a person is asked about: a `data-approval` part beside the AI SDK's own
 // `tool-approval-request`, replaced under the same id when the question is answered.
 import type { DynamicToolUIPart, ToolUIPart, UIMessage } from 'ai';
 import { getToolName, isToolUIPart } from 'ai';
@@ -18,7 +18,7 @@ export type Preview = {
   lines: string[];
   /** The rows of a table; the first names the columns. */
   cells: string[][];
-  /** So many lines are not stored anywhere. */
+  /** The number of lines that are not stored. */
   cut: number;
 };
 
@@ -30,7 +30,7 @@ export type Approval = {
   toolCallId: string;
   toolName: string;
   path: string;
-  /** Missing where nobody was asked: then they are the part's. */
+  /** Missing where no person was asked: then they are the part's. */
   input?: JsonObject;
   canonical: string;
   headline: string;
@@ -50,7 +50,7 @@ export type Approval = {
 export type ChatMessage = UIMessage<unknown, { approval: Approval }>;
 export type ToolPart = ToolUIPart | DynamicToolUIPart;
 
-/** Where a call stands, for the person who looks at it. */
+/** The state of a call, for the person who looks at it. */
 export type Stage =
   | 'preparing'
   | 'running'
@@ -73,12 +73,12 @@ export type Call = {
   /** The agents it is under, as in `root/cleaner/`; empty for the agent that is talked to. */
   agents: string;
   ask?: Approval;
-  /** What runs in place of the arguments that were asked about. */
+  /** The arguments that run in place of those that were asked about. */
   edited?: JsonObject;
   stage: Stage;
 };
 
-/** Tools without a body on the server: whoever looks at the page gives the result. */
+/** Tools without a body on the server: the person at the page gives the result. */
 const CLIENT_TOOLS = new Set(['get_location']);
 
 export function isObject(value: unknown): value is JsonObject {
@@ -118,7 +118,7 @@ export function hasCut(call: Call): boolean {
   return (call.ask?.previews ?? []).some(preview => preview.cut > 0);
 }
 
-/** Reads a `data-approval`; whatever is not one is no approval. */
+/** Reads a `data-approval`; any other value is no approval. */
 export function readApproval(data: unknown): Approval | undefined {
   if (!isObject(data)) return undefined;
   const status = STATUSES.find(known => known === data.status);
@@ -164,12 +164,12 @@ const CLOSED: Partial<Record<Status, Stage>> = {
 
 function errorStage(part: ToolPart, ask: Approval | undefined): Stage {
   const closed = ask && CLOSED[ask.status];
-  // Nobody was asked about a call that a policy denies: there is no request beside it.
+  // A call that a policy denies was not asked about: there is no request beside it.
   if (closed === 'denied' && !ask?.approvalId && !part.approval) return 'refused';
   return closed ?? 'failed';
 }
 
-/** Where a call stands; `last` says whether it is in the last message, `busy` whether the server is at work on that. */
+/** The state of a call; `last` says whether it is in the last message, `busy` whether the server is working on that. */
 export function stage(part: ToolPart, ask: Approval | undefined, { last, busy }: { last: boolean; busy: boolean }): Stage {
   switch (part.state) {
     case 'input-streaming':
@@ -240,7 +240,7 @@ export function waiting(messages: readonly ChatMessage[]): Call[] {
 }
 
 /**
- * Calls that wait, with equal ones together (rule D11), in the order of the first of each. Those whose group is in `apart`,
+ * Pending calls, with equal ones grouped (rule D11), in the order of the first of each. Those whose group is in `apart`,
  * and those with a preview that was cut, are shown one by one.
  */
 export function inGroups(open: Iterable<Call>, apart: ReadonlySet<string> = new Set()): Call[][] {

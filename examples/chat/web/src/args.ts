@@ -27,7 +27,7 @@ export function fromEdit(text: string): { input: JsonObject } | { problem: strin
   return { input: value };
 }
 
-/** Two values that read the same, whatever the order of their names. */
+/** Whether two values are equal, in any order of their names. */
 export function same(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((it, n) => same(it, b[n]));
   if (isObject(a) && isObject(b)) {

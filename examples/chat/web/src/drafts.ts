@@ -1,5 +1,5 @@
-// What a person has begun to write about a call: it stays when the page or the server is started again, and when the call is
-// answered elsewhere (rule S5). It stays in this browser.
+// The drafts of a person about calls: they survive a reload of the page, a restart of the server, and that a call is
+// answered elsewhere (rule S5). They are stored in this browser only.
 
 export type Draft = { kind: 'edit' | 'deny'; text: string };
 

@@ -6,7 +6,7 @@ import { waiting, type ChatMessage } from './approval';
 /**
  * All answers of a response go out in one request, when the last one is given. The AI SDK's own conditions look at the
  * last step alone, in which an agent whose calls wait would have to have its result; and they would send again and again
- * if an answer were left without an outcome. Here each request needs an answer that somebody has given since the last.
+ * if an answer were left without an outcome. Here each request needs a new answer since the last one.
  */
 export function whenAnswered() {
   let fresh = false;

@@ -1,4 +1,4 @@
-// What the page asks the server for, beside what the AI SDK's transport does.
+// Requests of the page besides those of the AI SDK's transport.
 import { APICallError, DefaultChatTransport } from 'ai';
 
 import { unsent, type ChatMessage, type JsonObject } from './approval';
@@ -44,7 +44,7 @@ export async function history(id: string): Promise<ChatMessage[]> {
   return messages ?? [];
 }
 
-/** Stops the run itself. To close the stream is not enough: the server goes on, for a page that is reloaded. */
+/** Stops the run itself. Closing the stream is not enough: the server continues the run, for a page that is reloaded. */
 export async function halt(id: string): Promise<void> {
   await fetch(`${API}/${encodeURIComponent(id)}/stream`, { method: 'DELETE' }).catch(() => undefined);
 }
@@ -65,12 +65,12 @@ export function problem(error: Error): string {
   return isLost(error) ? 'The connection to the server was lost.' : plain(error.message);
 }
 
-/** Whether the server's answer did not arrive, or not whole: what it has done is not known here. */
+/** Whether the server's answer did not arrive, or not whole: its effect is not known here. */
 export function isLost(error: Error): boolean {
   return error instanceof TypeError;
 }
 
-/** Whether the server refuses because somebody else was first. */
+/** Whether the server refuses because another answer was first. */
 export function isConflict(error: Error | undefined): boolean {
   return APICallError.isInstance(error) && error.statusCode === 409;
 }

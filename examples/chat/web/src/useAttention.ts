@@ -5,11 +5,11 @@ import { headline } from './args';
 import { useEffect } from './effect';
 import { hand } from './arming';
 
-/** Somebody who typed this short a time ago is left alone. */
+/** A person who typed within this time keeps the focus. */
 const TYPING_MS = 1000;
 
 /**
- * Says what waits, and brings the focus to it, unless the person is writing. When a card is answered, the next one gets
+ * Announces pending calls, and focuses the first one, unless the person is writing. When a card is answered, the next one gets
  * the focus, and after the last one the message box.
  */
 export function useAttention(
@@ -51,7 +51,7 @@ export function useAttention(
     } else if (busy) {
       setAnnounced('');
     } else if (known.length > 0 && ids.length === 0) {
-      setAnnounced('Nothing waits any more.');
+      setAnnounced('No call is pending any more.');
     }
     const answered = known.some(id => !ids.includes(id));
     if (fresh.length > 0 || (answered && ids.length > 0)) {
@@ -77,7 +77,7 @@ function show(page: HTMLElement | null) {
   hand.unsettle();
 }
 
-/** Whether the focus is where nobody works. */
+/** Whether the focus is on no control. */
 function isFree(input: HTMLTextAreaElement | null, idle: boolean): boolean {
   const at = document.activeElement;
   if (!at || at === document.body) return true;

@@ -3,7 +3,7 @@ import { useRef } from 'react';
 import { useEffect, useLayoutEffect } from './effect';
 import { hand } from './arming';
 
-/** Keeps a page that grows at its end, until somebody scrolls up. */
+/** Keeps a page that grows at its end, until the person scrolls up. */
 export function usePinned(on: boolean) {
   const page = useRef<HTMLDivElement>(null);
   const pinned = useRef(true);
@@ -16,7 +16,7 @@ export function usePinned(on: boolean) {
     box.addEventListener('scroll', scrolled, { passive: true });
     return () => box.removeEventListener('scroll', scrolled);
   }, []);
-  // whatever was drawn may have made it longer
+  // each drawing may have made it longer
   useLayoutEffect(() => {
     const box = page.current;
     if (!on || !box || !pinned.current) return;

@@ -24,7 +24,7 @@ const data = (more: object = {}) => ({ type: 'data-approval', id: 'ask-1', data:
 const requested = part('approval-requested', { approval: { id: 'ask-1' } });
 const now = { last: true, busy: false };
 
-test('what is no approval is not read as one', () => {
+test('other data is not read as an approval', () => {
   for (const odd of [null, 'x', [], {}, ask({ status: 'yes' }), ask({ toolCallId: 7 })]) expect(readApproval(odd)).toBeUndefined();
   expect(readApproval(ask())).toEqual(ask());
   expect(readApproval(ask({ questions: 'x', input: [], ranInput: 'x' }))).toMatchObject({ questions: [] });
@@ -59,7 +59,7 @@ test('a call waits while its question is open, in the last message only', () => 
   expect(stage(requested, readApproval(ask()), { last: false, busy: false })).toBe('withdrawn');
 });
 
-test('the server knows best: somebody else has answered, or nobody did in time', () => {
+test('the server decides the state: another person has answered, or the ask has expired', () => {
   const at = (status: string) => stage(requested, readApproval(ask({ status })), now);
   expect(at('denied')).toBe('denied');
   expect(at('expired')).toBe('expired');
@@ -119,7 +119,7 @@ test('a call that is asked about again says so, and is no failure', () => {
   expect([...found.values()].map(call => call.stage)).toEqual(['again', 'waiting']);
 });
 
-test('equal calls that wait are one group, and each keeps its own approval', () => {
+test('equal pending calls are one group, and each keeps its own approval', () => {
   const waits = (n: number, group?: string) => [
     part('approval-requested', { toolCallId: `call-${n}`, approval: { id: `ask-${n}` } }),
     { type: 'data-approval', id: `ask-${n}`, data: ask({ approvalId: `ask-${n}`, toolCallId: `call-${n}`, group }) },
@@ -131,7 +131,7 @@ test('equal calls that wait are one group, and each keeps its own approval', () 
   expect(shown(parts, new Set(['x']))).toEqual([['ask-1'], ['ask-2'], ['ask-3'], ['ask-4'], ['ask-5'], ['ask-6']]);
 });
 
-test('what is answered is not in the group of what waits', () => {
+test('an answered call is not in the group of pending calls', () => {
   const one = part('approval-responded', { approval: { id: 'ask-1', approved: true } });
   const two = part('approval-requested', { toolCallId: 'call-2', approval: { id: 'ask-2' } });
   const parts = [one, data({ group: 'x' }), two, { type: 'data-approval', id: 'ask-2', data: ask({ approvalId: 'ask-2', toolCallId: 'call-2', group: 'x' }) }];

@@ -14,12 +14,12 @@ test('an edit that a browser would round is refused', () => {
   expect(isRounded({ a: [1, { b: -(2 ** 60) }] })).toBe(true);
 });
 
-test('what is edited comes back as it was', () => {
+test('an unchanged edit reads as the same arguments', () => {
   const input = { path: 'a\u202e', list: [1, null, { deep: true }], 'odd name': '' };
   expect(fromEdit(toEdit(input))).toEqual({ input });
 });
 
-test('arguments are the same whatever the order of their names', () => {
+test('arguments are equal in any order of their names', () => {
   expect(same({ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 })).toBe(true);
   expect(same({ a: 1 }, { a: 1, b: undefined })).toBe(false);
   expect(same({ a: [1, 2] }, { a: [2, 1] })).toBe(false);

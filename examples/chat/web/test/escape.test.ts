@@ -14,7 +14,7 @@ test('half of a surrogate pair is shown too', () => {
   expect(escapeInvisible('a\ud800b')).toBe('a⟨U+D800⟩b');
 });
 
-test('what everybody can see stays as it is, and lines stay lines', () => {
+test('visible characters and line breaks stay unchanged', () => {
   const text = 'azAZ09 ~äß€日本語한국어😀→│\nשלום';
   expect(escapeInvisible(text)).toBe(text);
   expect(escapeInvisible('one\r\ntwo')).toBe('one\ntwo');

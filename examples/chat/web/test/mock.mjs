@@ -23,7 +23,7 @@ const SSE = {
   'x-accel-buffering': 'no',
 };
 
-// ---- what is remembered ----
+// ---- state ----
 
 let ids = Date.now();
 let chats = load();
@@ -65,7 +65,7 @@ function apply(message, chunk) {
 
 // ---- one response ----
 
-/** Sends chunks to whoever listens, and remembers them. */
+/** Sends chunks to all listeners, and remembers them. */
 function emitter(chat) {
   const live = { log: [], listeners: new Set(), stopped: false };
   chat.live = live;
@@ -109,7 +109,7 @@ async function say(chat, emit, text) {
   emit({ type: 'text-end', id });
 }
 
-/** One turn of the model. What waits is left in `chat.waiting`. */
+/** One turn of the model. Pending calls are left in `chat.waiting`. */
 async function turn(chat, emit) {
   const items = SCRIPTS[chat.script]?.[chat.step++];
   if (!items) return false;
@@ -155,7 +155,7 @@ function settle(chat, emit, call, toolCallId, input = call.input) {
   chat.outcomes.push(`${call.tool}(${JSON.stringify(input)}) ${call.error ? `error ${call.error}` : 'ok'}`);
 }
 
-/** The outcomes of what waited, by the answers in the message that came back. */
+/** The outcomes of the pending calls, by the answers in the posted message. */
 function answered(chat, emit, parts, overrides) {
   const again = [];
   for (const { call, toolCallId, approvalId } of chat.waiting) {
@@ -226,7 +226,7 @@ function post(body, res) {
   const responded = message.parts.filter(part => isTool(part) && (part.state === 'approval-responded' || part.state.startsWith('output')));
   const open = chat.waiting.filter(it => !responded.some(part => part.toolCallId === it.toolCallId));
   const known = responded.find(part => part.state === 'approval-responded' && chat.answers[part.approval.id] !== undefined);
-  if (known && options.conflict) return fail(res, 409, 'Somebody else has answered this.');
+  if (known && options.conflict) return fail(res, 409, 'Another answer was given before.');
   if (known) return again(chat, res, chat.answers[known.approval.id]);
   if (chat.stopped) return follow(chat, res, emitter(chat));
   if (open.length > 0 || chat.waiting.length === 0) return fail(res, 400, 'Not all calls are answered.');
@@ -247,7 +247,7 @@ function listen(chat, res) {
   res.on('close', () => chat.live?.listeners.delete(send));
 }
 
-/** What came of an answer that was given before. */
+/** The outcome of an answer that was given before. */
 function again(chat, res, from) {
   res.writeHead(200, SSE);
   for (const chunk of chat.past.slice(from)) res.write(`data: ${JSON.stringify(chunk)}\n\n`);

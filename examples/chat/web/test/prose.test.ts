@@ -40,7 +40,7 @@ test('HTML is text, wherever it stands', () => {
   }
 });
 
-test('what cannot be seen is marked', () => {
+test('invisible characters are marked', () => {
   for (const text of ['a \u202e b', '`a \u202e b`', '[a \u202e b](https://a.example)', '```\na \u202e b\n```', '<b>\u202e</b>']) {
     expect(drawn(text)).toContain('<span class="hidden-char">U+202E</span>');
     expect(drawn(text)).not.toContain('\u202e');

@@ -22,7 +22,7 @@ test('answers go out together, and once', () => {
   expect(answers.goOut(all)).toBe(false);
 });
 
-test('nothing goes out that nobody has answered', () => {
+test('a message without a new answer is not sent', () => {
   expect(whenAnswered().goOut(chat(part('1', 'approval-responded', true)))).toBe(false);
   expect(whenAnswered().goOut(chat(part('1', 'output-available')))).toBe(false);
 });

@@ -29,7 +29,7 @@ pub(super) struct Exit {
 }
 
 impl Exit {
-    /// From now on, whatever happens ends in a denial that the client obeys; also when `last` is reached.
+    /// From now on, every failure ends in a denial that the client obeys, and so does reaching `last`.
     pub(super) fn guarded(client: Client, event: Option<String>, last: Instant) -> Self {
         let this = Self { client, event, answered: Arc::default() };
         let exit = this.clone();
@@ -49,7 +49,7 @@ impl Exit {
         this
     }
 
-    /// Writes the answer and ends the process. The first caller counts; any other waits for the end.
+    /// Writes the answer and ends the process. The first caller wins; every other one waits for the end of the process.
     pub(super) fn end(&self, reply: &HookReply) -> ! {
         if self.answered.swap(true, Ordering::SeqCst) {
             loop {
@@ -71,7 +71,7 @@ impl Exit {
     }
 }
 
-/// Answers before a signal ends the process. SIGXFSZ is that of a file that may not grow.
+/// Answers before a signal ends the process. SIGXFSZ is the signal of a file that has reached its size limit.
 #[cfg(unix)]
 fn signals(exit: &Exit) {
     use signal_hook::consts::signal;

@@ -21,21 +21,23 @@ use countersign::ledger::Ledger;
 use countersign::{BoxError, ToolMiddlewareExt as _};
 
 use crate::Context;
-use crate::output::{Failure, Output};
-use cli::{Allow, Answering, Command};
+use crate::output::{CommandError, CommandOutput};
+use cli::{Allow, Answering, HookCommand};
 use exit::Exit;
 
 /// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
 const MAX_KEPT: u64 = 8 << 20;
 
-impl cli::Hook {
+impl cli::HookArgs {
     /// Runs a command that answers no payload.
-    pub(crate) fn run(self, context: &Context) -> Result<Output, Failure> {
+    pub(crate) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         match self.command {
-            Command::Install(install) => install.run(context),
-            Command::Uninstall(place) => place.uninstall(context),
-            Command::Doctor(doctor) => doctor.run(context),
-            _ => Err(Failure::Usage("a payload is answered by a process of its own".to_owned())),
+            HookCommand::Install(install) => install.run(context),
+            HookCommand::Uninstall(place) => place.uninstall(context),
+            HookCommand::Doctor(doctor) => doctor.run(context),
+            _ => {
+                Err(CommandError::Usage("a payload is answered by a process of its own".to_owned()))
+            }
         }
     }
 }
@@ -65,7 +67,7 @@ fn decided(
     config: Option<&Path>,
     until: Instant,
 ) -> Result<HookReply, String> {
-    // To the end, as some clients take a closed pipe for a failed hook, and run the tool.
+    // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let directories = Directories::of_user().map_err(|error| with_causes(&error))?;
     if canary::is_in(&payload, directories.state()) {
@@ -97,7 +99,7 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, store)))
 }
 
-/// All of stdin, of which so much is kept.
+/// Reads all of stdin, and keeps at most this much of it.
 fn payload() -> std::io::Result<Vec<u8>> {
     let mut stdin = std::io::stdin().lock();
     let mut payload = Vec::new();

@@ -3,7 +3,7 @@
 use countersign::decision::Preview;
 use countersign::deferred::metadata;
 use countersign::ledger::{Ask, Grant, GrantScope, Ledger, MemoryStore};
-use countersign::{Decision, Outcome, ToolCall, ToolsExt as _, Turn, decide_fn};
+use countersign::{Decision, Outcome, RunContext, ToolCall, ToolsExt as _, Turn, decide_fn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -91,8 +91,8 @@ async fn runs(twists: Vec<Twist>, any_content: bool) -> bool {
         let (anonymous, agent) = (is(NoRequester), if is(OtherAgent) { "other" } else { "root" });
         let requester =
             move |_: &_, ask: Ask| if anonymous { ask } else { ask.with_principal(who) };
-        let ledger = Ledger::new(store.clone()).with_session(session).asks(requester);
-        let decide = move |_: &ToolCall| decision(&twists);
+        let ledger = Ledger::new(store.clone()).with_session(session).ask_policy(requester);
+        let decide = move |_: &RunContext, _: &ToolCall| decision(&twists);
         Turn::new(recorder.clone().layered(decide_fn(decide))).ledger(ledger).agent(agent)
     };
     let ledger = Ledger::new(store.clone());
@@ -121,7 +121,7 @@ async fn the_same_call_runs_and_each_difference_alone_asks_a_person() {
 }
 
 #[tokio::test]
-async fn any_content_is_about_previews_and_nothing_else() {
+async fn any_content_applies_to_previews_only() {
     // G2: "A grant that says "any content" ignores preview pins."
     for twist in ALL {
         assert_eq!(runs(vec![twist], true).await, twist == OtherPreview, "{twist:?}");
@@ -133,7 +133,7 @@ proptest! {
 
     /// G2: "It answers a call, not a question".
     #[test]
-    fn no_combination_of_differences_is_answered(
+    fn a_grant_answers_no_combination_of_differences(
         twists in prop::sample::subsequence(&ALL[..], 1..4),
         any_content: bool,
     ) {

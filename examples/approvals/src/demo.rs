@@ -1,5 +1,5 @@
-//! The agent of the demo: scripted in the place of a real model, so that nobody needs a key. Everything around it (the
-//! stack, what each ask needs, the resuming) is what a real one has.
+//! The agent of the demo: scripted in place of a real model, so that no key is needed. Everything around it (the stack,
+//! the settings of each ask, the resuming) is as around a real one.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -21,13 +21,13 @@ use tower::ServiceBuilder;
 
 use crate::runs::Requester;
 
-/// What the agent wants to do when nobody says anything else: a call a line, a tool and its arguments.
+/// The default calls of the agent, one on each line: a tool and its arguments.
 pub(crate) const PROMPT: &str = r#"delete_file {"path": "logs/2024-archive.tar"}
 transfer {"amount_eur": 12500, "to": "DE02 1203 0000 0000 2020 51", "reference": "Invoice 881"}
 cleaner {"prompt": "delete_file {\"path\": \"tmp/session-cache\"}"}
 restart_server {"host": "db-2.internal"}"#;
 
-/// Where the tools write what they have done.
+/// The file in which the tools record their runs.
 pub(crate) struct Ran(pub(crate) PathBuf);
 
 impl Ran {
@@ -108,17 +108,17 @@ fn tools() -> FunctionToolset {
         .tool(tool_fn("send_report", "Sends the report", send_report).idempotent())
 }
 
-/// Whether a tool takes these arguments. What a person has typed is checked before it is decided on: in the ledger a
-/// decision is final, and one that no tool takes would stop its run for good.
+/// Whether a tool takes these arguments. Edited arguments are checked before the decision is recorded: a decision is
+/// final, and one with arguments that the tool refuses would stop its run for good.
 ///
 /// # Errors
 /// Says what does not fit.
-pub(crate) fn check(tool: &str, args: &Args) -> Result<(), String> {
-    tools().validate(tool, args)
+pub(crate) fn check(call: &ToolCall) -> Result<(), String> {
+    tools().validate(call.name(), call.args())
 }
 
-/// Who is asked about what. It decides about the calls of the sub-agent too.
-fn policy(call: &ToolCall) -> Decision {
+/// The policy: which calls are asked about. It decides about the calls of the sub-agent, too.
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     match call.name() {
         "delete_file"
             if call.args().str("path").is_some_and(|path| path.starts_with("backups/")) =>
@@ -130,20 +130,20 @@ fn policy(call: &ToolCall) -> Decision {
             .with_key("transfer")
             .with_pin("list of known accounts", "2026-11")
             .with_metadata(metadata::APPROVAL_DESCRIPTION, "Pays one invoice, as agreed."),
-        "restart_server" => Decision::ask("cuts off whoever is connected").with_key("restart"),
+        "restart_server" => Decision::ask("cuts off connected users").with_key("restart"),
         "send_report" => Decision::ask("leaves the company").with_key("send"),
         _ => Decision::allow(),
     }
 }
 
-fn limits(call: &ToolCall) -> Decision {
+fn limits(_: &RunContext, call: &ToolCall) -> Decision {
     match call.args()["amount_eur"].as_u64() {
         Some(amount) if amount > 10_000 => Decision::ask("more than 10 000 EUR").with_key("large"),
         _ => Decision::allow(),
     }
 }
 
-/// What an ask needs before it is parked: who wants it, how many must agree, how long it waits.
+/// Sets the requester, the quorum and the deadline of an ask before it is parked.
 pub(crate) fn needs(cx: &RunContext, ask: Ask, deadline: Duration) -> Ask {
     let ask = match cx.deps::<Requester>() {
         Ok(Requester(who)) => ask.with_principal(who.as_str()),
@@ -166,7 +166,7 @@ pub(crate) fn agent(ran: PathBuf) -> Agent {
     Agent::new(Script, team.layered(stack)).deps(Ran(ran)).output(text().or_deferred())
 }
 
-/// In the place of a real model. It knows nothing but the conversation, so that it goes on in any process.
+/// A scripted model. Its only state is the conversation, so that it continues in any process.
 struct Script;
 
 impl Model for Script {
@@ -201,7 +201,7 @@ impl Model for Script {
 /// The calls of a prompt: a tool and its arguments on each line, those of the next response behind an empty line.
 ///
 /// # Errors
-/// Says which line is none.
+/// The number of the first line that is not a call.
 pub(crate) fn calls(prompt: &str) -> Result<Vec<Vec<ToolCall>>, String> {
     let mut responses = vec![Vec::new()];
     for (n, line) in prompt.lines().map(str::trim).enumerate() {

@@ -1,8 +1,9 @@
-//! The assistant of the first example, in a chat: a React page with an unmodified `useChat`, and buttons for what waits.
+//! The assistant of the first example, in a chat: a React page with an unmodified `useChat`, and buttons for pending
+//! calls.
 //!
 //! ```text
 //! (cd examples/chat/web && npm ci && npm run build)          once: builds the page
-//! cargo run --example chat --features ai-sdk,sqlite          then open the address that it prints
+//! cargo run -p chat                                          then open the address that it prints
 //! ```
 //!
 //! | file | is |
@@ -10,30 +11,30 @@
 //! | `main.rs` | the server: who may talk to it, the page, the chats |
 //! | `demo.rs` | the assistant: its tools and its permission stack are those of `examples/assistant` |
 //! | `payments.rs` | a tool that shows a table before it is approved |
-//! | `spoken.rs` | what the scripted model goes by |
+//! | `spoken.rs` | the part of the conversation that the scripted model reads |
 //! | `places.rs` | a folder to tidy up for each chat |
 //! | `web/` | the page |
 //!
-//! Chats, what waits and what was decided are kept in a file: the server can be stopped and started again at any time,
-//! also while a call waits. It listens on this machine only, and answers only pages of its own.
+//! Chats, pending calls and decisions are stored in a file: the server can be stopped and started again at any time,
+//! also while a call is pending. It listens on this machine only, and answers only pages of its own.
 
-#[path = "../assistant/model/mod.rs"]
-#[expect(dead_code, reason = "the first example tells more of a model that fails")]
+#[path = "../../assistant/model/mod.rs"]
+#[expect(dead_code, reason = "the first example uses more of it")]
 mod assistant;
 mod demo;
 mod payments;
 mod places;
-#[path = "../assistant/sandbox.rs"]
-#[expect(dead_code, reason = "the first example asks it for more")]
+#[path = "../../assistant/sandbox.rs"]
+#[expect(dead_code, reason = "the first example uses more of it")]
 mod sandbox;
-#[path = "../approvals/server.rs"]
+#[path = "../../approvals/src/server.rs"]
 mod server;
 mod spoken;
-#[path = "../assistant/stack.rs"]
+#[path = "../../assistant/stack.rs"]
 mod stack;
-#[path = "../assistant/tools.rs"]
+#[path = "../../assistant/tools.rs"]
 mod tools;
-#[path = "../assistant/workspace.rs"]
+#[path = "../../assistant/workspace.rs"]
 #[expect(dead_code, reason = "the first example makes a temporary copy")]
 mod workspace;
 
@@ -89,7 +90,7 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/chat/web/dist");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/dist");
     if !page.join("index.html").is_file() {
         return Err(
             "the page is not built: (cd examples/chat/web && npm ci && npm run build)".into()
@@ -117,11 +118,11 @@ async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", options.port)).await?;
     let address = listener.local_addr()?;
     let own = Own { hosts: [format!("{address}"), format!("localhost:{}", address.port())] };
-    // Whoever is at this machine is the one person that this demo knows. A real server asks who it is.
+    // The demo has one principal, the user of this machine. A real server authenticates its users.
     let chats = router(chats, async |_| Ok(Principal::new("you")));
     let app = Router::new()
         .nest("/api/chat", chats)
-        // What a page asks again and again, to see whether the server is there.
+        // The page polls this route to notice that the server is lost.
         .route("/api/alive", get(async || StatusCode::NO_CONTENT))
         .fallback_service(ServeDir::new(page))
         .layer(from_fn_with_state(own, for_own_pages));
@@ -138,8 +139,8 @@ struct Own {
 }
 
 impl Own {
-    /// Whether a page of this server asks. Another host name is a page that had its name point here, and another origin a
-    /// page that sends requests in somebody's name.
+    /// Whether a request comes from a page of this server. Another host name means DNS rebinding, and another origin a
+    /// forged request from another site.
     fn is_asked(&self, headers: &HeaderMap) -> bool {
         let header =
             |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());

@@ -2,7 +2,7 @@
 //! library's agent.
 //!
 //! ```text
-//! cargo run --example own_loop
+//! cargo run -p own_loop
 //! ```
 //!
 //! The loop uses the chat completions format, with the types of the crate `async-openai`. All it needs from the library
@@ -113,7 +113,7 @@ fn enter(
     for call in message.tool_calls.iter().flatten() {
         let WireCall::Function(call) = call else { return Err("no such tool was offered".into()) };
         // The arguments stay text here: the turn parses them, and sends unreadable ones back to the model without
-        // asking anybody.
+        // asking a person.
         let args = call.function.arguments.as_str();
         read.push(ToolCall::new(call.id.as_str(), call.function.name.as_str(), args));
     }
@@ -171,7 +171,7 @@ fn tools() -> Tools {
             println!("  > bought: {}", args.fruit);
             Ok::<_, ToolError>(format!("bought: {}", args.fruit))
         }));
-    stall.layered(decide_fn(|call| match call.name() {
+    stall.layered(decide_fn(|_, call| match call.name() {
         "get_price" => Decision::allow(),
         _ => Decision::ask("spends money").with_key("buy"),
     }))
@@ -217,7 +217,7 @@ async fn main() -> Result<(), BoxError> {
     // Hours later, in another process: only the stored text is left.
     let talk: Conversation = serde_json::from_str(&stored)?;
     let requests = talk.waiting.as_ref().ok_or("nothing waits")?.requests();
-    println!("\nThe loop has stopped, and {} bytes are stored. What waits:", stored.len());
+    println!("\nThe loop has stopped, and {} bytes are stored. Pending:", stored.len());
     for call in &requests.approvals {
         let question = &requests.questions(call.id())[0];
         println!("  {}  {} {}: {}", call.id(), call.name(), call.args(), question.reason());

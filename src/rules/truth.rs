@@ -1,4 +1,4 @@
-//! Whether something holds, where that may not be known.
+//! The answer of a condition, which may be unknown.
 //!
 //! A condition about an argument may have no answer: the field is missing, the path cannot be resolved, the command is
 //! not analysed. Treating that as "no" would let a rule that denies miss what it is there for; treating it as "yes"
@@ -15,14 +15,14 @@
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Truth {
     Yes,
     No,
     /// It cannot be evaluated, for this reason.
     Unknown(&'static str),
 }
 
-impl Answer {
+impl Truth {
     pub(super) fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -58,7 +58,7 @@ impl Answer {
     }
 }
 
-/// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies speaks
+/// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies applies
 /// where anything matches.
 ///
 /// | several values in one place | allowing | strict |
@@ -74,10 +74,10 @@ pub(super) enum Reading {
 
 impl Reading {
     /// Combines the answers for several values that stand in one place.
-    pub(super) fn over(self, answers: impl IntoIterator<Item = Answer>) -> Answer {
+    pub(super) fn over(self, answers: impl IntoIterator<Item = Truth>) -> Truth {
         match self {
-            Self::Allowing => Answer::all(answers),
-            Self::Strict => Answer::any(answers),
+            Self::Allowing => Truth::all(answers),
+            Self::Strict => Truth::any(answers),
         }
     }
 

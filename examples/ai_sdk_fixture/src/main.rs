@@ -2,7 +2,7 @@
 //! does, and no real model is asked.
 //!
 //! ```text
-//! cargo run --example ai_sdk_fixture --features ai-sdk -- --port 8080 --sdk v7
+//! cargo run -p ai_sdk_fixture -- --port 8080 --sdk v7
 //! ```
 //!
 //! | request | does |
@@ -26,7 +26,7 @@
 //!
 //! Then the model repeats the results of its calls.
 
-#[path = "chat/spoken.rs"]
+#[path = "../../chat/src/spoken.rs"]
 mod spoken;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,7 +116,7 @@ fn note(cx: &RunContext, tool: &'static str, input: Value) -> Result<(), ToolErr
 }
 
 fn tools() -> Tools {
-    let policy = decide_fn(|call: &ToolCall| match call.name() {
+    let policy = decide_fn(|_, call: &ToolCall| match call.name() {
         "delete_file" => Decision::ask("deleting is permanent"),
         "explode" => Decision::ask("it may explode"),
         "wipe_disk" => Decision::deny("wiping disks is forbidden"),
@@ -130,7 +130,7 @@ fn tools() -> Tools {
         .tool(tool_fn("explode", "Explode", explode))
         .layered(policy);
     let cleaner = Agent::new(Cleaner, own.clone());
-    let prompt = |_: Nothing| "clean up".to_owned();
+    let prompt = |_: &RunContext, _: Nothing| "clean up".to_owned();
     let cleaner = cleaner.as_tool_fn("cleaner", "Cleans up", prompt);
     let browser = ExternalToolset::new("browser", [location]);
     Tools::combined([own, FunctionToolset::new().tool(cleaner).into(), browser.into()])

@@ -1,4 +1,4 @@
-//! What scripted models go by.
+//! The part of a conversation that scripted models read.
 
 use countersign::Message;
 use countersign::message::RequestPart;

@@ -6,15 +6,15 @@
 fn tools_cannot_be_reached_around_the_gate() {
     let cases = trybuild::TestCases::new();
     for case in ["another_call", "forged_deferral", "permit_twice", "run_without_a_permit"] {
-        cases.compile_fail(format!("tests/ui/{case}.rs"));
+        cases.compile_fail(format!("{case}.rs"));
     }
 }
 
 /// Errors say what went wrong, and what to do: the compiler names the way out of the common mistakes.
 #[test]
-fn a_function_that_cannot_be_a_tool_is_told_what_would_be_one() {
+fn the_compiler_says_how_to_make_a_function_a_tool() {
     let cases = trybuild::TestCases::new();
     for case in ["arguments_without_a_schema", "no_error", "no_result", "not_async"] {
-        cases.compile_fail(format!("tests/ui/{case}.rs"));
+        cases.compile_fail(format!("{case}.rs"));
     }
 }

@@ -13,14 +13,14 @@ use tokio::time::sleep;
 
 use crate::runs::Requester;
 
-/// How often to look without being woken: a decision of another process, or the end of a dead worker's lease.
+/// The interval of polls, which find decisions of other processes and the ends of dead workers' leases.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How many waiting runs are looked through, the newest.
+/// The number of pending runs that are checked, newest first.
 const LOOK_THROUGH: u32 = 1_000;
 /// How long a run is left alone after its n-th error: 2, 4, 8 … seconds, and at most this.
 const LATEST: Duration = Duration::from_secs(300);
 
-/// Resumes runs, so many at once, until it is told to stop. What has begun is brought to its end.
+/// Resumes runs, this many at a time, until `stop`. Runs in progress are completed.
 pub(crate) async fn work(
     agent: Agent,
     ledger: Ledger,
@@ -37,10 +37,10 @@ pub(crate) async fn work(
         left: HashMap::new(),
     };
     while !*stop.borrow() {
-        // Before looking, so that nothing comes between.
+        // Marked as seen before the store is read, so that no change in between is missed.
         decided.mark_unchanged();
         if let Err(error) = workers.look().await {
-            tracing::warn!(error = &error as &dyn Error, "the store cannot be looked at");
+            tracing::warn!(error = &error as &dyn Error, "the store cannot be read");
         }
         tokio::select! {
             Some(Ok(ended)) = workers.busy.join_next() => workers.ended(ended),
@@ -66,12 +66,12 @@ struct Workers {
 }
 
 impl Workers {
-    /// Begins with whatever can be gone on with.
+    /// Starts all runs that can be resumed.
     async fn look(&mut self) -> Result<(), LedgerError> {
         // One that was changed outside of the ledger is left out; the inbox shows it.
         let waiting = self.ledger.waiting_runs(LOOK_THROUGH).await?.records;
         self.left.retain(|run, _| waiting.iter().any(|record| record.run == *run));
-        // Who has waited longest is first.
+        // The oldest run comes first.
         for record in waiting.into_iter().rev() {
             let run = record.run.as_str();
             if self.busy.len() >= self.many {
@@ -81,8 +81,8 @@ impl Workers {
             if rests || self.at_work.contains(run) {
                 continue;
             }
-            // One that cannot be read does not keep the others from going on.
-            match self.can_go_on(&record).await {
+            // A run that cannot be read does not stop the others.
+            match self.resumable(&record).await {
                 Ok(Some(agent)) => self.begin(record.run, agent),
                 Ok(None) => {}
                 Err(error) => self.leave(record.run, &*error),
@@ -91,18 +91,18 @@ impl Workers {
         Ok(())
     }
 
-    /// The agent to go on with, if something was decided that the run waits for, or an error has stopped it.
-    async fn can_go_on(&self, record: &RunRecord) -> Result<Option<Agent>, BoxError> {
-        // Not why: the reason may quote values.
+    /// The agent to resume the run with, if one of its calls was decided, or an error has stopped it.
+    async fn resumable(&self, record: &RunRecord) -> Result<Option<Agent>, BoxError> {
+        // Without the error's text, which may quote values.
         let suspended: SuspendedRun = serde_json::from_value(record.state.clone())
-            .map_err(|_| "what is stored of it cannot be read by this version")?;
+            .map_err(|_| "its stored state cannot be read by this version")?;
         let (requests, decided) = (suspended.requests(), self.agent.decisions(&suspended).await?);
         if !requests.is_empty() && requests.iter().all(|call| decided.is_left(call.id())) {
             return Ok(None);
         }
-        // The agent works for whoever started the run: what it asks next is theirs too.
+        // The agent works for the person who started the run, who is the requester of its later asks, too.
         let earlier = self.ledger.list_run(&record.run, u32::MAX).await?;
-        // Whose run it is cannot be told from what was changed.
+        // A changed row may name another requester.
         if let Some(row) = earlier.refused.into_iter().next() {
             return Err(row.error.into());
         }
@@ -134,7 +134,7 @@ impl Workers {
                 let waits = result.suspended().is_some();
                 tracing::info!(run, waits_again = waits, "a run was resumed");
             }
-            // Another worker has it. Should that one die, there is time enough.
+            // Another worker has the lease. If that worker dies, a later poll takes the run up.
             Ok(TakeUp::Held { .. }) => {
                 self.left.insert(run, (0, Instant::now() + LOOK_AGAIN));
             }

@@ -2,9 +2,9 @@
 //! resume its runs.
 //!
 //! ```text
-//! cargo run --example approvals --features inbox                 inbox, demo and two workers; prints what to open and to try
-//! cargo run --example approvals --features inbox -- --worker     workers alone, in a process of their own, over the same store
-//! cargo run --example approvals --features inbox -- --help       everything else
+//! cargo run -p approvals                 inbox, demo and two workers; prints what to open and to try
+//! cargo run -p approvals -- --worker     workers alone, in a process of their own, over the same store
+//! cargo run -p approvals -- --help       everything else
 //! ```
 //!
 //! The page, its API and its events are [`countersign::inbox`]; this is what is particular to one service:
@@ -74,7 +74,7 @@ async fn run(cli: Cli) -> Result<(), BoxError> {
     let ledger = ledger
         .worker(format!("{role}-{}", std::process::id()))
         .lease(cli.lease_s)
-        .asks(move |cx, ask| demo::needs(cx, ask, deadline));
+        .ask_policy(move |cx, ask| demo::needs(cx, ask, deadline));
     let agent = demo::agent(cli.ran.clone()).ledger(ledger.clone());
     let (decided, stop) = (watch::channel(()).0, told_to_stop());
     let many = if cli.worker { cli.workers.max(1) } else { cli.workers };
@@ -97,13 +97,13 @@ async fn run(cli: Cli) -> Result<(), BoxError> {
         );
     }
     if let Some(workers) = workers {
-        // What has begun is brought to its end.
+        // Runs in progress are completed.
         workers.await?;
     }
     Ok(())
 }
 
-/// The inbox at `/`, and what belongs to the demo beside it.
+/// The inbox at `/`, and the routes of the demo.
 fn app(
     agent: Agent,
     ledger: Ledger,
@@ -117,7 +117,7 @@ fn app(
         .with_logout("/logout")
         .with_link("Start a demo run", "/demo")
         .with_check(demo::check)
-        // The workers of this process need not look at the store to see it.
+        // Wakes the workers of this process, which would otherwise find the decision at their next poll.
         .with_on_decision(move |_| {
             decided.send_replace(());
         })
@@ -168,12 +168,14 @@ fn shown(url: &str) -> &str {
     if url.starts_with("sqlite:") { url } else { "PostgreSQL" }
 }
 
-/// Becomes true when the process is told to stop; told twice, it stops at once.
+/// Becomes true at the first signal to stop; a second signal stops the process at once.
 fn told_to_stop() -> watch::Receiver<bool> {
     let (tell, stop) = watch::channel(false);
     tokio::spawn(async move {
         interrupted().await;
-        eprintln!("Stopping, when what has begun has come to its end. Once more stops at once.");
+        eprintln!(
+            "Stopping when the runs in progress are complete. A second Ctrl-C stops at once."
+        );
         tell.send_replace(true);
         interrupted().await;
         std::process::exit(130);

@@ -10,14 +10,14 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use countersign::Agent;
 use countersign::agent::RunOutput;
-use countersign::inbox::Principal;
+use countersign::inbox::Approver;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::login::{authorize, html, script};
 use crate::{demo, login};
 
-/// The person who starts a run: its asks are in this name.
+/// The person who starts a run, and is the requester of its asks.
 pub(crate) struct Requester(pub(crate) String);
 
 /// The routes of the demo.
@@ -67,7 +67,7 @@ async fn start(
     }
 }
 
-async fn run(agent: &Agent, prompt: String, who: &Principal) -> Option<(String, bool)> {
+async fn run(agent: &Agent, prompt: String, who: &Approver) -> Option<(String, bool)> {
     match agent.run(prompt).deps(Requester(who.name().to_owned())).await {
         Ok(run) => {
             let waits = matches!(run.output(), RunOutput::Deferred(_));

@@ -9,11 +9,11 @@ use clap::Parser;
 
 use crate::server::Clients;
 
-/// An inbox for what agents ask, an API, and workers that go on with what was decided.
+/// An inbox for the questions of agents, an API, and workers that resume the decided runs.
 #[derive(Parser)]
 #[command(name = "approvals")]
 pub(crate) struct Cli {
-    /// Where asks and runs are kept: `sqlite:PATH`, by default a file in the working directory, or `postgres://…` in
+    /// Where asks and runs are stored: `sqlite:PATH`, by default a file in the working directory, or `postgres://…` in
     /// a build with the feature. Any number of servers and workers share one store.
     #[arg(long, value_name = "URL", default_value = "sqlite:approvals.db")]
     pub(crate) store: String,
@@ -35,27 +35,27 @@ pub(crate) struct Cli {
     /// How long a run waits for a worker that has died.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) lease_s: Duration,
-    /// How long somebody may take to decide about `restart_server`.
+    /// How long `restart_server` may be pending.
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub(crate) deadline_s: Duration,
-    /// Where the demo's tools write what they have done, a line for each time they run.
+    /// Where the demo's tools record their runs, one line for each.
     #[arg(long, value_name = "PATH", default_value = "approvals-ran.jsonl")]
     pub(crate) ran: PathBuf,
     /// Serves also where other machines reach it. The demo's login asks for a name and believes it.
     #[arg(long)]
-    pub(crate) danger_anybody_may_log_in: bool,
+    pub(crate) danger_anyone_may_log_in: bool,
 }
 
-/// Reads the command line; what is left to do otherwise is the exit status.
+/// Reads the command line. The error is an exit status, after a help text or an error was printed.
 pub(crate) fn read() -> Result<Cli, ExitCode> {
     let cli = Cli::try_parse().map_err(|error| {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })?;
-    if !cli.worker && !cli.listen.ip().is_loopback() && !cli.danger_anybody_may_log_in {
+    if !cli.worker && !cli.listen.ip().is_loopback() && !cli.danger_anyone_may_log_in {
         eprintln!(
             "error: `{}` can be reached from other machines, and the demo's login believes every name. Put a real \
-             `authorize` into examples/approvals/login.rs, or say --danger-anybody-may-log-in.",
+             `authorize` into examples/approvals/src/login.rs, or say --danger-anyone-may-log-in.",
             cli.listen
         );
         return Err(ExitCode::from(2));

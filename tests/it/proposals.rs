@@ -1,4 +1,4 @@
-//! The examples of the documents the project started from, each with the sentence it shows.
+//! The examples of the first proposals that the project started from, each with the sentence that it shows.
 
 use countersign::agent::text;
 use countersign::deferred::{Answers, ToolApproved, metadata};
@@ -21,7 +21,7 @@ struct Path {
     path: String,
 }
 
-/// Seed 000, "CLI with Blocking Approval", with the person's answer as a dependency.
+/// From the proposal, "CLI with Blocking Approval", with the person's answer as a dependency.
 fn cli_handler(
     cx: &RunContext,
     requests: &DeferredToolRequests,
@@ -49,7 +49,7 @@ fn cli_handler(
 }
 
 #[tokio::test]
-async fn seed_000_a_denied_call_is_told_to_the_model_and_the_loop_continues() {
+async fn a_denial_reaches_the_model_and_the_loop_continues() {
     // "The tool function is **never called**", "A synthetic tool result is returned to the LLM containing the denial
     // message", "The agent loop continues".
     for (yes, told, ran) in [(true, "Deleted a.log", 1), (false, "User denied", 0)] {
@@ -74,7 +74,7 @@ async fn seed_000_a_denied_call_is_told_to_the_model_and_the_loop_continues() {
 }
 
 #[tokio::test]
-async fn seed_000_the_handler_is_called_once_per_response() {
+async fn the_handler_is_called_once_per_response() {
     // "The handler is called once per LLM response that contains deferred tools".
     let responses = [
         ModelResponse::calls(["a", "b", "c"].map(|id| call(id, "x", json!({})))),
@@ -94,7 +94,7 @@ async fn seed_000_the_handler_is_called_once_per_response() {
 }
 
 #[tokio::test]
-async fn seed_000_granted_capabilities_travel_in_the_answers() {
+async fn granted_capabilities_travel_in_the_answers() {
     // "If the user grants the missing capability, the handler can attach it in `DeferredToolResults.metadata`".
     let recorder = Recorder::new(["upload"]).body(|cx, _| match cx.tool_call_approved() {
         true => Ok(json!(cx.tool_call_metadata())),
@@ -113,7 +113,7 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
         granted.into_iter().fold(start, |answers, (id, grant)| answers.metadata(id, grant)).build()
     });
     let report = Turn::new(recorder)
-        .handler(grants)
+        .deferred_tool_handler(grants)
         .run(vec![call("c1", "upload", json!({}))])
         .await
         .unwrap();
@@ -121,7 +121,7 @@ async fn seed_000_granted_capabilities_travel_in_the_answers() {
 }
 
 #[tokio::test]
-async fn seed_001_ordinary_calls_of_a_response_run_and_the_others_wait() {
+async fn ordinary_calls_of_a_response_run_and_the_others_are_pending() {
     // "`get_price('apple')` executes immediately"; "`buy('apple')` raises `ApprovalRequired`, gets deferred".
     let recorder = Recorder::new(["get_price", "buy"]).body(|cx, call| {
         match (call.name(), cx.tool_call_approved()) {
@@ -161,7 +161,7 @@ async fn update_file(cx: RunContext, args: Path) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn seed_001_and_003_a_tool_asks_for_some_arguments_only() {
+async fn a_tool_asks_for_some_arguments_only() {
     // "First run: README.md updates immediately, .env is deferred"; "attach context for UI display".
     let turn = Turn::new(FunctionToolset::new().tool(tool_fn(
         "update_file",
@@ -195,20 +195,24 @@ impl ToolMiddleware for FileAccessControl {
 }
 
 #[tokio::test]
-async fn seed_002_allow_deny_ask_and_the_permission_handler() {
+async fn allow_deny_ask_and_the_permission_handler() {
     // "If the handler returns True, the tool call proceeds. If False, ToolBlocked is raised."
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let tools = recorder.clone().layered(FileAccessControl.into_layer());
-    let approval_callback = permission_handler(async |name: String, _: Args, reason: String| {
+    let approval_callback = permission_handler(async |_, call: ToolCall, reason: String| {
         assert_eq!(reason, "Delete \"a\"?");
-        name != "delete_file"
+        call.name() != "delete_file"
     });
     let calls = || {
         ["delete_file", "read_file", "list"]
             .map(|name| call(name, name, json!({"path": "a"})))
             .to_vec()
     };
-    let report = Turn::new(tools.clone()).handler(approval_callback).run(calls()).await.unwrap();
+    let report = Turn::new(tools.clone())
+        .deferred_tool_handler(approval_callback)
+        .run(calls())
+        .await
+        .unwrap();
     assert_eq!(words(&report), ["denied", "returned", "returned"]);
     assert_eq!(
         content(&report, 0),
@@ -218,7 +222,7 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
     let report = Turn::new(tools)
-        .handler(countersign::handler::DenyAll::new("Permission required"))
+        .deferred_tool_handler(countersign::handler::DenyAll::new("Permission required"))
         .run(calls())
         .await
         .unwrap();
@@ -227,12 +231,12 @@ async fn seed_002_allow_deny_ask_and_the_permission_handler() {
 }
 
 #[tokio::test]
-async fn seed_002_a_chain_ends_at_the_first_permission_result() {
+async fn a_chain_ends_at_the_first_permission_result() {
     // "MiddlewareChain -- if any middleware returns ToolPermissionResult, it short-circuits the chain"; "plain dict
     // still works", and is no such result.
     let chain = danger_first_decision_wins()
         .with(FileAccessControl)
-        .with(decide_fn(|_| Decision::deny("not by the file rules")));
+        .with(decide_fn(|_, _| Decision::deny("not by the file rules")));
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let turn = Turn::new(recorder.clone().layered(chain.into_layer()));
     let calls = ["delete_file", "read_file", "list"]
@@ -244,7 +248,7 @@ async fn seed_002_a_chain_ends_at_the_first_permission_result() {
 }
 
 #[tokio::test]
-async fn seed_003_results_from_elsewhere_are_found_by_their_metadata() {
+async fn results_from_elsewhere_are_found_by_their_metadata() {
     // "raise CallDeferred(metadata={'task_id': task_id})"; "results.calls[call.tool_call_id] = get_task_result(task_id)".
     let turn = Turn::new(Recorder::new(["long_running_task"]).body(|cx, _| {
         let task = format!("task of {}", cx.tool_call_id().unwrap());
@@ -266,7 +270,7 @@ async fn seed_003_results_from_elsewhere_are_found_by_their_metadata() {
 }
 
 #[test]
-fn seed_003_the_answers_have_the_shape_it_shows() {
+fn the_answers_have_the_shape_it_shows() {
     let answers: DeferredToolResults = serde_json::from_value(json!({
         "approvals": {
             "call_id_1": true,
@@ -332,12 +336,13 @@ async fn the_requests_have_the_shape_of_pydantic_ai() {
     );
 }
 
-/// Seed 000, "Fail-Closed Defaults": a gap in a handler's answers is a denial.
+/// From the proposal, "Fail-Closed Defaults": a gap in a handler's answers is a denial.
 #[tokio::test]
 async fn fail_closed_defaults_are_one_word() {
-    // Seed 000, "Fail-Closed Defaults".
+    // From the proposal, "Fail-Closed Defaults".
     async fn told(handler: impl DeferredToolHandler) -> String {
-        let turn = Turn::new(Recorder::new(["x"]).approval_required()).handler(handler);
+        let turn =
+            Turn::new(Recorder::new(["x"]).approval_required()).deferred_tool_handler(handler);
         let report = turn.run(vec![call("c1", "x", json!({}))]).await.unwrap();
         content(&report, 0).as_str().unwrap().to_owned()
     }

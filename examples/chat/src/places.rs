@@ -12,7 +12,7 @@ use crate::workspace;
 
 pub(crate) struct Places {
     folder: PathBuf,
-    /// One chat after the other: nobody sees half a copy.
+    /// Held while a folder is copied, so that no chat sees half a copy.
     copying: Mutex<()>,
 }
 
@@ -34,7 +34,7 @@ impl Places {
             let half = tempfile::tempdir_in(&self.folder)?;
             let workspace = workspace::copy_into(half.path())?;
             for name in ["a.txt", "b.txt", "c.txt"] {
-                // All alike: an approval is pinned to the content, and with another one it would be asked again.
+                // All have the same content: an approval is pinned to it, and would not cover another one.
                 fs::write(workspace.join(name), "To try things on.\n")?;
             }
             fs::rename(half.keep(), &place)?;

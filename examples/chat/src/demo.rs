@@ -17,7 +17,7 @@ use crate::payments;
 use crate::spoken::since_the_user_spoke;
 use crate::stack;
 
-/// How long a chat waits when the server was killed in the middle of a response.
+/// The lease of a chat, which blocks it when the server was killed in the middle of a response.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn agent(model: Option<Real>) -> Agent {
@@ -38,7 +38,7 @@ pub(crate) fn agent(model: Option<Real>) -> Agent {
     }
 }
 
-/// In the place of a real model. It knows nothing but the conversation.
+/// A scripted model. Its only state is the conversation.
 struct Demo;
 
 impl Model for Demo {
@@ -63,7 +63,7 @@ impl Model for Demo {
     }
 }
 
-/// What the model says to a sentence, and the calls that it makes.
+/// The model's text and calls in response to a sentence.
 fn calls_for(said: &str) -> Option<(&'static str, Vec<ToolCall>)> {
     let write = |path: &str, text: String| call("write_file", json!({"path": path, "text": text}));
     let moves = |to: &str| call("move_file", json!({"from": "a.txt", "to": to}));
@@ -109,7 +109,7 @@ fn calls_for(said: &str) -> Option<(&'static str, Vec<ToolCall>)> {
     })
 }
 
-/// What a page renders of a model's text, and what it must not: markup, addresses that run, and images.
+/// A text with Markdown that a page renders, and markup, script addresses and images that it must not render.
 const MARKDOWN: &str = "## What I found\n\nThere are **two** files, `a.txt` and *b.txt*:\n\n\
 | file | lines |\n|---|---:|\n| a.txt | 1 |\n| b.txt | 2 |\n\n\
 1. read them\n2. keep them\n   - both\n\n> as it was said\n\n```sh\nrm -i a.txt\n```\n\n\
@@ -127,7 +127,7 @@ fn delete(path: &str) -> ToolCall {
     call("delete_file", json!({"path": path}))
 }
 
-/// How often the model has answered since the user spoke.
+/// The number of the model's responses since the user's last message.
 fn responses(since: &[Message]) -> usize {
     since.iter().filter(|message| matches!(message, Message::Response { .. })).count()
 }
@@ -139,7 +139,7 @@ b.txt`, `delete a.txt three times`, `delete twelve files`, `move a.txt onto b.tx
 `write something hostile`, `write a long script and delete a.txt`, `insist on deleting a.txt`, \
 `explain it with a table`, `tell me a story`.";
 
-/// What a page must show as text, and only as text.
+/// Markup that a page must show as text.
 fn hostile() -> ToolCall {
     let text = "<script>alert('run')</script> <b>bold</b> [link](javascript:alert(1))\n\
                 \u{202e}gpj.exe \u{200b}\u{1b}[2J looks like nothing";
@@ -165,7 +165,7 @@ async fn story(request: &ModelRequest) -> String {
     told
 }
 
-/// What the model was told of the calls it has made since the user spoke.
+/// The results of the model's calls since the user's last message.
 fn sums_up(since: &[Message]) -> String {
     let parts = since.iter().flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),

@@ -17,7 +17,7 @@ fn invoices(month: &str) -> [[String; 3]; 3] {
     paid.map(|(to, euros)| [to.to_owned(), euros.to_owned(), month.to_owned()])
 }
 
-/// The tool. Its calls always wait for a person, who sees whom it would pay.
+/// The tool. Its calls always need an approval, and the preview shows the payees.
 pub(crate) fn pay_invoices() -> Tool {
     tool_fn("pay_invoices", "Pays the invoices of a month", async |_: RunContext, args: Month| {
         Ok::<_, ToolError>(format!("paid {} invoices", invoices(&args.month).len()))

@@ -15,7 +15,7 @@ pub(crate) async fn open(url: &str) -> Result<Ledger, BoxError> {
     if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
         return on_a_server(url).await;
     }
-    // What is no store may still hold a password.
+    // A URL of another kind may contain a password, too.
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme).escape_debug();
     Err(format!("`{scheme}:` is no store: `sqlite:PATH` or `postgres://…`").into())
 }
@@ -27,6 +27,5 @@ async fn on_a_server(url: &str) -> Result<Ledger, BoxError> {
 
 #[cfg(not(feature = "postgres"))]
 async fn on_a_server(_: &str) -> Result<Ledger, BoxError> {
-    Err("this build has no PostgreSQL: `cargo run --example approvals --features inbox,postgres -- …`"
-        .into())
+    Err("this build has no PostgreSQL: `cargo run -p approvals --features postgres -- …`".into())
 }

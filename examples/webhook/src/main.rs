@@ -1,8 +1,8 @@
 //! Suspend to a file, and resume: the approval comes by HTTP, hours later, to another process.
 //!
 //! ```text
-//! cargo run --example webhook                      plays both ends, and is done
-//! cargo run --example webhook -- --serve [FOLDER]  keeps serving, for curl; prints the lines to type
+//! cargo run -p webhook                      plays both ends, and is done
+//! cargo run -p webhook -- --serve [FOLDER]  keeps serving, for curl; prints the lines to type
 //! ```
 //!
 //! | request | does |
@@ -196,7 +196,7 @@ impl Tasks {
         match fs::rename(self.file(task, WAITING), &taken) {
             Err(error) if error.kind() == NotFound => {
                 let _ = self.answered(task)?;
-                Err(refused(StatusCode::CONFLICT, "nothing waits for an answer: it has one"))
+                Err(refused(StatusCode::CONFLICT, "no call is pending: the task has its result"))
             }
             renamed => Ok(serde_json::from_slice(&renamed.and_then(|()| fs::read(taken))?)?),
         }
@@ -240,7 +240,7 @@ async fn delete_database(cx: RunContext, args: Database) -> Result<String, ToolE
     Ok(format!("deleted {}", args.name))
 }
 
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     match (call.name(), call.args().str("name")) {
         ("count_databases", _) => Decision::allow(),
         // The name becomes part of a path, so it must not contain separators or dots.
@@ -338,7 +338,7 @@ async fn play(folder: &Path) -> Result<(), BoxError> {
 
     println!("\nIt is gone. Hours later there is another one, with the same folder.");
     let second = Process::start(folder).await?;
-    let shown = second.send("/tasks/1", "what waits?", None).await?;
+    let shown = second.send("/tasks/1", "what is pending?", None).await?;
     let requests: DeferredToolRequests = serde_json::from_value(shown["requests"].clone())?;
     for call in &requests.approvals {
         let question = &requests.questions(call.id())[0];
@@ -351,11 +351,11 @@ async fn play(folder: &Path) -> Result<(), BoxError> {
     let [ann, unknown, bare] = [&ann, &unknown, &bare].map(serde_json::to_string);
     let (ann, path) = (ann?, "/tasks/1/decisions");
     second.send(path, "no JSON", Some("{approvals")).await?;
-    second.send(path, "about a call that does not wait", Some(&unknown?)).await?;
+    second.send(path, "about a call that is not pending", Some(&unknown?)).await?;
     second.send(path, "yes to everything, without fingerprints", Some(&bare?)).await?;
-    second.send(path, "what ann says", Some(&ann)).await?;
+    second.send(path, "ann's answers", Some(&ann)).await?;
     second.send(path, "the same again", Some(&ann)).await?;
-    second.send("/tasks/1", "what waits?", None).await?;
+    second.send("/tasks/1", "what is pending?", None).await?;
     second.end().await
 }
 
