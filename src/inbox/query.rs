@@ -104,11 +104,11 @@ impl ListQuery {
 }
 
 /// The values that each filter can have, with the number of their asks, the most frequent first.
+///
+/// The values are what agents and tools are called, which a model may have influenced: the label is escaped, the value
+/// is what is sent back, and there are at most two hundred.
 pub(super) fn offered(items: &[Arc<BoardItem>]) -> Value {
     let most = |of: fn(&BoardItem) -> &str| {
-        ///
-        /// The values are what agents and tools are called, which a model may have influenced: the label is escaped, the value
-        /// is what is sent back, and there are at most two hundred.
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for item in items {
             *counts.entry(of(item)).or_default() += 1;

@@ -142,23 +142,23 @@ impl Server {
 
     /// Sets a function that is called with the context of the run and each ask before it is parked, to set its deadline
     /// and quorum; see [`Ledger::ask_policy`].
+    ///
+    /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
+    /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
+    /// found by it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::Ask;
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
+    /// # let _ = server;
+    /// ```
     pub fn ask_policy(
         mut self,
         policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
     ) -> Self {
-        ///
-        /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
-        /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
-        /// found by it.
-        ///
-        /// ```
-        /// use std::time::Duration;
-        /// use countersign::ledger::Ask;
-        /// use countersign::{FunctionToolset, mcp};
-        ///
-        /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
-        /// # let _ = server;
-        /// ```
         self.policy = Arc::new(policy);
         self
     }

@@ -125,16 +125,16 @@ impl Shared {
     }
 
     /// Records the answer of the client's person to an ask. It counts as the requester's.
+    ///
+    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
+    /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
+    /// again.
     async fn decide(
         &self,
         ask: &str,
         said: Option<&Value>,
         client: &CallingClient,
     ) -> Result<(), Reply> {
-        ///
-        /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
-        /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
-        /// again.
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
         let Some(record) = record else {
             return Err(Reply::Error(ErrorData::invalid_params(

@@ -129,15 +129,15 @@ pub(super) async fn write_once(
 
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
+///
+/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
+/// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
+/// stored with its log entries, so the question is whether the entry at that place has this name.
 pub(super) async fn outcome(
     server: &ServerPool,
     ids: &[String],
     lost: &Lost,
 ) -> Result<(), Failure> {
-    ///
-    /// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
-    /// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
-    /// stored with its log entries, so the question is whether the entry at that place has this name.
     let mut attempts = server.attempts();
     loop {
         let failure = match was_committed(server, ids, lost).await {
